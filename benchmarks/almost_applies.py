@@ -1,10 +1,11 @@
-"""What "almost applies" costs: how far theories are off where what they assume is violated by a known amount.
+"""Prediction errors of theories whose assumptions are violated by a known amount.
 
-Each row is a theory, an assumption, how far it is violated by the number that `which` measures, and the mean distance
-of the predicted loss from that of a training, over the initial loss; of a staircase the largest relative error of a
-time, or, where it is watched long after, how far off the last level is over the initial loss, if that is larger.
-Small steps and batches are those of descent of a product of layers, which is written out here.
-Run as `python benchmarks/almost_applies.py`; it writes `docs/concepts/almost_applies.csv`, in about three minutes.
+Each row contains a theory, an assumption, its violation as measured by `which`, and the prediction error. For curves,
+the error is the mean distance of the predicted from the observed loss, relative to the initial loss. For staircases, it
+is the largest relative error of a jump time. If training continues long after the last jump, it also includes the error
+of the last level relative to the initial loss. Small steps and batches are those of gradient descent for a product of
+layers, which this file implements. `python benchmarks/almost_applies.py` writes `docs/concepts/almost_applies.csv` in
+about three minutes.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ class Row(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Cases of growing violation, and for how many times the time of its last jump a staircase is watched, if long."""
+    """Cases with increasing violation of an assumption.
+
+    If `longer` is given, training lasts this many times the time of the last jump.
+    """
 
     theory: str
     assumption: Assumption
@@ -68,18 +72,18 @@ class Sweep(NamedTuple):
 
 
 def stretched(task: Task, amount: float) -> Task:
-    """The task with its inputs in other units, by factors about one."""
+    """Return the task with its inputs rescaled by factors close to one."""
     factors = 1 + amount * np.linspace(-1, 1, task.input_dimension)
     return Task(task.inputs * factors, task.targets)
 
 
 def mixed(task: Task, amount: float) -> Task:
-    """The task with some of each input in the next one."""
+    """Return the task with a share of each input added to the next one."""
     return Task(task.inputs + amount * np.roll(task.inputs, 1, axis=1), task.targets)
 
 
 def moved(network: Any, amount: float) -> Any:
-    """The network with random weights added, by a share of its own."""
+    """Return the network with random weights added, relative to the norm of each weight array."""
     draw = np.random.default_rng(1)
 
     def add(weight: Any) -> Any:
@@ -90,19 +94,19 @@ def moved(network: Any, amount: float) -> Any:
 
 
 def equal_layers() -> DeepLinear:
-    """Three layers that are the same multiple of the identity."""
+    """Return a network of three layers, each the same multiple of the identity."""
     return eqx.tree_at(lambda net: net.weights, DeepLinear((4,) * 4), tuple(0.5 * np.eye(4) for _ in range(3)))
 
 
 def large_outputs(neurons: int = 30, less: float = 0.0, seed: int = 1) -> TwoLayer:
-    """Neurons of ReLU whose output weights are as large as their input weights, but for a share that is less."""
+    """Return ReLU neurons whose output weights are as large as their input weights, or smaller by a share."""
     network = TwoLayer(3, neurons, 1, activation="relu", seed=seed)
     sizes = np.linalg.norm(network.first, axis=0)[:, None]
     return eqx.tree_at(lambda net: net.second, network, (1 - less) * sizes * np.sign(network.second))
 
 
 def weak_first() -> Task:
-    """Six modes of which those that are learned first explain least."""
+    """Return a task with six modes, of which those learned first explain least."""
     draw = np.random.default_rng(2)
     sizes = np.arange(6.0, 0.0, -1.0)
     axes = np.linalg.qr(draw.normal(size=(60, 6)))[0] * 60**0.5
@@ -111,22 +115,22 @@ def weak_first() -> Task:
 
 
 def two_alike(gap: float, outputs: int) -> Task:
-    """White inputs of which two are learned, at rates of which one is smaller by a share."""
+    """Return a task with white inputs and two modes, one of which is learned more slowly by a share."""
     axes = np.linalg.qr(X)[0] * len(X) ** 0.5
     targets = axes[:, :2] * [2.0, 2.0 * (1 - gap)]
     return Task(axes, targets if outputs == 2 else targets.sum(axis=1))
 
 
 def unequal(mean: float, share: float, layers: int) -> tuple[float, ...]:
-    """Rates of layers with a geometric mean, of which the last is smaller than the first by a share."""
+    """Return learning rates of layers with a given geometric mean; the last is smaller than the first by a share."""
     rates = (1 - share) ** np.linspace(0, 1, layers)
     return tuple((mean * rates / np.prod(rates) ** (1 / layers)).tolist())
 
 
 def descended(case: Case, times: np.ndarray) -> np.ndarray:
-    """The loss of descent of x W₁ ⋯ W_L on batches at some times, which are the learning rate times the step.
+    """Train x W₁ ⋯ W_L by gradient descent on batches, and return its loss at the given times.
 
-    Of layers with rates of their own it is the geometric mean.
+    Time is the learning rate times the number of steps. If layers have different rates, it uses their geometric mean.
     """
     assert case.layers is not None
     rates = np.broadcast_to(case.rates, len(case.layers))
@@ -150,13 +154,13 @@ def descended(case: Case, times: np.ndarray) -> np.ndarray:
 
 
 def off_a_line(amount: float) -> Task:
-    """Inputs mostly along one direction."""
+    """Return a task with inputs close to one direction."""
     line = np.outer(X[:, 0], [1.0, 2.0, 0.5])
     return Task(line + amount * X[:, 1:], Y[:, 0])
 
 
 def aligned(task: Task) -> DeepLinear:
-    """Three balanced layers along the singular vectors of the target."""
+    """Return three balanced layers along the singular vectors of the target map."""
     left, _, right = np.linalg.svd(task.cross_moment.T)
     sizes = np.diag(np.linspace(0.5, 0.2, task.input_dimension))
     layers = (left @ sizes, sizes, sizes @ right)
@@ -274,7 +278,7 @@ SWEEPS = (
 
 
 def rows(sweeps: Sequence[Sweep] = SWEEPS) -> Iterator[Row]:
-    """All points, one after the other."""
+    """Yield all points."""
     theories = {theory.name: theory for theory in THEORIES}
     for sweep in sweeps:
         for amount in sweep.amounts:

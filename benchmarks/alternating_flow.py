@@ -1,7 +1,8 @@
-"""Alternating gradient flow of a ReLU network on handwritten digits, against training the network for as long.
+"""Alternating gradient flow of a ReLU network on handwritten digits, compared with training for the same flow time.
 
-64 inputs, 1797 samples, 100 neurons, from scale 1e-8 until the fifth jump (to take less than 20 s, compilation
-included). Then the cost against the numbers of samples and of neurons, up to the second jump.
+The network has 64 inputs and 100 neurons, and learns 1797 samples from scale 1e-8 until its fifth jump. The target is
+less than 20 s, including compilation. The benchmark then measures the cost of the first utility phase for more samples
+and more neurons.
 """
 
 from __future__ import annotations
@@ -33,22 +34,25 @@ def main() -> None:
             task, network, GradientFlow(duration=duration, solver=Solver(relative_tolerance=1e-4), save=2), scale=SCALE
         )
     )
-    print(f"training until then: {trained:.1f} s with compilation, {trained / seconds:.1f} times as long")
+    print(f"training for the same flow time: {trained:.1f} s with compilation, {trained / seconds:.1f} times as long")
 
     for name, cases in (
         ("samples", [(Task(np.tile(task.inputs, (k, 1)), np.tile(task.targets, (k, 1))), 100) for k in (1, 2, 4)]),
         ("neurons", [(task, width) for width in (100, 200, 400)]),
     ):
         costs = [per_phase(*case) for case in cases]
-        print(f"utility phase with 1, 2, 4 times the {name}: " + ", ".join(f"{c / costs[0]:.2f}" for c in costs))
+        print(
+            f"relative time of a utility phase with 1, 2 and 4 times the {name}: "
+            + ", ".join(f"{c / costs[0]:.2f}" for c in costs)
+        )
 
 
 def per_phase(task: Task, width: int) -> float:
-    """Seconds of the first utility phase, which has the same number of steps for copies of the samples."""
+    """Return the seconds of the first utility phase, whose number of steps is the same for copies of the samples."""
     network = network_of(width)
 
     def run() -> None:
-        # The duration ends it in the first utility phase, of which the aligned part is a fixed number of steps.
+        # The duration ends within the first utility phase, whose aligned part has a fixed number of steps.
         alternating_flow(task, network, scale=SCALE, duration=60.0)
 
     run()

@@ -1,12 +1,12 @@
-"""What `symmetry.audit` finds in runs with a seeded defect, and in runs without one.
+"""Results of `symmetry.audit` for training runs with a seeded defect, and for runs without one.
 
-Fifty-five runs have a defect, five of each kind: of a network, a layer, an optimiser and a seed of their own. Forty
-have none. Each is trained, and audited with the symmetries of the network and the optimiser that it was said to be.
-Told and kept are whether a law was broken, which cause the audit names, of which parameters, and whether that is the
-defect. A copy of a tied weight is looked for in the structure of the trained function, which then has more charges.
+Fifty-five runs have a defect, five of each kind, which differ in network, layer, optimiser and seed. Forty runs have
+none. Each run is trained, and audited with the symmetries of the declared network and the declared optimiser. The table
+contains whether a law was broken, the cause and the parameters that the audit names, and whether these are the defect.
+A copy of a tied weight is searched for in the structure of the trained function, which then has more charges.
 
-Runs that the file holds are not made again. Run as `python benchmarks/audit.py [--file FILE] [--only WORD …]
-[--seed SEED]`; each word is to be in the name of a run, and a seed gives other weights, data and batches.
+Run `python benchmarks/audit.py [--file FILE] [--only WORD …] [--seed SEED]`. Runs that are already in the file are
+skipped. `--only` selects runs whose names contain all words, and `--seed` changes weights, data and batches.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STEPS, CLASSES, INPUTS, LENGTH = 300, 3, 6, 4
 
 @jax.custom_vjp
 def negated(x: jax.Array) -> jax.Array:
-    """x, whose backward pass has the wrong sign."""
+    """Return x, with the wrong sign in the backward pass."""
     return x
 
 
@@ -43,13 +43,13 @@ negated.defvjp(lambda x: (x, None), lambda _, cotangent: (-cotangent,))
 
 
 class Defective(eqx.Module):
-    """What may be wrong in the forward or the backward pass of a network: nothing, as it stands.
+    """A network with possible defects in its forward or backward pass; none by default.
 
     Attributes:
-        dropout: Share of the elements that are dropped between linear layers.
-        negated: The operation or the parameter whose backward pass has the wrong sign.
+        dropout: Share of elements dropped between linear layers.
+        negated: The operation or parameter whose backward pass has the wrong sign.
         stopped: A parameter that no gradient reaches.
-        epsilon: ε of the norm.
+        epsilon: ε of the normalisation.
     """
 
     dropout: float = eqx.field(static=True, default=0.0, kw_only=True)
@@ -58,17 +58,17 @@ class Defective(eqx.Module):
     epsilon: float = eqx.field(static=True, default=0.0, kw_only=True)
 
     def get(self, name: str) -> jax.Array:
-        """A parameter, as the backward pass sees it."""
+        """Return a parameter with the defects of its backward pass."""
         value = getattr(self, name)
         value = jax.lax.stop_gradient(value) if name == self.stopped else value
         return negated(value) if name == self.negated else value
 
     def passed(self, name: str, x: jax.Array) -> jax.Array:
-        """What an operation gives, as the backward pass sees it."""
+        """Return the result of an operation with the defects of its backward pass."""
         return negated(x) if name == self.negated else x
 
     def dropped(self, x: jax.Array) -> jax.Array:
-        """What is left of values, by a mask that is drawn anew for each batch, of which the sum is the seed."""
+        """Apply dropout with a new mask for each batch, seeded by the sum of the batch."""
         if not self.dropout:
             return x
         seed = jax.lax.bitcast_convert_type(jnp.sum(x).astype(jnp.float32), jnp.int32)
@@ -77,7 +77,7 @@ class Defective(eqx.Module):
 
 
 class Perceptron(Defective):
-    """A linear layer into two layers of ReLU."""
+    """A linear layer, followed by two ReLU layers."""
 
     inner: jax.Array
     hidden: jax.Array
@@ -87,7 +87,7 @@ class Perceptron(Defective):
     last: jax.Array
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Outputs of a batch."""
+        """Return the outputs for a batch."""
         within = self.dropped(x @ self.get("inner"))
         one = self.passed("relu", jax.nn.relu(within @ self.get("hidden") + self.get("bias")))
         two = jax.nn.relu(one @ self.get("second") + self.get("shift"))
@@ -95,7 +95,7 @@ class Perceptron(Defective):
 
 
 class Normalised(Defective):
-    """A layer with a norm over the batch or over its units, and one of ReLU."""
+    """A ReLU layer with normalisation over the batch or over its units, and a second ReLU layer."""
 
     first: jax.Array
     gain: jax.Array
@@ -105,7 +105,7 @@ class Normalised(Defective):
     over: int = eqx.field(static=True)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Outputs of a batch."""
+        """Return the outputs for a batch."""
         z = x @ self.get("first")
         z = (z - z.mean(self.over, keepdims=True)) / jnp.sqrt(z.var(self.over, keepdims=True) + self.epsilon)
         one = self.passed("relu", jax.nn.relu(z * self.get("gain") + self.get("shift")))
@@ -113,7 +113,7 @@ class Normalised(Defective):
 
 
 class Attention(Defective):
-    """A head of softmax attention over the positions of a sequence, and a linear layer on their mean."""
+    """One head of softmax attention over the positions of a sequence, and a linear layer on the mean position."""
 
     query: jax.Array
     keys: jax.Array
@@ -122,7 +122,7 @@ class Attention(Defective):
     last: jax.Array
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Outputs of a batch."""
+        """Return the outputs for a batch."""
         x = x.reshape(len(x), LENGTH, -1)
         queries = self.dropped(x @ self.get("query"))
         scores = queries @ jnp.swapaxes(x @ self.get("keys"), 1, 2)
@@ -132,7 +132,7 @@ class Attention(Defective):
 
 
 class Tied(eqx.Module):
-    """Two layers of ReLU that share a weight, unless it was copied, behind an embedding that the output shares too."""
+    """ReLU layers with tied weights, unless copied: two layers share one weight, embedding and output another."""
 
     embedding: jax.Array
     shared: jax.Array
@@ -140,7 +140,7 @@ class Tied(eqx.Module):
     last: jax.Array
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        """Outputs of a batch."""
+        """Return the outputs for a batch."""
         one = jax.nn.relu(x @ self.embedding)
         two = jax.nn.relu(one @ self.shared)
         three = jax.nn.relu(two @ self.copied.get("shared", self.shared))
@@ -149,7 +149,7 @@ class Tied(eqx.Module):
 
 
 def network(name: str, seed: int, dtype: str) -> Any:
-    """A network with normal weights."""
+    """Return a network with normal weights."""
     draw = np.random.default_rng(seed)
 
     def normal(*shape: int) -> np.ndarray:
@@ -177,23 +177,23 @@ def data(name: str, seed: int) -> Labelled:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run, what is wrong with it, and what an audit is to say.
+    """A training run with its defect and the expected result of the audit.
 
     Attributes:
-        kind: Of the defect, or "none".
-        network: Its name.
-        seed: Of weights, data and batches.
-        momentum: β, as declared.
-        weight_decay: λ, as declared.
-        rule: The optimiser, as declared.
+        kind: Kind of the defect, or "none".
+        network: Name of the network.
+        seed: Seed of weights, data and batches.
+        momentum: Declared β.
+        weight_decay: Declared λ.
+        rule: Declared optimiser.
         rate: Learning rate, as trained and declared.
         schedule: "", "cosine" or "warm-up".
-        batch_size: Samples in a step, None for all.
-        dtype: Of the weights.
-        clip: Norm to which all gradients together are clipped.
-        defect: What is put in: of the network, or of the optimiser.
-        cause: What the audit is to name.
-        layers: Parameters, one of which it is to name and no others; empty if any are right.
+        batch_size: Batch size; None for all samples.
+        dtype: Type of the weights.
+        clip: Global norm to which the gradient is clipped.
+        defect: The defect of the network or of the optimiser.
+        cause: The cause that the audit should name.
+        layers: The parameters of which the audit should name one or more, and no others; empty for any.
     """
 
     kind: str
@@ -213,22 +213,22 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What it is called in the table."""
-        said = [self.network, self.rule.replace("_", " "), self.dtype, f"seed {self.seed}"]
-        said += [f"{word} {number:g}" for word, number in (("β", self.momentum), ("λ", self.weight_decay)) if number]
-        said += [f"batches of {self.batch_size}"] if self.batch_size else []
-        said += [self.schedule] if self.schedule else []
-        return ", ".join(said + ([f"clipped to {self.clip:g}"] if self.clip else []))
+        """Name of the run in the table."""
+        parts = [self.network, self.rule.replace("_", " "), self.dtype, f"seed {self.seed}"]
+        parts += [f"{word} {number:g}" for word, number in (("β", self.momentum), ("λ", self.weight_decay)) if number]
+        parts += [f"batches of {self.batch_size}"] if self.batch_size else []
+        parts += [self.schedule] if self.schedule else []
+        return ", ".join(parts + ([f"clipped to {self.clip:g}"] if self.clip else []))
 
     @property
     def seeded(self) -> str:
-        """The defect in words."""
+        """Description of the defect."""
         return ", ".join(
             f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in self.defect
         )
 
     def optimizer(self, rate: Any) -> optax.GradientTransformation:
-        """As trained."""
+        """Return the optimiser, including its defect."""
         wrong = dict(self.defect)
         links = [optax.clip_by_global_norm(self.clip)] if self.clip else []
         links += [optax.clip(wrong["by value"])] if "by value" in wrong else []
@@ -253,20 +253,20 @@ class Run:
 
 
 def only(name: str) -> Any:
-    """A mask of one parameter."""
+    """Return a mask for one parameter."""
     return lambda weights: jax.tree_util.tree_map_with_path(
         lambda path, _: jax.tree_util.keystr(path) == f".{name}", weights
     )
 
 
 def trained(run: Run) -> Any:
-    """The record of a run and the symmetries that it was followed with."""
+    """Return the record of a run, and the symmetries whose charges it tracks."""
     declared, task = network(run.network, run.seed, run.dtype), data(run.network, run.seed)
     wrong = {name: value for name, value in run.defect if name in Defective.__dataclass_fields__}
     faulty = dataclasses.replace(declared, **wrong) if wrong else declared
     symmetries = found_in(declared, task.inputs).symmetries
     schedule = _schedule(run.schedule, run.rate)
-    told = {"optimizer": run.rule, "momentum": run.momentum, "weight_decay": run.weight_decay}
+    declaration = {"optimizer": run.rule, "momentum": run.momentum, "weight_decay": run.weight_decay}
     with jax.enable_x64(run.dtype == "float64"):
         record = descend(
             task,
@@ -277,7 +277,7 @@ def trained(run: Run) -> Any:
                 steps=STEPS,
                 loss="cross_entropy",
                 batches=run.batch_size,
-                statistics=charge_statistics(symmetries, **told, causes=True),
+                statistics=charge_statistics(symmetries, **declaration, causes=True),
             ),
             seed=run.seed,
         )
@@ -298,7 +298,7 @@ def found_in(module: Any, inputs: np.ndarray) -> Any:
 
 
 def found(run: Run) -> dict[str, Any]:
-    """What the audit says, and whether that is right."""
+    """Return the result of the audit, and whether it is correct."""
     if run.kind == "a tied weight copied":
         return copied(run)
     record, symmetries = trained(run)
@@ -321,7 +321,7 @@ def found(run: Run) -> dict[str, Any]:
 
 
 def copied(run: Run) -> dict[str, Any]:
-    """Whether the copy is seen in the structure of the function that is trained."""
+    """Return whether the structure of the trained function reveals the copy."""
     declared, task = network(run.network, run.seed, run.dtype), data(run.network, run.seed)
     [(_, name)] = run.defect
     other = dataclasses.replace(declared, copied={name: np.array(getattr(declared, name))})
@@ -338,7 +338,7 @@ def copied(run: Run) -> dict[str, Any]:
 
 
 def runs(first: int = 0) -> list[Run]:
-    """All runs, with seeds from the first on."""
+    """Return all runs, with seeds from the given one."""
     made: list[Run] = []
 
     def add(kind: str, cause: str, *several: tuple[str, dict[str, Any], tuple[str, ...], dict[str, Any]]) -> None:
@@ -483,19 +483,19 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    kept = {(row["kind"], row["run"], row["seeded"]) for row in rows(asked.file)}
-    for run in runs(asked.seed):
+    options = parser.parse_args()
+    kept = {(row["kind"], row["run"], row["seeded"]) for row in rows(options.file)}
+    for run in runs(options.seed):
         cell = (run.kind, run.name, run.seeded)
-        if cell not in kept and all(word in " ".join(cell) for word in asked.only):
-            keep(asked.file, dict(zip(COLUMNS, cell, strict=False)) | found(run), COLUMNS)
-    count = collections.Counter((row["kind"], row["found"], row["right"]) for row in rows(asked.file))
+        if cell not in kept and all(word in " ".join(cell) for word in options.only):
+            keep(options.file, dict(zip(COLUMNS, cell, strict=False)) | found(run), COLUMNS)
+    count = collections.Counter((row["kind"], row["found"], row["right"]) for row in rows(options.file))
     for kind in dict.fromkeys(run.kind for run in runs()):
         own = {key[1:]: number for key, number in count.items() if key[0] == kind}
         total = sum(own.values())
         broken = sum(number for (seen, _), number in own.items() if seen == "yes")
         right = sum(number for (_, named), number in own.items() if named == "yes")
-        print(f"{kind:<40} {total:>3} runs, {broken:>3} found, {right:>3} right")
+        print(f"{kind:<40} {total:>3} runs, {broken:>3} found, {right:>3} correct")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""What all studies, predictions and theory functions report, before and after a change of the code.
+"""Comparison of the output of all studies, predictions and theory functions before and after a change of the code.
 
     python benchmarks/baseline.py record AFTER.json.xz [--only WORD] [--jobs 2]
     python benchmarks/baseline.py compare BEFORE.json.xz [BEFORE2.json.xz …] AFTER.json.xz
 
-`record` runs every study at small settings, predicts and asks `which` on twenty pairs of a table and a network, lists
-the studies, makes a few mistakes, and evaluates every public theory function at the example of its docstring. It keeps
-the whole JSON output, the arrays of the record and the text of the page. Only the command line of the dynascope that
-this Python imports is used, so the script survives changes inside.
+`record` runs every study at small settings, runs `predict` and `which` on twenty pairs of a table and a network, lists
+the studies, makes a few invalid calls, and evaluates every public theory function at the example of its docstring. It
+stores the JSON output, the arrays of the record and the text of the page. It uses only the command line of the
+installed dynascope, so it does not depend on internal changes.
 
-`compare` lists what differs. Several recordings of the code before, made with different numbers of threads (set
-`OMP_NUM_THREADS` and `PJRT_NPROC`), give the noise floor: a number may differ by three times their largest difference,
-or by 1e-10 of its size. Where recordings of the same code differ by more than a thousandth, the training is chaotic,
-and only verdict, claims and text are compared. Record all of them on one machine.
+`compare` lists the differences. Several recordings of the old code, made with different numbers of threads (set
+`OMP_NUM_THREADS` and `PJRT_NPROC`), determine the noise floor: a number may differ by three times their largest
+difference, or by 1e-10 of its size. If recordings of the same code differ by more than a thousandth, the training is
+chaotic, and only verdict, claims and text are compared. Make all recordings on one machine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ import xarray as xr
 import zarr
 from sklearn import datasets
 
-SETTINGS = Path(__file__).with_name("baseline_settings.txt")  # every study, small enough for seconds
+SETTINGS = Path(__file__).with_name("baseline_settings.txt")  # every study, at settings that take seconds
 MISTAKES = """
 run no-such-study
 run agf-diagonal --depth 0
@@ -53,9 +53,9 @@ predict {folder}/iris.csv --target target --network forest
 predict {folder}/tall.csv --target target --network linear --scale -1
 which {folder}/tall.csv --target target --network linear --scale 0
 """
-EXACT = 1e-10  # of the size of a quantity, where nothing numerical changed
+EXACT = 1e-10  # relative difference that counts as equal
 NOTHING = 1e-12  # a number below it is zero
-CHAOTIC = 1e-3  # of the size of a quantity, between recordings of the same code
+CHAOTIC = 1e-3  # relative difference between recordings of the same code
 PASSING = {"seconds", "record", "page", "version"}  # keys of the JSON output that change from run to run
 
 
@@ -95,17 +95,17 @@ def write_tables(folder: str) -> list[tuple[str, str]]:
 
 
 def commands(folder: str) -> list[list[str]]:
-    """Every command to run, without its options `--json` and `--out`."""
+    """Return every command to run, without its options `--json` and `--out`."""
     found = [["list"]]
     found += [["run", *shlex.split(line)] for line in SETTINGS.read_text("utf-8").splitlines()]
     for name, network in write_tables(folder):
-        asked = [f"{folder}/{name}.csv", "--target", "target", "--network", network]
-        found += [["predict", *asked, "--check"], ["which", *asked]]
+        arguments = [f"{folder}/{name}.csv", "--target", "target", "--network", network]
+        found += [["predict", *arguments, "--check"], ["which", *arguments]]
     return found + [shlex.split(line.format(folder=folder)) for line in MISTAKES.strip().splitlines()]
 
 
 class PageText(html.parser.HTMLParser):
-    """The text of a page that a reader sees, piece by piece."""
+    """Collects the visible text of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,21 +113,21 @@ class PageText(html.parser.HTMLParser):
         self._hidden = 0
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        """Enter what is not shown as text."""
+        """Enter an element without visible text."""
         self._hidden += tag in ("script", "style", "svg")
 
     def handle_endtag(self, tag: str) -> None:
-        """Leave it."""
+        """Leave an element without visible text."""
         self._hidden -= tag in ("script", "style", "svg")
 
     def handle_data(self, data: str) -> None:
-        """Keep a piece of text."""
+        """Store a piece of visible text."""
         if data.strip() and not self._hidden:
             self.pieces.append(" ".join(data.split()))
 
 
 def summary(values: np.ndarray) -> dict[str, Any]:
-    """A few numbers in which a change of any entry shows."""
+    """Return a few numbers that change if any entry changes."""
     shape = list(values.shape)
     if values.dtype.kind not in "biufc":
         return {"shape": shape, "words": [str(value) for value in values.ravel()[:1000]]}
@@ -147,7 +147,7 @@ def summary(values: np.ndarray) -> dict[str, Any]:
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of a JSON value by their paths; a long row of numbers is one leaf, in summary."""
+    """Yield the leaves of a JSON value with their paths; a long list of numbers is summarised as one leaf."""
     if isinstance(value, dict):
         for name, part in value.items():
             if name not in PASSING:
@@ -163,8 +163,8 @@ def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def record_arrays(path: Path) -> dict[str, Any]:
-    """Every variable and coordinate of a record, in summary."""
-    # Older versions wrote folders.
+    """Return a summary of every variable and coordinate of a record."""
+    # Older versions write folders.
     store = zarr.storage.ZipStore(path, mode="r") if path.suffix == ".zip" else path
     with warnings.catch_warnings(action="ignore"), xr.open_datatree(store, engine="zarr") as tree:
         return {
@@ -176,7 +176,10 @@ def record_arrays(path: Path) -> dict[str, Any]:
 
 
 def run(command: list[str], folder: str) -> dict[str, Any]:
-    """What one command reports: exit code, leaves of its JSON output, arrays of its record, text of its page."""
+    """Run a command and return its output.
+
+    The output contains the exit code, the leaves of the JSON output, the arrays of the record and the text of the page.
+    """
     start = time.monotonic()
     out = tempfile.mkdtemp(dir=folder)
     options = ["--json"] + ["--out", out] * (command[0] in ("run", "predict"))
@@ -185,12 +188,14 @@ def run(command: list[str], folder: str) -> dict[str, Any]:
     )
     report: dict[str, Any] = {"exit": done.returncode, "json": {}, "record": {}, "page": []}
     try:
-        said = json.loads(done.stdout)
+        output = json.loads(done.stdout)
     except json.JSONDecodeError:
         report["json"] = {"/not JSON": (done.stdout + done.stderr)[-2000:]}
     else:
-        report["json"] = dict(flat(said))
-        verdict = said.get("verdict") or (said.get("check") or {}).get("verdict") if isinstance(said, dict) else ""
+        report["json"] = dict(flat(output))
+        verdict = (
+            output.get("verdict") or (output.get("check") or {}).get("verdict") if isinstance(output, dict) else ""
+        )
         seconds, name = time.monotonic() - start, " ".join(map(os.path.basename, command))
         print(f"{seconds:6.1f} s  {verdict or '':10} {name[:90]}", file=sys.stderr, flush=True)
     for path in Path(out).glob("*.zarr*"):
@@ -204,9 +209,9 @@ def run(command: list[str], folder: str) -> dict[str, Any]:
 
 
 def theory_values() -> dict[str, Any]:
-    """The arrays that each public theory function returns for the calls of its docstring's example."""
+    """Return the arrays that public theory functions return for the first call in their docstrings."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    # The suite of the theory makes the same calls.
+    # The tests of the theory make the same calls.
     from documented import members, numbers
 
     from dynascope import theory
@@ -220,13 +225,13 @@ def theory_values() -> dict[str, Any]:
 
 
 def record(file: Path, only: str, jobs: int) -> None:
-    """Run everything whose name has a word in it, and write what it reports."""
+    """Run all commands whose names contain a word, and write their output."""
     with (
         tempfile.TemporaryDirectory() as folder,
         concurrent.futures.ThreadPoolExecutor(jobs) as pool,
     ):
-        asked = {" ".join(map(os.path.basename, command)): command for command in commands(folder)}
-        running = {name: pool.submit(run, command, folder) for name, command in asked.items() if only in name}
+        named = {" ".join(map(os.path.basename, command)): command for command in commands(folder)}
+        running = {name: pool.submit(run, command, folder) for name, command in named.items() if only in name}
         reports = {name: each.result() for name, each in running.items()}
     if only in "theory":
         reports["theory"] = {"exit": 0, "json": {}, "record": theory_values(), "page": []}
@@ -238,7 +243,7 @@ def is_number(value: Any) -> bool:
 
 
 def distance(a: Any, b: Any) -> float:
-    """How far apart two leaves are, in units of their size: infinite where they are not numbers and differ."""
+    """Return the distance of two leaves relative to their size; infinite for different values that are not numbers."""
     if a == b:
         return 0.0
     if is_number(a) and is_number(b):
@@ -254,7 +259,7 @@ def distance(a: Any, b: Any) -> float:
 
 
 def is_rounding(path: str, a: Any, b: Any, report: dict[str, Any]) -> bool:
-    """Whether both are the error of an agreement, and nothing beside its tolerance."""
+    """Whether both values are errors of an agreement that are negligible compared with the tolerance."""
     if not (path.endswith("/error") and is_number(a) and is_number(b)):
         return False
     tolerance = report["json"].get(path.removesuffix("error") + "tolerance")
@@ -267,7 +272,7 @@ def shown(value: Any) -> str:
 
 
 def differences(before: list[dict[str, Any]], after: dict[str, Any], counts: collections.Counter) -> Iterator[str]:
-    """What one command reports differently than in all recordings before."""
+    """Yield the differences between the output of a command and all recordings before."""
     if any(each["exit"] != after["exit"] for each in before):
         yield f"exit: {before[0]['exit']} -> {after['exit']}"
     for part in ("json", "record"):
@@ -295,7 +300,10 @@ def differences(before: list[dict[str, Any]], after: dict[str, Any], counts: col
 
 
 def text_differences(before: list[list[str]], after: list[str]) -> Iterator[str]:
-    """The pieces of text that were not on a page before; where recordings before differ, without their numbers."""
+    """Yield the pieces of text that changed on a page.
+
+    Pieces that differ between the recordings before are compared without their numbers.
+    """
 
     def without_numbers(text: str) -> str:
         return re.sub(r"[−+-]?\d+(\.\d+)?( × 10[⁻⁰¹²³⁴-⁹]+)?", "#", text)
@@ -309,7 +317,7 @@ def text_differences(before: list[list[str]], after: list[str]) -> Iterator[str]
 
 
 def compare(files: list[Path], most: int) -> int:
-    """Print what differs, command by command, and how many numbers do not; 1 if anything differs."""
+    """Print the differences of each command and the number of equal values; return 1 if anything differs."""
     *before, after = [json.loads(lzma.decompress(file.read_bytes())) for file in files]
     counts, different = collections.Counter(), 0
     for name in sorted(set(after).union(*before)):
@@ -321,7 +329,7 @@ def compare(files: list[Path], most: int) -> int:
         if found:
             print(f"\n{name}: {len(found)} differences")
             print("\n".join(f"    {line}" for line in found[:most]))
-    print(f"\n{len(after)} commands, of which {different} differ; numbers and words: {dict(counts)}")
+    print(f"\n{len(after)} commands, {different} with differences; values: {dict(counts)}")
     return int(bool(different))
 
 
@@ -330,11 +338,11 @@ def main() -> int:
     actions = parser.add_subparsers(dest="action", required=True)
     recording = actions.add_parser("record")
     recording.add_argument("file", type=Path)
-    recording.add_argument("--only", default="", help="commands with this word in them")
-    recording.add_argument("--jobs", type=int, default=2, help="commands at a time")
+    recording.add_argument("--only", default="", help="run only commands that contain this word")
+    recording.add_argument("--jobs", type=int, default=2, help="number of parallel commands")
     comparing = actions.add_parser("compare")
-    comparing.add_argument("files", type=Path, nargs="+", help="recordings before, and the one after them")
-    comparing.add_argument("--most", type=int, default=8, help="lines for each command")
+    comparing.add_argument("files", type=Path, nargs="+", help="recordings before the change, and one after it")
+    comparing.add_argument("--most", type=int, default=8, help="maximum number of lines per command")
     given = parser.parse_args()
     if given.action == "compare":
         return compare(given.files, given.most)

@@ -1,9 +1,9 @@
-"""What a call of a public function of `dynascope.theory` costs, in ratio to its compiled kernels alone.
+"""Cost of calls to public functions of `dynascope.theory`, relative to their compiled kernels.
 
-The call is the one of the example in the docstring. Each row is a function: microseconds of the call as a user makes
-it, microseconds of the compiled programs that it runs, called with the same NumPy arguments, and the ratio of the two.
-Functions that compile nothing, because they compute in NumPy, are counted and not listed.
-Run as `python benchmarks/call_costs.py`, in about three minutes.
+Each function is called as in the example of its docstring. A row contains the time of this call in microseconds, the
+time of its compiled programs alone, called with the same NumPy arguments, and the ratio of the two. Functions that
+compile nothing, because they use NumPy, are counted but not listed. `python benchmarks/call_costs.py` takes about three
+minutes.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import numpy as np
 
 from dynascope.compilation import precision
 
-ROUNDS, SECONDS = 9, 0.01  # rounds, of which the fastest counts, and seconds of each call
+ROUNDS, SECONDS = 9, 0.01  # number of rounds, of which the fastest counts, and seconds per round
 KERNELS: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
 _compile = precision.jit
 
 
 def recorded(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The compiled function, whose calls are recorded."""
+    """Return the compiled function, with a record of its calls."""
     compiled = _compile(function, **options)
 
     @functools.wraps(function)
@@ -43,12 +43,12 @@ def recorded(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     return call
 
 
-precision.jit = recorded  # before the theory is imported, which compiles its kernels then
+precision.jit = recorded  # before the import of the theory, which compiles its kernels
 from dynascope import theory  # noqa: E402
 
 
 def microseconds(*calls: Callable[[], Any]) -> list[float]:
-    """The time of one of each of these calls, taken in turn after one that compiles; the least of all rounds."""
+    """Return the shortest time of each call over all rounds, after one call that compiles; the calls alternate."""
     least = [math.inf] * len(calls)
     for call in calls:
         call()
@@ -63,7 +63,7 @@ def microseconds(*calls: Callable[[], Any]) -> list[float]:
 
 
 def cost_of(function: Callable[..., Any]) -> tuple[float, float] | None:
-    """Microseconds of the call in the docstring, and of its kernels; None where it compiles nothing."""
+    """Return the microseconds of the call in the docstring and of its kernels; None if it compiles nothing."""
     calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     def noted(*arguments: Any, **named: Any) -> Any:
@@ -110,4 +110,6 @@ if __name__ == "__main__":
                 continue
             ratios.append(cost[0] / cost[1])
             print(f"{f'{room}.{name}':58}{cost[0]:10.0f}{cost[1]:10.0f}{ratios[-1]:7.1f}", flush=True)
-    print(f"{len(ratios)} functions, {sum(ratio > 5 for ratio in ratios)} beyond 5; {without} compile nothing")
+    print(
+        f"{len(ratios)} functions, {sum(ratio > 5 for ratio in ratios)} with a ratio above 5; {without} compile nothing"
+    )

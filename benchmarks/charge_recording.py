@@ -1,18 +1,18 @@
-"""What recording every charge costs, against the same training without it.
+"""Cost of recording all conserved charges, compared with the same training without them.
 
-A residual network of eighteen layers learns labelled images of 32 × 32 pixels, with batch normalisation in training,
-and a small transformer learns rows of tokens, both by momentum on batches of 128 samples in float32. All charges that
-`find_symmetries` finds are recorded, those that only the ε of a norm breaks too. The aim is less than 3 % of a step.
-Printed are also what `find_symmetries` takes of time and memory. Run as `python benchmarks/charge_recording.py`;
-`--small` runs the same on small sizes, `--turns` says how often, and words choose among the networks.
+A residual network with eighteen layers learns labelled images of 32 × 32 pixels, with batch normalisation in training
+mode. A small transformer learns rows of tokens. Both use momentum and batches of 128 samples in float32. All charges
+that `find_symmetries` finds are recorded, including those that only the ε of a normalisation breaks. The target is less
+than 3 % of a step. The time and memory of `find_symmetries` are printed, too. Run
+`python benchmarks/charge_recording.py`; `--small` runs small sizes, `--turns` sets the number of turns, and names
+select networks.
 
-Cost: the residual network took half a minute for `find_symmetries`, 1.4 GiB, and 3.6 s a step, of one processor. That
-makes two minutes to the first ratio, and more where the machine has other work. Before the turns begin the benchmark
-prints how long they may take, and after each turn the ratios up to there. `ResNet-18 --turns 1` is the shortest
-full-size run.
+Cost: for the residual network, `find_symmetries` took half a minute and 1.4 GiB, and a step 3.6 s, on one processor.
+The first ratio therefore takes two minutes, and longer on a busy machine. Before the first turn, the benchmark prints
+an upper bound on its duration, and after each turn the ratios so far. `ResNet-18 --turns 1` is the shortest full-size
+run.
 
-The machine's other work adds to the time on the clock more than what is measured, so that the time that processors
-spend on it is told, too.
+Other work on the machine can add more to the wall time than the measured effect, so CPU time is printed, too.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from dynascope.symmetry import Charge, find_symmetries
 from dynascope.tasks import Labelled
 from dynascope.training import Descent, charge_statistics, descend
 
-AIM = 0.03
+TARGET = 0.03
 MOMENTUM, RATE, CLASSES = 0.9, 0.01, 10
-ALONE = 5  # times in each turn
+ALONE = 5  # repetitions per turn
 
 
 class Size(NamedTuple):
-    """What is trained, for how long.
+    """Sizes of data and networks, and the length of the training.
 
     Attributes:
-        image: Pixels on a side.
-        channels: Of the first stage of the residual network.
-        tokens: Of an input of the transformer, likewise their kinds.
-        width: Of the transformer, with four heads.
-        blocks: Of the transformer.
-        batch: Samples in a step.
-        turns: How often each is run.
-        steps: Of a long run of each network, beyond the one of a short run.
+        image: Pixels per side.
+        channels: Channels of the first stage of the residual network.
+        tokens: Tokens per input of the transformer, and number of different tokens.
+        width: Width of the transformer, with four heads.
+        blocks: Blocks of the transformer.
+        batch: Batch size.
+        turns: Number of turns.
+        steps: Additional steps of a long run of each network, compared with the single step of a short run.
     """
 
     image: int
@@ -70,7 +70,7 @@ SMALL = Size(8, 4, 4, 16, 2, 16, 3, (4, 40))
 
 
 class Case(NamedTuple):
-    """A network, its task, and how many steps are timed."""
+    """A network, its task, and the number of timed steps."""
 
     network: Any
     task: Labelled
@@ -94,13 +94,13 @@ CASES = {"ResNet-18": residual, "transformer": transformer}
 
 
 def labelled(columns: int, size: Size) -> Labelled:
-    """As many samples as a batch, so that what is recorded at the end takes less than a step."""
+    """Return one batch of samples, so that the evaluation at the end takes less than a step."""
     draw = np.random.default_rng(0)
     return Labelled(draw.normal(size=(size.batch, columns)).astype(np.float32), np.arange(size.batch) % CLASSES)
 
 
 def all_charges(network: Any, inputs: np.ndarray) -> tuple[Charge, ...]:
-    """Those of the function that is trained, and those that it has where the ε of its norms is zero."""
+    """Return the charges of the trained function, and those that it has if the ε of its normalisations is zero."""
     apply = getattr(type(network), "train_step_outputs", lambda each, x: (each(x), each))
 
     def log_probabilities(weights: Any, x: Any) -> Any:
@@ -115,7 +115,7 @@ def momentum(rate: Any) -> optax.GradientTransformation:
 
 
 def trained(case: Case, batch: int, recorded: dict[str, Any]) -> Callable[[int], Any]:
-    """Training of so many steps."""
+    """Return a function that trains for a number of steps."""
     return lambda steps: descend(
         case.task,
         case.network,
@@ -132,7 +132,7 @@ def trained(case: Case, batch: int, recorded: dict[str, Any]) -> Callable[[int],
 
 
 def alone(case: Case, recorded: dict[str, Any]) -> Callable[[], Any]:
-    """What is recorded of a step, compiled by itself."""
+    """Return the computation of the charges at one step, compiled separately."""
     law = recorded["predicted_charge"]
     weights = jax.tree.map(jax.numpy.asarray, trained_weights(case.network))
     update = jax.tree.map(lambda leaf: RATE * leaf, weights)
@@ -147,42 +147,47 @@ def alone(case: Case, recorded: dict[str, Any]) -> Callable[[], Any]:
 
 
 def seconds(run: Callable[[], Any]) -> np.ndarray:
-    """On the clock, and of the processors."""
+    """Return wall time and CPU time."""
     start = time.perf_counter(), time.process_time()
     run()
     return np.array([time.perf_counter(), time.process_time()]) - start
 
 
 def measure(case: Case, symmetries: Sequence[Charge], size: Size) -> None:
-    """Print what a step takes, with and without the charges, and what they take by themselves, after every turn."""
+    """Print the time of a step with and without charges, and of the charges alone, after every turn."""
     recorded = charge_statistics(symmetries, momentum=MOMENTUM)
     kinds = {"plain": trained(case, size.batch, {}), "recorded": trained(case, size.batch, recorded)}
     by_itself = alone(case, recorded)
     for run in kinds.values():
-        run(1)  # which compiles
+        run(1)  # compiles
     by_itself()
     single, _ = seconds(lambda: kinds["recorded"](1))
     steps = size.turns * len(kinds) * (2 + case.steps)
-    print(f"  {steps} steps in {size.turns} turns follow, at most {steps * single / 60:.1f} minutes", flush=True)
+    print(
+        f"  {size.turns} turns with {steps} steps in total take at most {steps * single / 60:.1f} minutes", flush=True
+    )
     turns: dict[str, list[np.ndarray]] = {kind: [] for kind in (*kinds, "alone")}
     for turn in range(1, size.turns + 1):
         for kind, run in kinds.items():
-            # A long run less a short one, which share what a run costs once.
+            # The difference of a long and a short run excludes the fixed cost of a run.
             short, long = (seconds(lambda run=run, n=n: run(n)) for n in (1, 1 + case.steps))
             turns[kind].append((long - short) / case.steps)
         turns["alone"] += [seconds(by_itself) for _ in range(ALONE)]
-        print(f"  turn {turn} of {size.turns}, medians up to here:")
-        for place, word in enumerate(("on the clock", "of the processor")):
+        print(f"  turn {turn} of {size.turns}, medians so far:")
+        for place, word in enumerate(("wall time", "CPU time")):
             plain, more, single = (statistics.median(each[place] for each in turns[kind]) for kind in turns)
             print(f"  a step: {1e3 * plain:.0f} ms {word}; with all charges {more / plain - 1:+.1%};", end=" ")
-            print(f"the charges alone {1e3 * single:.1f} ms, {single / plain:.2%} (aim: below {AIM:.0%})", flush=True)
+            print(
+                f"the charges alone {1e3 * single:.1f} ms, {single / plain:.2%} (target: below {TARGET:.0%})",
+                flush=True,
+            )
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
-    options.add_argument("names", nargs="*", choices=[[], *CASES], help="networks; all if none is named")
+    options.add_argument("names", nargs="*", choices=[[], *CASES], help="networks; all by default")
     options.add_argument("--small", action="store_true")
-    options.add_argument("--turns", type=int, help="how often each is run; three if not given")
+    options.add_argument("--turns", type=int, help="number of turns, three by default")
     given = options.parse_args()
     size = SMALL if given.small else FULL
     size = size._replace(turns=given.turns or size.turns)
@@ -196,7 +201,7 @@ def main() -> None:
         weights = sum(leaf.size for leaf in jax.tree.leaves(trained_weights(case.network)))
         charges = sum(each.size for each in symmetries)
         print(f"{name}: {weights:,} weights, {charges:,} charges in {len(symmetries)} families, found in", end=" ")
-        print(f"{processor:.0f} s of the processor, {clock:.0f} s on the clock, {memory:.1f} GiB", flush=True)
+        print(f"{processor:.0f} s of CPU time, {clock:.0f} s of wall time, with {memory:.1f} GiB", flush=True)
         measure(case, symmetries, size)
 
 

@@ -1,9 +1,10 @@
-"""Whether theories are further off where jumps follow one another closely.
+"""Errors of predicted jump times as a function of the distance between jumps.
 
-Each row is a training: how close jumps are, the largest s^(1 − τ/τ') over neighbouring times τ < τ' of the limit at the
-scale s, which is 1 where they coincide and 0 where the next mode is still asleep; and how far the times of those jumps
-are off that are not marked as slow, relative to them. For linear attention τ is the inverse of the squared variance.
-Run as `python benchmarks/close_jumps.py`; it writes `docs/concepts/close_jumps.csv`, in about two minutes.
+Each row is a training run. The closeness of its jumps is the largest s^(1 − τ/τ') over neighbouring limit times τ < τ'
+at scale s. It is 1 if two jumps coincide, and 0 if the next mode is still small at the jump before. The error is the
+largest relative error of a jump time, over all jumps that are not marked as slow. For linear attention, τ is the
+inverse squared variance. `python benchmarks/close_jumps.py` writes `docs/concepts/close_jumps.csv` in about two
+minutes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ GAPS = (0.5, 0.3, 0.2, 0.1, 0.05)
 
 
 class Row(NamedTuple):
-    """One point."""
+    """One training run."""
 
     theory: str
     data: str
@@ -39,7 +40,7 @@ class Row(NamedTuple):
 
 
 def linear(seed: int, *, white: bool) -> Task:
-    """Three outputs of five inputs."""
+    """Return a linear task with five inputs and three outputs."""
     draw = np.random.default_rng(seed)
     x = draw.normal(size=(60, 5))
     if not white:
@@ -49,12 +50,12 @@ def linear(seed: int, *, white: bool) -> Task:
 
 
 def closeness(times: np.ndarray, scale: float) -> float:
-    """The largest s^(1 − τ/τ') of neighbours."""
+    """Return the largest s^(1 − τ/τ') over neighbouring times."""
     return float(np.max(scale ** (1 - times[:-1] / times[1:])))
 
 
 def cases() -> Iterator[tuple[str, str, Case]]:
-    """All trainings."""
+    """Yield all training runs."""
     for scale in SCALES:
         for white in (True, False):
             for seed in SEEDS:
@@ -67,7 +68,7 @@ def cases() -> Iterator[tuple[str, str, Case]]:
 
 
 def rows() -> Iterator[Row]:
-    """All points, one after the other."""
+    """Yield all rows."""
     theories = {theory.name: theory for theory in THEORIES}
     for name, data, case in cases():
         predicted = theories[name].solve(case)

@@ -1,11 +1,11 @@
-"""What compiling costs a prediction with its loss curve, for each kind of network.
+"""Compilation time of a prediction with its loss curve, for each kind of network.
 
-Each is a process of its own with no program kept. It predicts the staircase twice, and then, without a check, all of it
-twice: the processor's seconds that the first takes longer, of all threads, are those of tracing and compiling, of the
-*staircase* and of the *curve*. Those of a kind are to be below three. *Kept* is what the first takes longer where a
-process finds the programs on disk.
+Each kind runs in a separate process without cached programs. The process predicts the staircase twice, and then the
+staircase and the curve twice, without a check. The additional CPU seconds of each first prediction, over all threads,
+are the time for tracing and compiling the *staircase* and the *curve*. The target is three seconds in total. *Kept* is
+the additional time of first predictions in a process that finds the programs on disk.
 
-Run as `python benchmarks/compile_curves.py [--file FILE] [--only KIND …]`; kinds that the file holds are not run again.
+Run `python benchmarks/compile_curves.py [--file FILE] [--only KIND …]`. Kinds that are already in the file are skipped.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from dynascope.tasks import InContextRegression
 
 FILE = Path(__file__).parent.parent / "docs" / "how-to" / "compile_curves.csv"
 COLUMNS = ("network", "staircase", "curve", "compiling", "programs", "kept", "prediction")
-MOST = 3.0  # seconds
-ASKED, FOUND = "/jax/compilation_cache/compile_requests_use_cache", "/jax/compilation_cache/cache_hits"
+MOST = 3.0  # target in CPU seconds
+REQUESTS, HITS = "/jax/compilation_cache/compile_requests_use_cache", "/jax/compilation_cache/cache_hits"
 
 
 def main() -> None:
@@ -40,20 +40,20 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--only", nargs="*", default=get_args(NetworkKind))
     parser.add_argument("--kind")
-    asked = parser.parse_args()
-    if asked.kind:
-        print(json.dumps(measured(asked.kind)))
+    options = parser.parse_args()
+    if options.kind:
+        print(json.dumps(measured(options.kind)))
         return
-    done = {row["network"] for row in rows(asked.file)}
-    for kind in asked.only:
+    done = {row["network"] for row in rows(options.file)}
+    for kind in options.only:
         if kind not in done:
-            keep(asked.file, found(kind), COLUMNS)
-    above = [row["network"] for row in rows(asked.file) if float(row["compiling"]) > MOST]
+            keep(options.file, found(kind), COLUMNS)
+    above = [row["network"] for row in rows(options.file) if float(row["compiling"]) > MOST]
     print(f"above {MOST:g} seconds: {', '.join(above) or 'none'}")
 
 
 def found(kind: str) -> dict[str, Any]:
-    """Two processes, of which the second finds what the first compiled."""
+    """Run two processes, the second with the programs that the first compiled."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, "--kind", kind]
         environment = os.environ | {"DYNASCOPE_CACHE": folder}
@@ -72,7 +72,7 @@ def found(kind: str) -> dict[str, Any]:
 
 
 def measured(kind: NetworkKind) -> dict[str, Any]:
-    """The processor's seconds that first predictions take longer, those of a second, and the number of programs."""
+    """Return the additional CPU seconds of first predictions, those of a second one, and the number of programs."""
     events: dict[str, int] = {}
     jax.monitoring.register_event_listener(lambda event, **_: events.update({event: events.get(event, 0) + 1}))
     data = DATA["iris"]()
@@ -90,7 +90,7 @@ def measured(kind: NetworkKind) -> dict[str, Any]:
     with compile_cache():
         staircase = seconds(False), seconds(False)
         both = seconds(True), seconds(True)
-        compiled = events.get(ASKED, 0) - events.get(FOUND, 0)
+        compiled = events.get(REQUESTS, 0) - events.get(HITS, 0)
     return {
         "staircase": staircase[0] - staircase[1],
         "curve": both[0] - both[1],

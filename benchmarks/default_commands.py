@@ -1,11 +1,11 @@
-"""What `dynascope predict DATA --network KIND --check` costs at its default settings, and whether it ends with results.
+"""Cost and results of `dynascope predict DATA --network KIND --check` at default settings.
 
-Each cell is a data set and a network. Its command runs twice in processes of their own: *cold*, where no program is
-compiled yet, and *warm*, where it finds those of the first. Printed and kept are the processor's seconds of both (of
-all its threads), the exit code, the verdict, whether prediction, page and record are there, and what was cut short.
+Each cell is a data set and a network. Its command runs twice in separate processes: *cold*, without compiled programs,
+and *warm*, with the programs of the first run. The table contains the CPU seconds of both runs over all threads, the
+exit code, the verdict, whether prediction, page and record exist, and a remark on any computation that was cut short.
 
-Cells that the file holds are not run again, so a run that was stopped goes on where it was. Run as
-`python benchmarks/default_commands.py [--file FILE] [--only WORD …]`; each word is to be in the name of a cell.
+Run `python benchmarks/default_commands.py [--file FILE] [--only WORD …]`. Cells that are already in the file are
+skipped, so a stopped run can be resumed. `--only` selects cells whose names contain all words.
 """
 
 from __future__ import annotations
@@ -29,25 +29,31 @@ from dynascope.tasks import Task
 
 FILE = Path(__file__).parent.parent / "docs" / "concepts" / "default_commands.csv"
 COLUMNS = ("data", "network", "cold", "warm", "exit", "verdict", "prediction", "page", "record", "remark")
-LIMIT = 60.0  # seconds of the processor that a command may take
-CUT_SHORT = ("stopped", "followed to", "could not be followed", "was over", "were spent")  # in warnings
-ENDED = {0: "agree", 1: "disagree", 4: "undecided"}  # exit codes of a check that ended
+LIMIT = 60.0  # CPU seconds, the limit for a command
+CUT_SHORT = (
+    "stopped",
+    "curve at this scale ends",
+    "could not be computed",
+    "was over",
+    "were spent",
+)  # words in the warnings of incomplete computations
+ENDED = {0: "agree", 1: "disagree", 4: "undecided"}  # exit codes of completed checks
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--only", nargs="*", default=[])
-    asked = parser.parse_args()
-    kept = {(row["data"], row["network"]) for row in rows(asked.file)}
+    options = parser.parse_args()
+    kept = {(row["data"], row["network"]) for row in rows(options.file)}
     for cell in itertools.product(DATA, NETWORKS):
-        if cell not in kept and all(word in " ".join(cell) for word in asked.only):
-            keep(asked.file, found(*cell), COLUMNS)
-    told(rows(asked.file))
+        if cell not in kept and all(word in " ".join(cell) for word in options.only):
+            keep(options.file, found(*cell), COLUMNS)
+    print_summary(rows(options.file))
 
 
 def found(data: str, network: str) -> dict[str, Any]:
-    """One cell."""
+    """Return the row of one cell."""
     with tempfile.TemporaryDirectory() as folder:
         file = written(DATA[data](), network, Path(folder) / "data.npz")
         cold, warm = (ran(file, network, Path(folder) / name) for name in ("first", "second"))
@@ -55,14 +61,14 @@ def found(data: str, network: str) -> dict[str, Any]:
 
 
 def written(task: Task, network: str, file: Path) -> Path:
-    """The data as a user has them; a diagonal network has one output."""
+    """Write the data to a file, with one output for a diagonal network."""
     outputs = task.targets[:, :1] if network == "diagonal" else task.targets
     np.savez(file, x=task.inputs, y=outputs)
     return file
 
 
 def ran(file: Path, network: str, out: Path) -> dict[str, Any]:
-    """One command, by what it printed, left and cost."""
+    """Run one command, and return its output and its cost."""
     out.mkdir()
     words = ["predict", str(file), "--network", network, "--check", "--json", "--out", str(out)]
     environment = os.environ | {"DYNASCOPE_CACHE": str(file.parent / "programs")}
@@ -80,25 +86,25 @@ def ran(file: Path, network: str, out: Path) -> dict[str, Any]:
         "exit": run.returncode,
         "verdict": ENDED.get(run.returncode, "none"),
         "prediction": "yes" if answer.get("jumps") else "no",
-        "page": said(out, "*.html"),
-        "record": said(out, "*.zarr.zip"),
+        "page": exists(out, "*.html"),
+        "record": exists(out, "*.zarr.zip"),
         "remark": " ".join(remarks),
     }
 
 
-def said(folder: Path, pattern: str) -> str:
+def exists(folder: Path, pattern: str) -> str:
     return "yes" if any(folder.glob(pattern)) else "no"
 
 
 def broken(row: dict[str, str]) -> bool:
-    """Whether a command took too long, or ended without what it is for."""
+    """Whether a command took too long or lacks a result."""
     lacks = any(row[name] != "yes" for name in ("prediction", "page", "record"))
     return lacks or row["verdict"] == "none" or max(float(row["cold"]), float(row["warm"])) > LIMIT
 
 
-def told(kept: list[dict[str, str]]) -> None:
+def print_summary(kept: list[dict[str, str]]) -> None:
     wrong = [row for row in kept if broken(row)]
-    print(f"{len(kept)} commands, {len(wrong)} of them above {LIMIT:g} seconds or without results")
+    print(f"{len(kept)} commands, {len(wrong)} of them with more than {LIMIT:g} CPU seconds or without results")
 
 
 if __name__ == "__main__":

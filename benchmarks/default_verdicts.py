@@ -1,11 +1,11 @@
-"""What comes out of every study at its default fields: the verdict, what is not supported, and what it takes.
+"""Results of every study at its default fields: verdict, unsupported claims and run time.
 
-Each study runs as `dynascope run STUDY` does, in a process of its own. Kept are the verdict and its sentence; for each
-claim that is refuted or undecided, the effect with its interval; the processor minutes beside those that the study
-states; and the texts of its page and its first figure, which the documentation shows.
+Each study runs as `dynascope run STUDY` in a separate process. The table contains the verdict with its sentence; for
+each claim that is refuted or undecided, the effect with its interval; the stated and the actual CPU minutes; and the
+text of its page and of its figures, which the documentation shows together with the first figure.
 
-Studies that the file holds are not run again, so a run that was stopped goes on where it was. Run as
-`python benchmarks/default_verdicts.py [--file FILE] [--only STUDY …]`.
+Run `python benchmarks/default_verdicts.py [--file FILE] [--only STUDY …]`. Studies that are already in the file are
+skipped, so a stopped run can be resumed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dynascope.studies import find_study, study_index
 
 DOCS = Path(__file__).parent.parent / "docs"
 FILE = DOCS / "concepts" / "default_verdicts.csv"
-FIGURES = DOCS / "studies" / "figures"  # those beside another file are written into a folder beside it
+FIGURES = DOCS / "studies" / "figures"  # with another file, the folder `figures` next to it
 COLUMNS = ("study", "verdict", "in words", "not supported", "minutes stated", "minutes taken", "meaning", "figures")
 
 
@@ -38,16 +38,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--only", nargs="*", default=list(study_index()))
-    asked = parser.parse_args()
-    kept = {row["study"] for row in rows(asked.file)}
-    for name in asked.only:
+    options = parser.parse_args()
+    kept = {row["study"] for row in rows(options.file)}
+    for name in options.only:
         if name not in kept:
-            figures = FIGURES if asked.file == FILE else asked.file.parent / "figures"
-            keep(asked.file, found(name, figures), COLUMNS, shown=("study", "verdict", "minutes taken"))
+            figures = FIGURES if options.file == FILE else options.file.parent / "figures"
+            keep(options.file, found(name, figures), COLUMNS, shown=("study", "verdict", "minutes taken"))
 
 
 def found(name: str, figures: Path) -> dict[str, Any]:
-    """One study."""
+    """Return the row of one study, and draw its first figure."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "dynascope", "run", name, "--json", "--out", folder]
@@ -72,21 +72,21 @@ def found(name: str, figures: Path) -> dict[str, Any]:
 
 
 def draw_first(tree: Result, path: Path) -> None:
-    """Draw the first figure of the page, with its text as text."""
+    """Draw the first figure of the page, with text as SVG text."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.fonttype": "none", "path.simplify_threshold": 0.5}):
         save_figure(draw_chart(tree, dataclasses.replace(tree.charts[0], title="", caption="")), path)
 
 
 def not_supported(tree: Result) -> list[str]:
-    """The statement of each claim that does not hold or is undecided, with its interval or the reason."""
-    told = []
+    """Return the statement of each refuted or undecided claim, with its interval or the reason."""
+    statements = []
     for claim in tree.claims.values():
         if claim.decides and claim.outcome != "holds":
             change, low, high = (_number(each) for each in (claim.value, *claim.interval))
             measured = claim.why_undecided or f"{low} to {high}"
-            told.append(f"{claim.outcome.capitalize()}: {claim.statement.rstrip('.')}: {change} ({measured}).")
-    return told
+            statements.append(f"{claim.outcome.capitalize()}: {claim.statement.rstrip('.')}: {change} ({measured}).")
+    return statements
 
 
 def _number(value: float) -> str:

@@ -1,8 +1,8 @@
-"""The path of saddles of a diagonal network, against scikit-learn's lasso path on the same data.
+"""The path of saddles of a diagonal network, compared with scikit-learn's lasso path on the same data.
 
-Both are active-set paths that end at least squares with as many knots, give or take, as inputs: 100 inputs (to take
-less than 5 ms) and 1000 (less than 2 s), with three times as many samples. Both sides use one thread, since most of
-their products are too small to share.
+Both are active-set paths that end at least squares, with about as many knots as inputs. The targets are less than 5 ms
+for 100 inputs and less than 2 s for 1000 inputs, each with three times as many samples. Both sides use one thread,
+because most of their products are too small for more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
             )
             exact = np.linalg.lstsq(x, y, rcond=None)[0]
             print(
-                f"to take less than {seconds} s; {len(path.times)} jumps, {coefficients.shape[1] - 1} knots of the "
+                f"target: less than {seconds} s; {len(path.times)} jumps, {coefficients.shape[1] - 1} knots of the "
                 f"lasso; largest error of the last map: ours {error(path.maps[-1], exact):.1e}, "
                 f"theirs {error(coefficients[:, -1], exact):.1e}"
             )

@@ -1,8 +1,8 @@
-"""Feature metrics from a stream of batches: memory, time over the one product they need, and the dense n × n form.
+"""Feature metrics of a stream of batches: memory, and time relative to one matrix product and to a dense computation.
 
-The stream has 50 000 samples of 512 features and 10 classes. Its memory is what it takes beyond one batch, and its time
-is held against HᵀH summed over the same batches. The dense form is what the definitions say: the operators as n × n
-matrices, their eigenfunctions and their centred alignment. Run as `python benchmarks/feature_metrics.py`.
+The stream has 50 000 samples with 512 features and 10 classes. The benchmark measures the memory beyond one batch, and
+the time relative to HᵀH summed over the same batches. The dense computation follows the definitions, with operators as
+n × n matrices, their eigenfunctions and their centred alignment. Run `python benchmarks/feature_metrics.py`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from dynascope.probes.features import FeatureMetrics, feature_metrics, feature_m
 
 SAMPLES, FEATURES, CLASSES, BATCH = 50_000, 512, 10, 1000
 DENSE_SAMPLES = 4000
-MEMORY, PRODUCTS = 100e6, 3.0  # aims: bytes beyond one batch, and how many times the product HᵀH
+MEMORY, PRODUCTS = 100e6, 3.0  # targets: bytes beyond one batch, and time relative to HᵀH
 
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def main() -> None:
     extra, held = peak_memory()
-    print(f"{extra / 1e6:.0f} MB beyond one batch of {held / 1e6:.0f} MB (aim: under {MEMORY / 1e6:.0f} MB)")
+    print(f"{extra / 1e6:.0f} MB beyond one batch of {held / 1e6:.0f} MB (target: under {MEMORY / 1e6:.0f} MB)")
     ours, one = seconds(list(stream(SAMPLES)))
-    print(f"{ours:.3f} s, {ours / one:.2f} times the {one:.3f} s of HᵀH (aim: at most {PRODUCTS:.0f} times)")
+    print(f"{ours:.3f} s, {ours / one:.2f} times the {one:.3f} s of HᵀH (target: at most {PRODUCTS:.0f} times)")
 
     few = list(stream(DENSE_SAMPLES))
     whole = tuple(np.concatenate(each) for each in zip(*few, strict=True))
     mine, theirs = harness.compare("feature_metrics", lambda: metrics(few), lambda: dense(*whole), target=50, repeats=1)
     for name, value in theirs.items():
-        print(f"{name}: they differ by at most {np.max(np.abs(getattr(mine, name) - value)):.0e}")
+        print(f"{name}: the results differ by at most {np.max(np.abs(getattr(mine, name) - value)):.0e}")
 
 
 def metrics(batches: Iterable[Batch]) -> FeatureMetrics:
@@ -43,7 +43,7 @@ def metrics(batches: Iterable[Batch]) -> FeatureMetrics:
 
 
 def seconds(batches: list[Batch]) -> tuple[float, float]:
-    """Medians of the times of the metrics and of the product, which take turns."""
+    """Return the median times of the metrics and of the product, measured alternately."""
     taken = []
     for _ in range(5):
         times = [time.perf_counter()]
@@ -73,7 +73,7 @@ def dense(features: np.ndarray, outputs: np.ndarray, labels: np.ndarray) -> dict
 
 
 def stream(samples: int) -> Iterator[Batch]:
-    """Rectified random features of clustered inputs, whose spectrum falls by some orders of magnitude."""
+    """Yield random ReLU features of clustered inputs, whose spectrum decreases over several orders of magnitude."""
     draw = np.random.default_rng(0)
     centres = draw.normal(size=(CLASSES, 32))
     first, second = draw.normal(size=(32, FEATURES)), draw.normal(size=(FEATURES, CLASSES)) / FEATURES
@@ -84,7 +84,7 @@ def stream(samples: int) -> Iterator[Batch]:
 
 
 def peak_memory() -> tuple[int, int]:
-    """Bytes at the peak beyond one batch, and those of a batch with what it takes to draw it."""
+    """Return the peak memory in bytes beyond one batch, and the memory of drawing and storing a batch."""
     tracemalloc.start()
     for _ in stream(BATCH):
         pass

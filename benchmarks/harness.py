@@ -1,4 +1,4 @@
-"""Time our side and theirs in one process, turn by turn, and print one row of a table."""
+"""Timing of dynascope and a baseline, alternately in one process, with one row of a table as output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def torch_or_exit() -> ModuleType:
-    """PyTorch, or the end of the benchmark with the reason."""
+    """Return PyTorch, or exit with a message if it is not installed."""
     try:
         return importlib.import_module("torch")
     except ImportError:
@@ -21,7 +21,7 @@ def torch_or_exit() -> ModuleType:
 
 
 def use_best_threads(torch: ModuleType, run: Callable[[], Any]) -> int:
-    """Let PyTorch use one thread or its own choice, whichever runs faster here; returns how many."""
+    """Set PyTorch to one thread or to its default number, whichever is faster; return the number."""
     seconds = {}
     for threads in {1, torch.get_num_threads()}:
         torch.set_num_threads(threads)
@@ -35,12 +35,13 @@ def use_best_threads(torch: ModuleType, run: Callable[[], Any]) -> int:
 def compare(
     name: str, ours: Callable[[], Any], theirs: Callable[[], Any], *, target: float, repeats: int = 7
 ) -> tuple[Any, Any]:
-    """Print how many times faster our side is, by the medians of runs that take turns.
+    """Print the speed-up of dynascope over a baseline, from the medians of alternating runs.
 
-    The first run of each side is left out of the medians; how much longer ours took, mostly to compile, is printed.
+    The first run of each side is not part of the medians. The additional time of our first run, mainly for compilation,
+    is printed, too.
 
     Returns:
-        What the last run of each side returned.
+        The results of the last run of each side.
     """
     first, _ = _timed(ours)
     _timed(theirs)

@@ -1,24 +1,24 @@
-"""How often intervals of 95 % hold the truth: fitted power laws, joint laws, calibrations of skills and effects.
+"""Coverage of 95 % intervals: fitted power laws, joint laws, calibrations of skills, and effects.
 
-Each row of the table is 2 000 draws of one design, of joint laws 300.
+Each row of the table contains 2000 draws of one design, or 300 for joint laws.
 
-- Power law: losses 2 x^−0.35 + E at eight points a decade from x = 1000 on, over two or three decades, where E is a
-  share of the last loss. Each point scatters by 1 %; of several runs each differs besides by 1 % in its level and by
-  another 1 % at both ends of its tilt. *Broken* first points are 20 % too high, and *delayed* losses are not of this
-  law: 2 (x + 1000)^−0.35 + E. Fitted by `theory.scaling_laws.fit` with its defaults.
-- Joint law: L = 1.69 + 406.4 N^−0.34 + 410.7 D^−0.28 on grids of three decades of N and D, with a scatter of 1 %, or on
-  nine curves of equal compute with a scatter of 0.4 %. Broken runs, those with the smallest D, are 7 to 28 % too high:
-  one of 25, or 5 of 239. Kaplan's form, [(N_c/N)^(α_N/α_D) + D_c/D]^α_D, is not of this law. *Further run* is one with
-  ten times the largest N and D. Fitted by `theory.scaling_laws.fit_joint`.
-- Calibration: strengths 1/(1 + exp(ln c − r T)) at 40 steps, with ln c = 8 and r = 0.0225, and a scatter of 0.02 at
-  each point; of several runs each has a rate and an offset of its own, which scatter by 5 %. Calibrated by
-  `theory.skills.calibrate` with its defaults.
-- Effect: a metric at two or four levels of a factor, of seeds that differ as wholes and at each level (more at the
-  higher ones); without any effect, so that what is not covered is a false finding. Told by `Hypothesis.compare`.
+- Power law: losses 2 x^−0.35 + E at eight points per decade from x = 1000, over two or three decades. E is given as a
+  share of the last loss. Each point has a scatter of 1 %. If there are several runs, each also varies by 1 % in its
+  level and by another 1 % at both ends of its tilt. *Broken* first points are 20 % too high. *Delayed* losses follow a
+  different law, 2 (x + 1000)^−0.35 + E. `theory.scaling_laws.fit` fits them with its defaults.
+- Joint law: L = 1.69 + 406.4 N^−0.34 + 410.7 D^−0.28, on grids over three decades of N and D with a scatter of 1 %, or
+  on nine curves of equal compute with a scatter of 0.4 %. Broken runs, those with the smallest D, are 7 to 28 % too
+  high: one of 25, or 5 of 239. Kaplan's form, [(N_c/N)^(α_N/α_D) + D_c/D]^α_D, is a different law. A *further run* has
+  ten times the largest N and D. `theory.scaling_laws.fit_joint` fits them.
+- Calibration: strengths 1/(1 + exp(ln c − r T)) at 40 steps, with ln c = 8, r = 0.0225 and a scatter of 0.02 at each
+  point. If there are several runs, their rates and offsets scatter by 5 %. `theory.skills.calibrate` calibrates them
+  with its defaults.
+- Effect: a metric at two or four levels of a factor, over seeds that vary as a whole and at each level, more at the
+  higher levels. There is no effect, so an interval that excludes zero is a false positive. `Hypothesis.compare`
+  computes the intervals.
 
-Rows that the file holds are not computed again, so a run that was stopped goes on where it was. Run as
-`python benchmarks/interval_coverage.py [--file FILE] [--only WORD …] [--draws NUMBER]`; each word is to be in the name
-of a design.
+Run `python benchmarks/interval_coverage.py [--file FILE] [--only WORD …] [--draws NUMBER]`. Rows that are already in
+the file are skipped, so a stopped run can be resumed. `--only` selects designs whose names contain all words.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ RATE, OFFSET = 0.0225, 8.0
 EXPONENT = 0.35
 JOINT = JointLaw(1.69, 406.4, 0.34, 410.7, 0.28)
 
-Intervals = Mapping[str, tuple[tuple[float, float], float]]  # of one draw: the ends, and the truth
+Intervals = Mapping[str, tuple[tuple[float, float], float]]  # by quantity: the ends of the interval, and the true value
 
 
 class Design(NamedTuple):
-    """One simulation: what one draw of runs gives."""
+    """A simulation, with a function that draws its runs."""
 
     subject: str
     name: str
@@ -76,7 +76,7 @@ def power_law(decades: int, share: float, runs: int, *, broken: int = 0, delay: 
 
 
 def kaplan(n: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """The joint form of Kaplan et al., arXiv:2001.08361, equation 1.5, with its constants."""
+    """Return the joint law of Kaplan et al., arXiv:2001.08361, equation 1.5, with its constants."""
     return ((8.8e13 / n) ** (0.076 / 0.095) + 5.4e13 / d) ** 0.095
 
 
@@ -86,7 +86,7 @@ def grid(sizes: int, amounts: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def isoflops() -> tuple[np.ndarray, np.ndarray]:
-    """Nine curves of equal compute, and five small amounts of data beside them."""
+    """Return nine curves of equal compute, and five additional runs with little data."""
     compute = np.repeat(np.geomspace(6e18, 3e21, 9), 26)
     n = 0.2 * (compute / 6) ** 0.49 * np.tile(np.geomspace(0.15, 6, 26), 9)
     edge = np.geomspace(2e9, 7e9, 5)
@@ -109,9 +109,9 @@ def joint_law(
         losses = truth(n, d) * np.exp(scatter * draw.normal(size=n.size))
         losses[edge] *= draw.uniform(1.07, 1.28, broken)
         found = fit_joint(n, d, losses)
-        told = found.loss(*further)
+        forecast = found.loss(*further)
         run = float(truth(*further) * np.exp(scatter * draw.normal()))
-        intervals = {"further run": ((float(told.low), float(told.high)), run)}
+        intervals = {"further run": ((float(forecast.low), float(forecast.high)), run)}
         if truth == JOINT.loss:
             intervals["data exponent"] = (found.data_exponent_interval, JOINT.data_exponent)
         return intervals
@@ -137,8 +137,8 @@ def effect(levels: int, runs: int) -> Design:
     spread, claim = np.linspace(0.5, 2, levels)[:, None], Hypothesis("factor", "metric", 1)
 
     def drawn(draw: np.random.Generator) -> Intervals:
-        told = claim.compare(draw.normal(size=runs) + spread * draw.normal(size=(levels, runs)))
-        return {"effect": ((told.low, told.high), 0.0)}
+        result = claim.compare(draw.normal(size=runs) + spread * draw.normal(size=(levels, runs)))
+        return {"effect": ((result.low, result.high), 0.0)}
 
     return Design("effect", f"{levels} levels", runs, drawn)
 
@@ -164,28 +164,28 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--draws", type=int, default=DRAWS)
-    asked = parser.parse_args()
-    kept = {(row["design"], row["runs"]) for row in rows(asked.file)}
+    options = parser.parse_args()
+    kept = {(row["design"], row["runs"]) for row in rows(options.file)}
     for design in DESIGNS:
         called = f"{design.subject}, {design.name}, runs {design.runs}"
-        if (design.name, str(design.runs)) not in kept and all(word in called for word in asked.only):
-            for row in covered(design, min(asked.draws, FEWER.get(design.subject, asked.draws))):
-                keep(asked.file, row, COLUMNS)
+        if (design.name, str(design.runs)) not in kept and all(word in called for word in options.only):
+            for row in covered(design, min(options.draws, FEWER.get(design.subject, options.draws))):
+                keep(options.file, row, COLUMNS)
 
 
 def covered(design: Design, draws: int) -> list[dict[str, Any]]:
-    """The rows of one design: each draw is seeded by its number, so that designs are compared on the same noise."""
+    """Return the rows of one design. Draws are seeded by their number, so that all designs use the same noise."""
     refused = warned = 0
     hits: dict[str, int] = {}
     for seed in range(draws):
-        with warnings.catch_warnings(record=True) as heard:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 found = design.drawn(np.random.default_rng(seed))
             except InputError:
                 refused += 1
                 continue
-        warned += bool(heard)
+        warned += bool(caught)
         for name, ((low, high), truth) in found.items():
             hits[name] = hits.get(name, 0) + (low <= truth <= high)
     counts = {"draws": draws, "refused": f"{refused / draws:.1%}", "warned": f"{warned / draws:.1%}"}

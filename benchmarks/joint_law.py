@@ -1,22 +1,22 @@
-"""Joint laws of parameters and data: `fit_joint` beside SciPy's `curve_fit` and the procedure of Hoffmann et al.
+"""Joint laws of parameters and data: `fit_joint` compared with SciPy's `curve_fit` and the procedure of Hoffmann et al.
 
-Surfaces of losses are drawn from L = 1.69 + 406.4 N^−0.34 + 410.7 D^−0.28, each loss with a scatter of its own, and
-fitted by
+Losses are drawn from L = 1.69 + 406.4 N^−0.34 + 410.7 D^−0.28 with independent scatter, and fitted by
 
 - `fit_joint` of `theory.scaling_laws`;
-- `scipy.optimize.curve_fit` of ln L from the middle of the grid below, with its covariance and Student's t;
-- approach 3 of Hoffmann et al. (arXiv:2203.15556): the sum of Huber's losses of ln L with δ = 1e-3, where ln L is the
-  log-sum-exp of the terms, by L-BFGS from a grid of starts of which the least is taken, with the intervals of a
-  bootstrap of the losses that Besiroglu et al. (arXiv:2404.10102) took.
+- `scipy.optimize.curve_fit` of ln L, from the centre of the grid below, with intervals from its covariance and
+  Student's t;
+- approach 3 of Hoffmann et al. (arXiv:2203.15556), which minimises the sum of Huber losses of ln L with δ = 1e-3, where
+  ln L is the log-sum-exp of the terms, by L-BFGS from a grid of initial values. Its intervals come from a bootstrap of
+  the losses, as in Besiroglu et al. (arXiv:2404.10102).
 
-Printed and kept are, for the exponents, the floor, the best number of parameters for a thousand times the compute of
-the largest run and the loss there, the median of the estimates over the truth, half of the range of their middle 68 %
-over it (scatter), and how often the interval of 95 % holds the truth. The grid of starts has 4 × 4 × 3 × 3 × 3 places
-here, of which the lowest twelve are descended. The procedure is slow, so that it has fewer draws, and a bootstrap of 50
-that starts from the estimate.
+The quantities are the exponents, the floor, the optimal number of parameters for a thousand times the compute of the
+largest run, and the loss there. For each one, the table contains the median of the estimates and half of their central
+68 % range (scatter), both relative to the true value, and the coverage of the 95 % interval. The grid of initial values
+has 4 × 4 × 3 × 3 × 3 points, of which the best twelve are optimised. This procedure is slow, so it has fewer draws and
+only 50 bootstrap samples, each optimised from the estimate.
 
-Rows that the file holds are not computed again. Run as `python benchmarks/joint_law.py [--file FILE] [--only WORD …]
-[--draws NUMBER]`.
+Run `python benchmarks/joint_law.py [--file FILE] [--only WORD …] [--draws NUMBER]`. Rows that are already in the file
+are skipped.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ DRAWS = 200
 FEWER = {"Hoffmann et al.": 40}
 BOOTSTRAPS = 50
 DELTA = 1e-3
-BEST = 12  # of the starts, by their height
+BEST = 12  # number of optimised initial values, those with the smallest error
 
 Found = dict[str, tuple[float, tuple[float, float]]]
 
 
 class Surface(NamedTuple):
-    """A design: N and D of all runs, and how their losses scatter."""
+    """A design: N and D of all runs, and the scatter of their losses."""
 
     name: str
     parameters: np.ndarray
     data: np.ndarray
     scatter: float
-    outliers: float  # share of runs that scatter ten times as much
+    outliers: float  # share of runs with ten times the scatter
 
     def drawn(self, seed: int) -> np.ndarray:
-        """Losses of one draw."""
+        """Return the losses of one draw."""
         draw = np.random.default_rng(seed)
         noise = draw.normal(size=self.data.size)
         noise[draw.random(noise.size) < self.outliers] *= 10
@@ -69,7 +69,7 @@ class Surface(NamedTuple):
 
     @property
     def compute(self) -> float:
-        """For which the best split is asked for."""
+        """The compute for which the optimal split is estimated."""
         return AHEAD * 6 * float(np.max(self.parameters * self.data))
 
 
@@ -80,7 +80,7 @@ def grid(name: str, sizes: int, decades: float, scatter: float, outliers: float 
 
 
 def isoflops(name: str, scatter: float) -> Surface:
-    """Five sizes along each of six curves of equal compute."""
+    """Return five sizes along each of six curves of equal compute."""
     compute = np.repeat(np.geomspace(6e16, 6e20, 6), 5)
     n = np.sqrt(compute / 6 / 20) * np.tile(np.geomspace(1 / 8, 8, 5), 6)
     return Surface(name, n, compute / 6 / n, scatter, 0.0)
@@ -113,7 +113,7 @@ def ours(surface: Surface, losses: np.ndarray) -> Found:
 
 
 def logarithm(x: tuple[np.ndarray, np.ndarray], e: float, a: float, b: float, alpha: float, beta: float) -> np.ndarray:
-    """Logarithm of L, with e, a and b the logarithms of floor and prefactors."""
+    """Return ln L; e, a and b are the logarithms of the floor and of the prefactors."""
     terms = [np.full_like(x[0], e), a - alpha * np.log(x[0]), b - beta * np.log(x[1])]
     return np.asarray(logsumexp(terms, axis=0))
 
@@ -137,7 +137,10 @@ def by_curve_fit(surface: Surface, losses: np.ndarray) -> Found:
 
 
 def descended(n: np.ndarray, d: np.ndarray, y: np.ndarray, starts: np.ndarray, steps: int) -> tuple[np.ndarray, float]:
-    """The least sum of Huber's losses from these starts, of L-BFGS, in units of δ² so that it does not stop early."""
+    """Return the minimum of the sum of Huber losses that L-BFGS reaches from the initial values.
+
+    Losses are in units of δ², so that L-BFGS does not stop early.
+    """
 
     def loss(numbers: np.ndarray) -> tuple[float, np.ndarray]:
         e, a, b, alpha, beta = numbers
@@ -183,15 +186,15 @@ def main() -> None:
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--draws", type=int, default=DRAWS)
-    asked = parser.parse_args()
-    kept = {(row["surface"], row["fitted by"]) for row in rows(asked.file)}
+    options = parser.parse_args()
+    kept = {(row["surface"], row["fitted by"]) for row in rows(options.file)}
     for surface, way in itertools.product(SURFACES, WAYS):
-        if (surface.name, way) not in kept and all(word in f"{surface.name}, {way}" for word in asked.only):
-            compare(asked.file, surface, way, min(asked.draws, FEWER.get(way, asked.draws)))
+        if (surface.name, way) not in kept and all(word in f"{surface.name}, {way}" for word in options.only):
+            compare(options.file, surface, way, min(options.draws, FEWER.get(way, options.draws)))
 
 
 def compare(file: Path, surface: Surface, way: str, draws: int) -> None:
-    """Keep the rows of one way on one surface."""
+    """Append the rows of one method on one surface to the file."""
     found, failed, start = [], 0, time.process_time()
     for seed in range(draws):
         with warnings.catch_warnings():

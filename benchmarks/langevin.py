@@ -1,10 +1,10 @@
-"""Langevin runs, 20 000 of ten modes for 10 000 steps, beside the cost of their random numbers and beside others.
+"""Langevin dynamics of 20 000 runs with ten modes and 10 000 steps, compared with its random numbers and other solvers.
 
-Theirs are the same splitting as a loop of NumPy over steps, vectorised over runs and without temporary arrays; diffrax,
-mapped over runs, with steps of Euler on a Brownian path that is drawn as it goes; and torchsde where it is installed.
-All states are of double precision. Ours draws noise of single precision, theirs of double, as each does by default;
-NumPy is also timed with single precision throughout. What others do is timed on fewer steps and told for each step.
-Run as `python benchmarks/langevin.py [steps]`.
+The other solvers are the same splitting scheme as a NumPy loop over steps, vectorised over runs and without temporary
+arrays; diffrax with Euler steps on a Brownian path that is drawn during the run, mapped over runs; and torchsde, if it
+is installed. All states are in double precision. By default, dynascope draws noise in single precision and the others
+in double precision; NumPy is also timed in single precision throughout. The other solvers are timed on fewer steps, and
+compared per step. Run `python benchmarks/langevin.py [steps]`.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ def main() -> None:
     ours = seconds(lambda: our_runs(steps))
     numbers = seconds(lambda: drawn(steps))
     each = 1e9 / (RUNS * MODES * steps)
-    print(f"{steps} steps of {RUNS} runs of {MODES} modes: {ours:.2f} s, {ours * each:.2f} ns for a mode and step")
-    print(f"{'their random numbers alone':<36} ours takes {ours / numbers:5.2f} times as long (aim: at most 1.50)")
+    print(f"{steps} steps of {RUNS} runs of {MODES} modes: {ours:.2f} s, {ours * each:.2f} ns per mode and step")
+    print(f"{'random numbers alone':<36} ours takes {ours / numbers:5.2f} times as long (target: at most 1.50)")
     others = {"NumPy, double": lambda: numpy_runs(np.float64), "NumPy, single": lambda: numpy_runs(np.float32)}
     others["diffrax"] = diffrax_runs
     if importlib.util.find_spec("torchsde"):
         others["torchsde"] = torchsde_runs
     else:
-        print("torchsde is not installed, and is left out")
+        print("torchsde is not installed, so it is skipped")
     for name, run in others.items():
         theirs = seconds(run) / FEW
-        print(f"{name:<36} ours is {theirs / (ours / steps):5.2f} times as fast (aim: at least 1.00)")
+        print(f"{name:<36} ours is {theirs / (ours / steps):5.2f} times as fast (target: at least 1.00)")
 
 
 def seconds(run: Callable[[], Any], repeats: int = 3) -> float:
-    """The median time of runs after the first, which compiles."""
+    """Return the median run time, without the first run, which compiles."""
     run()
     found = []
     for _ in range(repeats):
@@ -91,7 +91,7 @@ def _sums(steps: Any) -> Any:
 
 
 def drawn(steps: int) -> Any:
-    """As many random numbers as ours uses, added up so that each is needed."""
+    """Draw as many random numbers as `our_runs`, and add them up so that all are computed."""
     with jax.enable_x64(True):
         return jax.block_until_ready(_sums(steps))
 
@@ -153,7 +153,7 @@ def diffrax_runs() -> Any:
 
 
 def torchsde_runs() -> Any:
-    import torch  # not at the top, as neither need be installed
+    import torch  # not at the top, because both are optional
     import torchsde  # pyright: ignore[reportMissingImports]
 
     rho, strength = torch.tensor(CURVATURE), torch.tensor(KICK * STRENGTH)

@@ -1,9 +1,8 @@
-"""Gradient flow of a 20×20×10 linear network from scale 1e-4 to loss 1e-20, against a loop in PyTorch.
+"""Gradient flow of a 20×20×10 linear network from scale 1e-4 to loss 1e-20, compared with a PyTorch loop.
 
-The data are whitened with exact moments, so that the loss can vanish, and the singular values of the target map fall as
-k⁻², as the spectra of natural data do. The loop is what one would write, SGD in float64, at nine tenths of the largest
-stable step (the curvature at the solution is twice the largest singular value). Run as
-`python benchmarks/linear_flow.py`.
+The data are whitened with exact moments, so that the loss can vanish. The singular values of the target map decrease as
+k⁻², like the spectra of natural data. The loop is a typical implementation: SGD in float64 at 90 % of the largest
+stable step (the curvature at the solution is twice the largest singular value). Run `python benchmarks/linear_flow.py`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,8 @@ def main() -> None:
     exact = passages(flow(network, task, save=20_000, solver=Solver(relative_tolerance=1e-9)))
     descent = xr.Dataset({"loss": ("time", losses)}, {"time": rate * np.arange(len(losses))})
     print(
-        f"largest error of a time at which the loss passes a level: ours {error(passages(ours(20_000)), exact):.1%}, "
+        "largest relative error of the times at which the loss passes a level: "
+        f"ours {error(passages(ours(20_000)), exact):.1%}, "
         f"theirs {error(passages(descent), exact):.1%} ({len(losses)} steps, threads: {threads})"
     )
 

@@ -1,14 +1,14 @@
-"""The loss curve at the scale at hand, as `predict` follows it, against gradient flow of the weights.
+"""The loss curve at a given scale, as `predict` computes it, compared with gradient flow of the weights.
 
-Ours is `loss_curve`, which follows the flow twice to know its own error; theirs is `flows.gradient_flow` once, with a
-relative tolerance of 1e-5, or implicit and as it is for quadratic networks. Both end when the last predicted jump does,
-theirs at the latest after two minutes, and the ratio then is one that it has at least. Theirs is saved at the times of
-ours: at as many equal ones, lines between them miss the first jumps of a flow that goes on for long.
-Told and kept are the processor's seconds of both, without compiling, the ratio and what it is to be, the seconds that
-the first run of ours took longer, with no program kept, and the mean error of the loss over the initial one.
+`loss_curve` integrates the flow twice, to estimate its own error. The baseline is one run of `flows.gradient_flow` with
+a relative tolerance of 1e-5; for quadratic networks it uses an implicit solver with its default tolerance. Both end at
+the last predicted jump. The baseline ends after two minutes at the latest, and the ratio is then a lower bound. It is
+saved at the times of `loss_curve`, because linear interpolation between equidistant times would miss the first jumps of
+a long flow. The table contains the CPU seconds of both without compilation, their ratio and its target, the additional
+seconds of our first run without cached programs, and the mean error of the loss relative to the initial loss.
 
-Cases that the file holds are not run again. Run as `python benchmarks/loss_curve.py [--file FILE] [--only WORD …]`;
-each word is to be in the name of a case.
+Run `python benchmarks/loss_curve.py [--file FILE] [--only WORD …]`. Cases that are already in the file are skipped.
+`--only` selects cases whose names contain all words.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dynascope.prediction.loss_curve import distance_between, loss_curve
 from dynascope.results import training_time
 from dynascope.tasks import Task
 
-# By data, network and scale, how many times faster ours is to be.
+# Target speed-up by data, network and scale.
 CASES: dict[tuple[str, NetworkKind, float], float] = {
     ("digits", "linear", 1e-4): 50.0,
     ("iris", "linear", 1e-4): 5.0,
@@ -49,8 +49,8 @@ CASES: dict[tuple[str, NetworkKind, float], float] = {
 }
 FILE = Path(__file__).parent.parent / "docs" / "how-to" / "loss_curve.csv"
 COLUMNS = ("data", "network", "scale", "ours", "theirs", "ratio", "wanted", "compiling", "error")
-LONGEST = 120.0  # seconds for theirs
-REPEATS = 3  # of ours
+LONGEST = 120.0  # seconds for the baseline
+REPEATS = 3  # of our runs
 EXPLICIT = Solver("explicit", relative_tolerance=1e-5)
 SOLVERS = {"quadratic": Solver("stiff")}
 
@@ -59,17 +59,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--only", nargs="*", default=[])
-    asked = parser.parse_args()
-    kept = {(row["data"], row["network"], row["scale"]) for row in rows(asked.file)}
+    options = parser.parse_args()
+    kept = {(row["data"], row["network"], row["scale"]) for row in rows(options.file)}
     for (data, kind, scale), wanted in CASES.items():
         cell = (data, kind, f"{scale:g}")
-        if cell not in kept and all(word in " ".join(cell) for word in asked.only):
+        if cell not in kept and all(word in " ".join(cell) for word in options.only):
             named = dict(zip(COLUMNS, cell, strict=False))
-            keep(asked.file, named | found(DATA[data](), kind, scale) | {"wanted": wanted}, COLUMNS)
+            keep(options.file, named | found(DATA[data](), kind, scale) | {"wanted": wanted}, COLUMNS)
 
 
 def found(task: Task, kind: NetworkKind, scale: float) -> dict[str, str]:
-    """What both sides cost, and how far they are apart."""
+    """Return the costs of both sides and the distance of their results."""
     if kind == "diagonal":
         task = task.only(task.target_names[0])
     network = network_for(kind, task, width=WIDTH)
@@ -85,7 +85,7 @@ def found(task: Task, kind: NetworkKind, scale: float) -> dict[str, str]:
         with stopping_after(LONGEST):
             return gradient_flow(task, network, method, scale=scale)
 
-    # The program is the same for any duration.
+    # Compile; the program does not depend on the duration.
     theirs(1e-6)
     try:
         seconds, flow = timed(lambda: theirs(1.0))

@@ -1,11 +1,11 @@
-"""Modular addition with p = 59 in the homogeneity-normalised flow, against a loop in PyTorch.
+"""Modular addition with p = 59 in the homogeneity-normalised flow, compared with a PyTorch loop.
 
-A quadratic network of 64 neurons learns an encoding of four frequencies from the scale 1e-6, in four jumps. Our side
-averages over all 3481 pairs in closed form and takes the steps that its accuracy allows. The loop is what one would
-write: all pairs in one batch, full-batch descent in which the gradient of each neuron is divided by its norm, at nine
-tenths of the largest stable step, in float64 as ours. Both sides run the same stretch of gradient-flow time, by default
-until the plateau after the third jump, some 2900 steps of the loop; `--jumps 4` runs the whole staircase, twice as
-long. Run as `python benchmarks/modular_addition.py`.
+A quadratic network with 64 neurons learns an encoding of four frequencies from scale 1e-6, in four jumps. dynascope
+averages over all 3481 pairs in closed form and adapts its steps to the required accuracy. The loop is a typical
+implementation: full-batch descent on all pairs, where the gradient of each neuron is divided by its norm, at 90 % of
+the largest stable step, in float64. Both sides cover the same gradient-flow time, by default until the plateau after
+the third jump, which is about 2900 steps of the loop. `--jumps 4` runs the whole staircase and takes twice as long. Run
+`python benchmarks/modular_addition.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
     encoding = encoding_from_frequencies(MODULUS, AMPLITUDES, PHASES)
     average, pairs, network = ModularAddition(encoding), modular_addition(encoding), start()
     staircase = modular_addition_staircase(encoding, scale=SCALE, neurons=network.neurons)
-    # Up to the middle of the plateau after the last of the jumps.
+    # The middle of the plateau after the last jump.
     ends = np.append((staircase.times[1:] + staircase.times[:-1]) / 2, 1.1 * staircase.times[-1])
     duration = float(ends[chosen.jumps - 1])
     middles = (staircase.levels[1:] + staircase.levels[:-1])[: chosen.jumps] / 2
@@ -75,11 +75,11 @@ def main() -> None:
     mine, other = harness.compare("modular_addition", lambda: ours()[0], theirs, target=20.0, repeats=chosen.repeats)
     for name, record in (("ours", mine), ("theirs", other)):
         error = np.max(np.abs(passages(record, middles) / passages(exact, middles) - 1))
-        print(f"largest error of a jump's time, {name}: {error:.2%}")
+        print(f"largest relative error of a jump time, {name}: {error:.2%}")
 
 
 def start() -> TwoLayer:
-    """Neurons of unit norm, each with random phases near one frequency."""
+    """Return neurons of unit norm, each with random phases close to one frequency."""
     frequencies = np.array(list(AMPLITUDES))
     phases = np.random.default_rng(0).uniform(0, 2 * np.pi, (NEURONS, 3, len(frequencies)))
     angles = 2 * np.pi / MODULUS * np.multiply.outer(frequencies, np.arange(MODULUS))
@@ -91,7 +91,7 @@ def start() -> TwoLayer:
 
 
 def largest_stable_step(average: ModularAddition, network: TwoLayer) -> float:
-    """Two over the largest curvature in the metric of the flow, by power iteration."""
+    """Return two divided by the largest curvature in the metric of the flow, by power iteration."""
     with jax.enable_x64(True):
         rows = jax.numpy.asarray(network.neurons)
         root = jax.numpy.sum(rows**2, axis=1, keepdims=True) ** -0.25

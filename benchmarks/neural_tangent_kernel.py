@@ -1,13 +1,14 @@
-"""The neural tangent kernel by structure, against the contraction of full Jacobians, ours and PyTorch's recipe.
+"""The neural tangent kernel from network structure, compared with contractions of full Jacobians.
 
-A multilayer perceptron of three layers, 64–512–512–10, on 256 inputs in float32, as a function of JAX ("structured")
-and as a module of PyTorch ("module"). The other side ("torch") is the recipe of PyTorch's documentation ("Neural
-Tangent Kernels": `jacrev` of `functional_call` under `vmap`, contracted layer by layer). Each side runs in a process of
-its own, since the peak memory of a process never falls; memory is what it grew by, the compilation of ours included,
-and is not measured where a run does not raise the peak.
-Then two small convolutional networks in JAX, the automatic choice against every algorithm that gives the kernel itself,
-and convolutional modules of PyTorch, against the recipe.
-Run as `python benchmarks/neural_tangent_kernel.py`; it takes some minutes and 8 GB.
+The network is a multilayer perceptron with layers 64–512–512–10 on 256 inputs in float32, as a JAX function
+("structured") and as a PyTorch module ("module"). The baselines are contracted Jacobians in JAX ("jacobian") and the
+recipe of the PyTorch documentation ("torch"; "Neural Tangent Kernels": `jacrev` of `functional_call` under `vmap`,
+contracted layer by layer). Each side runs in a separate process, because the peak memory of a process never decreases.
+Memory is the increase of this peak, including compilation; it is not measured if a run does not raise the peak.
+
+Further comparisons are the automatic choice against all exact algorithms for two small convolutional networks in JAX,
+and convolutional PyTorch modules against the recipe. `python benchmarks/neural_tangent_kernel.py` takes several minutes
+and 8 GB of memory.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ from dynascope.networks import MLP, Convolutional
 from dynascope.probes.kernel import estimate_cost, neural_tangent_kernel
 
 EXAMPLES, WIDTHS = 256, (64, 512, 512, 10)
-FASTER, MEMORY, CHOICE = 10.0, 0.1, 1.3  # aims: ratios of time, of memory, and of the choice to the fastest
+FASTER, MEMORY, CHOICE = (
+    10.0,
+    0.1,
+    1.3,
+)  # targets: ratios of time and memory, and of the choice to the fastest algorithm
 EXACT = ("structured", "layerwise", "jacobian", "products")
 PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
@@ -50,7 +55,7 @@ def main() -> None:
 
 
 def print_table(found: dict[str, dict[str, float]], kernels: dict[str, np.ndarray]) -> None:
-    """Seconds, memory and the largest difference of every side, against ours."""
+    """Print time, memory and largest difference of each side, relative to the structured kernel."""
     ours = found["structured"]
     print(f"{'side':<12} {'seconds':>9} {'megabytes':>10} {'times ours':>11} {'our memory':>13} {'differs by':>11}")
     for name, each in found.items():
@@ -59,22 +64,22 @@ def print_table(found: dict[str, dict[str, float]], kernels: dict[str, np.ndarra
             f"{name:<12} {each['seconds']:>9.3f} {each['bytes'] / 1e6:>10.0f} "
             f"{each['seconds'] / ours['seconds']:>10.1f}x {memory_ratio(ours, each):>13} {error:>11.0e}"
         )
-    print(f"aims: at least {FASTER:.0f} times faster and less than {MEMORY} of the memory of both")
+    print(f"targets: at least {FASTER:.0f} times faster, with less than {MEMORY} of the memory of either baseline")
     faster = found["torch"]["seconds"] / found["module"]["seconds"]
     memory = memory_ratio(found["module"], found["torch"])
-    print(f"a module by dynascope.torch, against the recipe: {faster:.0f} times faster, memory ratio {memory}")
+    print(f"PyTorch module, dynascope compared with the recipe: {faster:.0f} times faster, memory ratio {memory}")
 
 
 def memory_ratio(one: dict[str, float], other: dict[str, float]) -> str:
-    """The ratio of two growths of memory, where both were measured.
+    """Return the ratio of two memory increases, if both were measured.
 
-    A run that fits into the memory that its process has used and freed before does not raise the peak.
+    A run that fits into memory that its process has already used and freed does not raise the peak.
     """
     return f"{one['bytes'] / other['bytes']:.3f}" if one["bytes"] and other["bytes"] else "not measured"
 
 
 def choices(network: Convolutional, examples: int) -> None:
-    """Times of every algorithm, which take turns, and of the automatic choice."""
+    """Print the times of all exact algorithms, measured alternately, and of the automatic choice."""
     x = jnp.asarray(np.random.default_rng(0).normal(size=(examples, np.prod(network.image_shape))), dtype=jnp.float32)
     chosen = neural_tangent_kernel(outputs, network, x).algorithm
     names = ("auto", *EXACT)
@@ -89,13 +94,13 @@ def choices(network: Convolutional, examples: int) -> None:
     costs = estimate_cost(outputs, network, x)
     print(f"\nconvolutional network on {examples} images of {network.image_shape}, automatic choice: {chosen}")
     for name in EXACT:
-        print(f"{name:<12} {seconds[name]:>9.3f} s {costs[name].flops / 1e9:>9.2f} Gflop by estimate")
+        print(f"{name:<12} {seconds[name]:>9.3f} s {costs[name].flops / 1e9:>9.2f} Gflop (estimated)")
     ratio = seconds["auto"] / min(seconds[name] for name in EXACT)
-    print(f"{'auto':<12} {seconds['auto']:>9.3f} s, {ratio:.2f} times the fastest (aim: at most {CHOICE})")
+    print(f"{'auto':<12} {seconds['auto']:>9.3f} s, {ratio:.2f} times the fastest (target: at most {CHOICE})")
 
 
 def convolutional_modules() -> None:
-    """Modules of PyTorch with convolutions, strided, grouped and none of these, against the recipe."""
+    """Compare PyTorch modules with plain, strided and grouped convolutions with the recipe."""
     torch = harness.torch_or_exit()
     nn = torch.nn
     heads = {
@@ -138,7 +143,7 @@ def one_side(name: str, repeats: int, path: str) -> None:
 
 
 def ours(network: MLP, x: np.ndarray, algorithm: str) -> Callable[[], np.ndarray]:
-    # A small problem first, so that what the library itself takes is not counted.
+    # Run a small problem first, so that the memory of the library itself does not count.
     neural_tangent_kernel(outputs, MLP((2, 2, 2)), np.ones((2, 2)), algorithm=algorithm)
     return lambda: np.asarray(neural_tangent_kernel(outputs, network, x, algorithm=algorithm, memory=1e11).values)
 
@@ -152,7 +157,7 @@ def torch_side(name: str, network: MLP, x: np.ndarray) -> Callable[[], np.ndarra
         layers[-2].bias.data = torch.tensor(bias, dtype=torch.float32)
     module, inputs = torch.nn.Sequential(*layers[:-1]), torch.tensor(x)
     run = (module_side if name == "module" else recipe)(module, inputs)
-    # A small problem first, so that what the library itself takes is not counted.
+    # Run a small problem first, so that the memory of the library itself does not count.
     (module_side if name == "module" else recipe)(module, inputs[:2])()
     return run
 
@@ -173,7 +178,7 @@ def recipe(module: Any, inputs: Any) -> Callable[[], np.ndarray]:
         return [each.flatten(2) for each in found.values()]
 
     def contraction(one: Any, two: Any) -> np.ndarray:
-        # The recipe makes both Jacobians even where the inputs are the same.
+        # The recipe computes both Jacobians even if the inputs are equal.
         pairs = zip(jacobians(one), jacobians(two), strict=True)
         parts = torch.stack([torch.einsum("Naf,Mbf->NMab", j, k) for j, k in pairs])
         return parts.sum(0).permute(0, 2, 1, 3).numpy()

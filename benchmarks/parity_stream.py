@@ -1,16 +1,15 @@
-"""Training on fresh samples of sparse parity, against a loop in PyTorch and the machine's matrix multiplication.
+"""Training on fresh samples of sparse parity, compared with a PyTorch loop and with matrix multiplication.
 
-A perceptron 37–1000–1 of ReLUs learns five parities among 32 bits by descent in float32, on 4000 new samples in every
-step. Ours draws them inside the compiled loop and computes the gradient in micro-batches. The loop in PyTorch is what
-one would write: a `Dataset` that makes a sample with NumPy, a `DataLoader` that puts 4000 of them together, and an
-optimiser. It is written once more with a data set that draws whole batches at once, by those who know that they have
-to; the target is for the first.
+A ReLU network 37–1000–1 learns five parities of 32 bits by gradient descent in float32, with 4000 new samples per step.
+dynascope draws them inside the compiled loop and computes the gradient in micro-batches. The PyTorch loop is a typical
+implementation: a `Dataset` that creates each sample with NumPy, a `DataLoader` with batches of 4000, and an optimiser.
+A second loop uses a data set that draws whole batches at once. The target refers to the first loop.
 
-Then our rate of arithmetic: the FLOPs of the matrix products of a step, 2n(2dw + 2w) for n samples, d inputs and width
-w, over the time of the whole step, as a share of the best rate at which this process, in this run, multiplies matrices
-of the shapes of the step, in JAX, NumPy or PyTorch, of all samples or of a micro-batch. The two kinds of measurement
-take turns. For comparison, the rate of square matrices, which products with 37 inputs cannot reach. Run as
-`python benchmarks/parity_stream.py`; `--tiny` runs the same on small sizes in seconds.
+The second comparison is the arithmetic rate. The matrix products of a step need 2n(2dw + 2w) FLOPs for n samples, d
+inputs and width w. Divided by the time of the whole step, this rate is compared with the best rate at which this
+process multiplies matrices with the shapes of the step, in JAX, NumPy or PyTorch, for all samples or a micro-batch.
+Both are measured alternately. The rate for square matrices, which products with 37 inputs cannot reach, is printed as a
+reference. Run `python benchmarks/parity_stream.py`; `--tiny` runs small sizes in seconds.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from dynascope.tasks.parity.sparse_parity import SparseParity
 from dynascope.training import Batches, Descent, descend
 
 RATE = 0.05
-SHARE = 0.7  # aim, of the rate of matrix multiplication
-FASTER = 5.0  # aim, against the DataLoader
+SHARE = 0.7  # target, relative to the rate of matrix multiplication
+FASTER = 5.0  # target speed-up over the DataLoader
 TURNS = 5
 SQUARE = 2048
 
 
 class Size(NamedTuple):
-    """What is trained, on how many samples, for how long."""
+    """Data, network and batch sizes, and the number of steps."""
 
     parity: SparseParity
     width: int
@@ -49,7 +48,7 @@ class Size(NamedTuple):
 
     @property
     def flops(self) -> int:
-        """Of the products of a step: inputs times weights and its transpose, for both layers."""
+        """FLOPs of the matrix products of a step: inputs times weights and the transposed product, for both layers."""
         return 2 * self.batch * (2 * self.parity.input_dimension * self.width + 2 * self.width)
 
 
@@ -83,7 +82,7 @@ def main() -> None:
 
 
 def share(torch: Any, size: Size, ours: Callable[[int], Any]) -> None:
-    """Print the rate of the step and that of matrix products, in turns; what a run costs once is subtracted."""
+    """Print the rates of the step and of matrix products, measured alternately and without the fixed cost of a run."""
     products = matrix_products(torch, size)
     longer = 5 * size.steps
     steps, rates = [], {name: [] for name in products}
@@ -99,14 +98,14 @@ def share(torch: Any, size: Size, ours: Callable[[int], Any]) -> None:
     rate, step = statistics.median(rates[best]), statistics.median(steps)
     print(f"a step, data included: {1e3 * step:.2f} ms, {1 / step:.0f} steps/s, {size.flops / step / 1e9:.1f} Gflop/s")
     print(f"matrix products: {rate / 1e9:.1f} Gflop/s ({best})")
-    print(f"share: {size.flops / step / rate:.0%} (aim: {SHARE:.0%})")
+    print(f"share: {size.flops / step / rate:.0%} (target: {SHARE:.0%})")
     square = square_products(torch)
-    print(f"square products, which few inputs do not allow: {square / 1e9:.1f} Gflop/s")
-    print(f"share of them: {size.flops / step / square:.0%}")
+    print(f"square matrix products, as a reference: {square / 1e9:.1f} Gflop/s")
+    print(f"share of square products: {size.flops / step / square:.0%}")
 
 
 def matrix_products(torch: Any, size: Size) -> dict[str, tuple[Callable[[], Any], float]]:
-    """By name: the products x W and xᵀ D of a step, for the time of five steps or so, and their FLOPs."""
+    """Return the products x W and xᵀ D of about five steps, with their FLOPs, by name."""
     draw, inputs = np.random.default_rng(0), size.parity.input_dimension
     found = {}
     for rows in (size.batch, size.micro_batch):
@@ -124,7 +123,7 @@ def matrix_products(torch: Any, size: Size) -> dict[str, tuple[Callable[[], Any]
 
 
 def square_products(torch: Any) -> float:
-    """The best rate at which square matrices are multiplied."""
+    """Return the best rate at which square matrices are multiplied."""
     matrix = np.random.default_rng(0).normal(size=(SQUARE, SQUARE)).astype(np.float32)
     tensor, array = torch.tensor(matrix), jnp.asarray(matrix)
     multiply = jax.jit(jnp.matmul)
@@ -154,7 +153,7 @@ def both_products(x: Any, w: Any, d: Any) -> tuple[Any, Any]:
 
 
 def torch_data(torch: Any, size: Size) -> tuple[Any, Any]:
-    """Loaders of fresh samples: one by one, as a Dataset is usually written, and whole batches."""
+    """Return loaders of fresh samples: one by one, as in a typical `Dataset`, and in whole batches."""
     parity, total = size.parity, size.batch * size.steps
 
     class Samples(torch.utils.data.Dataset):
@@ -188,7 +187,7 @@ def torch_data(torch: Any, size: Size) -> tuple[Any, Any]:
 
 
 def torch_loop(torch: Any, network: MLP, size: Size, loader: Any) -> Callable[[], float]:
-    """Train from the same weights as ours, for as many steps."""
+    """Return a function that trains from the same weights as dynascope, for as many steps."""
 
     def run() -> float:
         module = torch.nn.Sequential(

@@ -1,8 +1,8 @@
-"""What `predict` says before large work that it needs, against what it takes.
+"""Memory and run time that `predict` announces before a large computation, compared with the actual ones.
 
-Each row is a case of another kind and size, in a process of its own: the memory and the seconds of one core that are
-said, the growth of the largest memory of the process, and the CPU seconds that the prediction took.
-Run as `python benchmarks/prediction_needs.py` with one thread (OMP_NUM_THREADS=1), in about five minutes.
+Each row is a case of a different kind and size, in a separate process: the increase of the peak memory of the process,
+the CPU seconds of the prediction, and the announced memory and seconds on one core.
+`OMP_NUM_THREADS=1 python benchmarks/prediction_needs.py` takes about five minutes.
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ CASES: dict[str, tuple[tuple[int, int, int], Any, float, str]] = {
 
 
 def largest() -> int:
-    """Bytes of the largest memory of this process so far."""
+    """Return the peak memory of this process so far, in bytes."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) * 1024
 
 
 def predicted(name: str, sizes: tuple[int, int, int]) -> list[str]:
-    """What is said of a prediction, which is made."""
+    """Make a prediction, and return its announcements."""
     _, network, scale, theory = CASES[name]
-    draw, (samples, inputs, outputs), said = np.random.default_rng(0), sizes, []
+    draw, (samples, inputs, outputs), announced = np.random.default_rng(0), sizes, []
     x = draw.normal(size=(samples, inputs))
     if name == "balanced":
         x = np.linalg.qr(x)[0] * samples**0.5
     task = Task(x, x @ draw.normal(size=(inputs, outputs)) + 0.1 * draw.normal(size=(samples, outputs)))
-    with warnings.catch_warnings(action="ignore"), progress_listener(lambda *_: None, announced=said.append):
+    with warnings.catch_warnings(action="ignore"), progress_listener(lambda *_: None, announced=announced.append):
         predict(task, network(inputs, outputs), scale=scale, theory=theory, jumps=5)
-    return said
+    return announced
 
 
 def main(name: str = "") -> None:
-    """One case, or all, each in a process of its own."""
+    """Run one case, or each case in a separate process."""
     if not name:
         for each in CASES:
             subprocess.run([sys.executable, __file__, each], check=True)
         return
     sizes = CASES[name][0]
-    # What compiling takes is no part of it.
+    # Compile first, which does not count.
     predicted(name, (40, 6 if name != "kernel" else sizes[1], sizes[2]))
     Path("/proc/self/clear_refs").write_text("5")
     before, begun = largest(), time.process_time()
-    said = predicted(name, sizes)
+    announced = predicted(name, sizes)
     print(
-        f"{name}: {(largest() - before) / 1e9:.2f} GB, {time.process_time() - begun:.0f} s. {' '.join(said)}",
+        f"{name}: {(largest() - before) / 1e9:.2f} GB, {time.process_time() - begun:.0f} s. {' '.join(announced)}",
         flush=True,
     )
 

@@ -1,13 +1,13 @@
-"""Predictions on ordinary data against trainings followed closely: verdicts, how many jumps they judge, and errors.
+"""Predictions on ordinary data, compared with accurate training runs: verdicts, numbers of scored jumps, and errors.
 
-Each cell is a data set, a network, a scale and, for networks whose weights are drawn, a seed. Its prediction is what
-the command gives by default (five jumps, but all of linear and diagonal networks), its verdict what `--check` says, and
-its truth a gradient flow at a tenth of the tolerance or less. Printed and kept are the verdict and how many of how many
-jumps were judged, the verdict by the truth, the error of the loss curve (mean over log time, over the initial loss) and
-what the prediction says of it.
+Each cell is a data set, a network, a scale and, for networks with random weights, a seed. The prediction is the default
+of the command: five jumps, or all jumps for linear and diagonal networks. The verdict is that of `--check`. The ground
+truth is a gradient flow with at most a tenth of the tolerance. The table contains the verdict, the number of scored
+jumps and of all jumps, the verdict by the ground truth, the error of the loss curve (mean over log time, relative to
+the initial loss), and the error that the prediction states.
 
-Cells that the file holds are not computed again, so a run that was stopped goes on where it was. Run as
-`python benchmarks/predictions_on_data.py [--file FILE] [--only WORD …]`; each word is to be in the name of a cell.
+Run `python benchmarks/predictions_on_data.py [--file FILE] [--only WORD …]`. Cells that are already in the file are
+skipped, so a stopped run can be resumed. `--only` selects cells whose names contain all words.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FILE = Path(__file__).parent.parent / "docs" / "concepts" / "predictions_on_data
 NETWORKS = ("linear", "diagonal", "relu", "quadratic", "attention")
 SCALES = (1e-2, 1e-4, 1e-8)
 SEEDS = (0, 1, 2)
-SMALLEST = 1e-4  # where times grow as powers of one over the scale
+SMALLEST = 1e-4  # smallest scale for networks whose times grow as powers of 1/scale
 WIDTH = 50
 CONTEXT = 20  # examples in a prompt
 COLUMNS: tuple[str, ...] = (
@@ -60,21 +60,21 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--file", type=Path, default=FILE)
     parser.add_argument("--only", nargs="*", default=[])
-    asked = parser.parse_args()
-    kept = {(row["data"], row["network"], row["scale"], row["seed"]) for row in rows(asked.file)}
+    options = parser.parse_args()
+    kept = {(row["data"], row["network"], row["scale"], row["seed"]) for row in rows(options.file)}
     with compile_cache():
         for seed, (name, make), network, scale in itertools.product(SEEDS, DATA.items(), NETWORKS, SCALES):
             cell = (name, network, f"{scale:g}", str(seed))
-            asked_for = all(word in " ".join(cell) for word in asked.only)
+            selected = all(word in " ".join(cell) for word in options.only)
             same = network == "diagonal" and seed > 0
             slow = network in ("quadratic", "attention") and scale < SMALLEST
-            if cell not in kept and asked_for and not (same or slow):
-                keep(asked.file, found(name, make(), network, scale, seed), COLUMNS)
-    told(rows(asked.file))
+            if cell not in kept and selected and not (same or slow):
+                keep(options.file, found(name, make(), network, scale, seed), COLUMNS)
+    print_summary(rows(options.file))
 
 
 def found(name: str, task: Task, kind: NetworkKind, scale: float, seed: int) -> dict[str, Any]:
-    """One cell."""
+    """Return the row of one cell."""
     start = time.perf_counter()
     if kind == "diagonal":
         task = task.only(task.target_names[0])
@@ -105,7 +105,7 @@ def found(name: str, task: Task, kind: NetworkKind, scale: float, seed: int) -> 
 
 
 def truth(task: Any, network: Any, scale: float, duration: float) -> Any:
-    """Gradient flow as closely as it can be followed in reasonable time."""
+    """Return the gradient flow, as accurate as possible in reasonable time."""
     layers = linear_layers(network)
     if layers is not None:
         return flows.linear_flow(task, *layers, scale=scale, duration=duration, max_steps=300_000)
@@ -117,12 +117,12 @@ def truth(task: Any, network: Any, scale: float, duration: float) -> Any:
     return flows.polar_flow(task, network, scale=scale, duration=duration, tolerance=1e-4, solver=solver)
 
 
-def told(kept: list[dict[str, str]]) -> None:
+def print_summary(kept: list[dict[str, str]]) -> None:
     judged = [row for row in kept if row["verdict"] in ("agree", "disagree", "undecided")]
     wrong = [row for row in judged if row["verdict"] != row["verdict_by_truth"] or row["verdict"] == "disagree"]
     covered = [row for row in judged if float(row["error"]) <= float(row["stated_error"])]
-    print(f"{len(kept)} cells, {len(judged)} with a verdict, {len(wrong)} of them wrong or in disagreement")
-    print(f"the stated error covers that of {len(covered)} of {len(judged)}")
+    print(f"{len(kept)} cells, {len(judged)} with a verdict, {len(wrong)} of them wrong or a disagreement")
+    print(f"the stated error covers the actual error in {len(covered)} of {len(judged)} cells")
 
 
 def standardised(x: np.ndarray) -> np.ndarray:
@@ -151,7 +151,7 @@ def sparse() -> Task:
 
 
 def units() -> Task:
-    """A table of centimetres, kilograms and years, scaled as tables are."""
+    """Return a table in centimetres, kilograms and years, standardised as usual."""
     draw = np.random.default_rng(1)
     height = draw.normal(170, 10, size=300)
     weight, age = 0.9 * (height - 100) + draw.normal(0, 8, size=300), draw.uniform(20, 70, size=300)
@@ -176,7 +176,7 @@ def correlated() -> Task:
 
 
 def digit_pair() -> Task:
-    """Threes and eights of handwritten digits."""
+    """Return the handwritten digits three and eight."""
     bunch: Any = datasets.load_digits()
     images, labels = bunch.data, bunch.target
     chosen = (labels == 3) | (labels == 8)

@@ -1,10 +1,9 @@
-"""The public names of every room with the users of each: other rooms, studies, pages of the documentation.
+"""Public names of every room and the number of their users: other rooms, studies, and pages of the documentation.
 
-A row says how many files of the package outside the room, and how many hand-written pages, use the name as a word, and
-whether its docstring has an example. What a function of its room returns, or a class of it holds, is used by that, and
-needs no example of its own. Names of types, such as `studies.Values`, are left out. `--unused` prints only names that
-nobody uses, or that have no example.
-Run as `python benchmarks/public_names.py`, in some seconds.
+A row contains the number of files of the package outside the room, and of hand-written pages, that contain the name as
+a word, and whether its docstring has an example. A class that a function of its room returns, or that is an attribute
+of a class there, counts as used and needs no example. Type aliases, such as `studies.Values`, are excluded. `--unused`
+prints only names without a user or an example. `python benchmarks/public_names.py` takes a few seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ PAGES = {
 
 
 class Row(NamedTuple):
-    """A public name and who uses it."""
+    """A public name and its users."""
 
     name: str
     sources: int
@@ -39,19 +38,19 @@ class Row(NamedTuple):
 
 
 def users(files: dict[Path, str], word: str, room: Path | None = None) -> int:
-    """How many of the files outside a room use the word."""
+    """Return the number of files outside a room that contain the word."""
     found = re.compile(rf"\b{word}\b")
     return sum(bool(found.search(text)) for path, text in files.items() if room is None or room not in path.parents)
 
 
 def is_returned(word: str, room: Path) -> bool:
-    """Whether a function of the room returns it, or a class of the room has it as an attribute."""
+    """Whether a function of the room returns the class, or a class of the room has it as an attribute."""
     found = re.compile(rf"-> [^\n]*\b{word}\b|^    \w+: [^\n]*\b{word}\b[^\n]*[^\n,]$", re.MULTILINE)
     return any(bool(found.search(text)) for path, text in SOURCES.items() if room in path.parents)
 
 
 def rows(module: ModuleType, seen: set[int]) -> Iterator[Row]:
-    """A row for each function and class of a room and of the rooms within it."""
+    """Yield a row for each function and class of a room and of its subrooms."""
     room = Path(inspect.getfile(module)).parent
     for name in sorted(getattr(module, "__all__", ())):
         value: Any = getattr(module, name)

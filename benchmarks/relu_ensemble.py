@@ -1,7 +1,7 @@
-"""Descent of 256 two-layer ReLU networks of width 50 on 50 samples, against torch.func.vmap in PyTorch.
+"""Gradient descent of 256 two-layer ReLU networks of width 50 on 50 samples, compared with `torch.func.vmap`.
 
 Both sides start from the same weights, take the same full-batch steps in float64, and record the loss of every network
-at the same steps. Run as `python benchmarks/relu_ensemble.py`.
+at the same steps. Run `python benchmarks/relu_ensemble.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables that are filled row by row, so that a run that was stopped goes on where it was."""
+"""Tables that are written row by row, so that a stopped run can be resumed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["keep", "rows"]
 
 
 def rows(file: Path) -> list[dict[str, str]]:
-    """What the file holds already."""
+    """Return the rows that are already in the file."""
     if not file.exists():
         return []
     with file.open(newline="") as lines:
@@ -19,7 +19,7 @@ def rows(file: Path) -> list[dict[str, str]]:
 
 
 def keep(file: Path, row: dict[str, Any], columns: Sequence[str], *, shown: Sequence[str] = ()) -> None:
-    """Append a row, and print it, or the columns of it that are to be shown."""
+    """Append a row to the file and print it, or only its columns in `shown`."""
     new = not file.exists()
     with file.open("a", newline="") as lines:
         writer = csv.DictWriter(lines, columns)

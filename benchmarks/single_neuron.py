@@ -1,7 +1,7 @@
-"""Ten thousand trajectories of a single linear neuron at 200 times each, against an ODE solver.
+"""Ten thousand trajectories of a single linear neuron at 200 times each, compared with an ODE solver.
 
-Theirs is what one would write with diffrax: Tsit5 with an adaptive step at relative error 1e-8, mapped over the neurons
-and compiled. Both return output weight, weights and loss. Run as `python benchmarks/single_neuron.py`.
+The baseline is a typical implementation in diffrax: Tsit5 with adaptive steps and a relative tolerance of 1e-8, mapped
+over the neurons and compiled. Both return output weight, weights and loss. Run `python benchmarks/single_neuron.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from dynascope.theory.neuron import NeuronTrajectory, neuron_trajectory
 
 NEURONS, TIMES, DIMENSION = 10_000, 200, 3
-NANOSECONDS = 50.0  # aim for each neuron and time, on two cores
+NANOSECONDS = 50.0  # target per neuron and time, on two cores
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
         mine, other = harness.compare("single_neuron", ours, theirs, target=10.0, repeats=5)
         points = NEURONS * TIMES
         print(
-            f"{nanoseconds(ours) / points:.1f} ns for each neuron and time (aim: under {NANOSECONDS:.0f}), "
+            f"{nanoseconds(ours) / points:.1f} ns per neuron and time (target: under {NANOSECONDS:.0f}), "
             f"theirs {nanoseconds(theirs, repeats=3) / points:.0f} ns with an error of {error(mine, other):.0e}"
         )
 

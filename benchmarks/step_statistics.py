@@ -1,9 +1,9 @@
-"""What eight statistics of every step cost, against the same training without them.
+"""Cost of eight statistics of every step, compared with the same training without them.
 
-A convolutional network learns labelled images of 28 × 28 pixels by Adam in float32. The statistics are those that the
-study of noise and conservation asks for: lengths of gradients, updates and displacements by weight array, a recursion,
-and the latest and largest of numbers. The aim is less than 3 % of a step. Run as
-`python benchmarks/step_statistics.py`; `--tiny` runs the same on small sizes in seconds.
+A convolutional network learns labelled images of 28 × 28 pixels with Adam in float32. The statistics are those of the
+study of noise and conservation: norms of gradients, updates and displacements by weight array, a recursion, and latest
+and largest values. The target is less than 3 % of a step. Run `python benchmarks/step_statistics.py`; `--tiny` runs
+small sizes in seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dynascope.networks import Convolutional
 from dynascope.tasks import Labelled
 from dynascope.training import Descent, Largest, Latest, Recursion, Total, descend, squared_norms
 
-AIM = 0.03
+TARGET = 0.03
 TURNS = 12
 EIGHT = {
     "path": Total(lambda step: squared_norms(step.update), ["group"]),
@@ -40,7 +40,7 @@ KINDS = {"without": None, "with": EIGHT}
 
 
 class Size(NamedTuple):
-    """What is trained, for how long."""
+    """Data, network and batch sizes, and the number of steps."""
 
     side: int
     channels: tuple[int, ...]
@@ -80,8 +80,8 @@ def main() -> None:
         )
         return time.perf_counter() - start
 
-    # A long run less a short one, which share what a run costs once; of each the fastest of many turns, since whatever
-    # else the machine does only adds to it.
+    # The difference of a long and a short run excludes the fixed cost of a run. The fastest of many turns counts,
+    # because other work on the machine only adds to the time.
     lengths = size.steps, 4 * size.steps
     fastest = {(steps, kind): math.inf for steps in lengths for kind in KINDS}
     for turn in range(TURNS + 1):
@@ -91,7 +91,8 @@ def main() -> None:
             fastest[steps, kind] = min(best, spent) if turn else best
     plain, more = ((fastest[lengths[1], kind] - fastest[lengths[0], kind]) / (3 * size.steps) for kind in KINDS)
     print(
-        f"a step: {1e3 * plain:.2f} ms; eight statistics of every step: {more / plain - 1:+.1%} (aim: below {AIM:.0%})"
+        f"a step: {1e3 * plain:.2f} ms; eight statistics of every step: {more / plain - 1:+.1%} "
+        f"(target: below {TARGET:.0%})"
     )
 
 

@@ -1,9 +1,9 @@
-"""How the package is built: its rooms from the ground up, what each imports, and what does not fit.
+"""Structure of the package: the rooms in import order, their imports, and violations of the order.
 
     python benchmarks/structure.py
 
-For each room it prints its lines, the import statements inside its functions and those for type checking only, and the
-rooms that it imports by any of its imports. The order is that of the contracts in `pyproject.toml`.
+For each room it prints the number of lines, the import statements inside functions and for type checking only, and all
+rooms that it imports. The order is that of the contracts in `pyproject.toml`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST = 350
 
 @dataclass
 class Room:
-    """A folder or a module of the package: lines, long files, import statements by place, and the rooms imported."""
+    """A folder or module of the package: lines, long files, import statements by place, and imported rooms."""
 
     lines: int = 0
     long_files: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Room:
 
 
 def statements(node: ast.AST, place: str = "top") -> Iterator[tuple[str, ast.Import | ast.ImportFrom]]:
-    """Each import statement with its place: at the top, for "types" only, or "inside" a function."""
+    """Yield each import statement with its place: "top", "types" (type checking only) or "inside" a function."""
     for part in ast.iter_child_nodes(node):
         if isinstance(part, ast.Import | ast.ImportFrom):
             yield place, part
@@ -43,7 +43,7 @@ def statements(node: ast.AST, place: str = "top") -> Iterator[tuple[str, ast.Imp
 
 
 def targets(statement: ast.Import | ast.ImportFrom, package: list[str]) -> list[list[str]]:
-    """The dotted names that a statement in a module of the package imports, in parts."""
+    """Return the dotted names that a statement in a module of the package imports, split into parts."""
     if isinstance(statement, ast.Import):
         return [name.name.split(".") for name in statement.names]
     start = package[: len(package) - statement.level + 1] if statement.level else []
@@ -52,7 +52,7 @@ def targets(statement: ast.Import | ast.ImportFrom, package: list[str]) -> list[
 
 
 def find_rooms(sources: Path = SOURCES) -> dict[str, Room]:
-    """Every room by name. The face of the whole package belongs to none."""
+    """Return every room by name. The `__init__` of the package belongs to no room."""
     face = ast.parse((sources / "__init__.pyi").read_text(encoding="utf-8"))
     offered = [target for _, statement in statements(face) for target in targets(statement, [sources.name])]
     doors = {target[-1]: target[1] for target in offered}  # the room behind each name of the whole package
@@ -73,7 +73,7 @@ def find_rooms(sources: Path = SOURCES) -> dict[str, Room]:
 
 
 def find_circle(rooms: dict[str, Room]) -> list[str]:
-    """The rooms of a circle of imports, if there is one."""
+    """Return the rooms of an import cycle, if there is one."""
     try:
         graphlib.TopologicalSorter({name: room.imports for name, room in rooms.items()}).prepare()
         return []
@@ -82,14 +82,14 @@ def find_circle(rooms: dict[str, Room]) -> list[str]:
 
 
 def find_layers(project: Path = PROJECT) -> list[list[list[str]]]:
-    """The rooms of each contract on layers, from the roof down."""
+    """Return the rooms of each layer contract, from top to bottom."""
     contracts = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     layers = [each["layers"] for each in contracts["contracts"] if each["type"] == "layers"]
     return [[[room.split(".")[-1].strip() for room in line.split("|")] for line in each] for each in layers]
 
 
 def find_arrows_up(rooms: dict[str, Room], layers: list[list[list[str]]]) -> list[str]:
-    """Imports of a room beside or above the one that imports."""
+    """Return the imports of rooms in the same or a higher layer."""
     found = set()
     for contract in layers:
         depth = {room: row for row, line in enumerate(contract) for room in line}
@@ -112,8 +112,8 @@ def main() -> None:
     print(f"\nimports inside functions, outside studies: {sum(room.statements['inside'] for room in others)}")
     long_files = ", ".join(path for room in others for path in room.long_files)
     print(f"files of more than {LONGEST} lines, outside studies: {long_files or 'none'}")
-    print(f"circles: {' -> '.join(find_circle(rooms)) or 'none'}")
-    print(f"arrows up: {', '.join(find_arrows_up(rooms, layers)) or 'none'}")
+    print(f"import cycles: {' -> '.join(find_circle(rooms)) or 'none'}")
+    print(f"imports against the order: {', '.join(find_arrows_up(rooms, layers)) or 'none'}")
 
 
 if __name__ == "__main__":

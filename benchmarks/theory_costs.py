@@ -1,10 +1,9 @@
-"""What theories cost in ratio to one another, against the counts of operations by which `which` tells it.
+"""CPU time of theories, compared with the operation counts from which `which` estimates it.
 
-Each row is a theory on one case: CPU seconds of its record without compilation, the number of operations that it is
-said to take, and the operations in a second that the two amount to. Where these rates differ between theories, so do
-the costs that are told from what they are: by a factor of two or three, and of alternating gradient flow by one of
-twenty (`Theory.cost_factor`), which `which` tells as a range.
-Run as `python benchmarks/theory_costs.py`, in about two minutes.
+Each row is a theory on one case: CPU seconds of its record without compilation, its number of operations, and the
+resulting operations per second. If these rates differ between theories, the estimates are wrong by the same factors:
+two or three, or twenty for alternating gradient flow (`Theory.cost_factor`), whose cost `which` states as a range.
+`python benchmarks/theory_costs.py` takes about two minutes.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.tasks import Task
 
 DRAW = np.random.default_rng(0)
-LEAST = 0.05  # CPU seconds for which a theory is repeated
+LEAST = 0.05  # CPU seconds over which a theory is repeated
 
 
 class Row(NamedTuple):
-    """What a theory costs on a case."""
+    """The cost of a theory on one case."""
 
     theory: str
     size: str
@@ -34,20 +33,20 @@ class Row(NamedTuple):
 
 
 def data(samples: int, inputs: int, outputs: int) -> Task:
-    """Random inputs, and a random linear map of them with noise."""
+    """Return random inputs, and a random linear map of them with noise."""
     x = DRAW.normal(size=(samples, inputs))
     return Task(x, x @ DRAW.normal(size=(inputs, outputs)) + 0.1 * DRAW.normal(size=(samples, outputs)))
 
 
 def equal_layers(width: int) -> DeepLinear:
-    """Three layers that are the same multiple of the identity."""
+    """Return a network of three layers, each the same multiple of the identity."""
     network = DeepLinear((width, width, width, width))
     object.__setattr__(network, "weights", tuple(0.5 * np.eye(width) for _ in range(3)))
     return network
 
 
 def cases() -> Iterator[tuple[str, Case]]:
-    """The theory, and a small and a larger case of it."""
+    """Yield each theory with a small and a larger case."""
     for inputs in (10, 60):
         task, outputs = data(500, inputs, 5), 5
         yield "linear-staircase", Case(task, TwoLayer(inputs, 20, outputs), scale=1e-4)
@@ -69,7 +68,7 @@ def cases() -> Iterator[tuple[str, Case]]:
 
 
 def measured(theory: Any, case: Case) -> float:
-    """CPU seconds of a record, after one that compiles."""
+    """Return the CPU seconds of a record, after a first one that compiles."""
     theory.solve(case)
     rounds, begun = 0, time.process_time()
     while time.process_time() - begun < LEAST:
@@ -79,7 +78,7 @@ def measured(theory: Any, case: Case) -> float:
 
 
 def rows() -> Iterator[Row]:
-    """All rows."""
+    """Yield all rows."""
     named = {theory.name: theory for theory in THEORIES}
     for name, case in cases():
         theory = named[name]
@@ -88,7 +87,7 @@ def rows() -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    print(f"{'theory':24}{'data':16}{'seconds':>10}{'operations':>12}{'a second':>11}")
+    print(f"{'theory':24}{'data':16}{'seconds':>10}{'operations':>12}{'per second':>11}")
     for row in rows():
         rate = (5e6 + row.operations) / row.seconds
         print(f"{row.theory:24}{row.size:16}{row.seconds:10.2g}{row.operations:12.2g}{rate:11.2g}", flush=True)
