@@ -13,6 +13,7 @@ if importlib.util.find_spec("curvlinops") is None:
 
 from torch import nn  # noqa: E402  after the skip without PyTorch
 
+from dynascope.errors import InputError  # noqa: E402
 from dynascope.probes.diffusion import top_curvatures  # noqa: E402
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -60,3 +61,25 @@ def test_directions_and_curvatures_are_those_of_the_gradients(name, reduction):
         found.directions @ hessian, found.curvature[:, None] * found.directions, atol=1e-7 * size
     )
     assert (found.residual < 1e-10 * size).all()
+
+
+@pytest.mark.parametrize("gauss_newton", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_function_with_a_reduction_has_the_curvature_of_the_loss_module(gauss_newton, reduction):
+    torch.manual_seed(0)
+    module = nn.Linear(3, 2).double()
+    batches = [(torch.randn(4, 3).double(), torch.randn(4, 2).double()) for _ in range(2)]
+
+    def function(outputs, targets):
+        return getattr((outputs - targets).square(), reduction)()
+
+    options = {"batches": batches, "gauss_newton": gauss_newton}
+    expected = top_curvatures(nn.MSELoss(reduction=reduction), module, 2, **options)
+    found = top_curvatures(function, module, 2, **options, reduction=reduction)
+    np.testing.assert_allclose(found.curvature, expected.curvature, rtol=1e-9)
+
+
+def test_a_reduction_that_contradicts_the_loss_is_rejected():
+    batches = [(torch.ones(2, 3), torch.ones(2, 1))]
+    with pytest.raises(InputError, match="reduction is 'sum', but that of the loss is 'mean'"):
+        top_curvatures(nn.MSELoss(), nn.Linear(3, 1), 1, batches=batches, reduction="sum")

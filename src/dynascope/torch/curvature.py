@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -19,9 +19,11 @@ from dynascope.probes.diffusion.hessian import TopCurvatures
 from dynascope.torch.hessian import hessian_operator
 from dynascope.torch.modules import require_shapes, unwrapped
 from dynascope.torch.repeatable import require_evaluation_mode, require_repeatable, rounding, unchanged
-from dynascope.validation import require, require_finite_values, require_kind, shown, shown_error
+from dynascope.validation import require, require_choice, require_finite_values, require_kind, shown, shown_error
 
-__all__ = ["module_curvatures", "require_batched_loss", "top_curvatures"]
+__all__ = ["module_curvatures", "require_batched_loss", "top_curvatures", "with_reduction"]
+
+Reduction: TypeAlias = Literal["mean", "sum"]
 
 
 def top_curvatures(
@@ -32,6 +34,7 @@ def top_curvatures(
     batches: Any = None,
     model: Any = None,
     gauss_newton: bool = False,
+    reduction: Reduction | None = None,
     products: Any = None,
     seed: int = 0,
 ) -> TopCurvatures:
@@ -44,6 +47,7 @@ def top_curvatures(
             value=shown(value),
             remedy="omit it, because it applies to JAX functions only",
         )
+    loss = with_reduction(loss, reduction)
     return module_curvatures(weights, loss, batches, count, gauss_newton=gauss_newton, seed=seed, argument="weights")
 
 
@@ -89,6 +93,41 @@ def module_curvatures(
     return TopCurvatures(*(each.astype(np.float64) for each in found))
 
 
+class _FunctionLoss(torch.nn.Module):
+    """A function of outputs and targets as a loss module with a reduction."""
+
+    def __init__(self, function: Any, reduction: Reduction):
+        super().__init__()
+        self.function, self.reduction = function, reduction
+
+    def forward(self, outputs: Any, targets: Any) -> Any:
+        return self.function(outputs, targets)
+
+
+def with_reduction(loss: Any, reduction: Reduction | None) -> Any:
+    """Return the loss, as a module with this reduction if one is given.
+
+    Raises:
+        InputError: If the reduction is neither "mean" nor "sum", or contradicts that of the loss.
+
+    Example:
+        >>> with_reduction(lambda outputs, targets: (outputs - targets).square().mean(), "mean").reduction
+        'mean'
+    """
+    if reduction is None:
+        return loss
+    require_choice("reduction", reduction, get_args(Reduction))
+    stated = getattr(loss, "reduction", reduction)
+    require(
+        stated == reduction,
+        f"reduction is {reduction!r}, but that of the loss is {stated!r}",
+        argument="reduction",
+        value=reduction,
+        remedy="omit it for a loss of torch.nn",
+    )
+    return _FunctionLoss(loss, reduction) if not hasattr(loss, "reduction") else loss
+
+
 def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str = "module") -> None:
     """Raise `InputError` unless the module is in evaluation mode and the batches can be read repeatedly."""
     require(
@@ -105,7 +144,7 @@ def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str 
         f"loss is a {type(loss).__name__} without the reduction 'mean' or 'sum'",
         argument="loss",
         value=type(loss).__name__,
-        remedy="give a loss of torch.nn with one of these reductions",
+        remedy="give a loss of torch.nn with one of these reductions, or pass reduction='mean' with a function",
     )
     # A loader draws a random number at the start of each pass.
     with torch.random.fork_rng([]):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ import torch
 from dynascope.probes.diffusion import gradient_noise
 from dynascope.theory import SGD
 from dynascope.theory.noise import Thermometer, thermometer
-from dynascope.torch.curvature import module_curvatures, require_batched_loss
+from dynascope.torch.curvature import module_curvatures, require_batched_loss, with_reduction
 from dynascope.torch.repeatable import unchanged
 from dynascope.validation import require
 from dynascope.validation.bounded_scalars import PositiveInt, Seed
@@ -28,6 +28,7 @@ def temperature(
     count: PositiveInt,
     *,
     samples: PositiveInt | None = None,
+    reduction: Literal["mean", "sum"] | None = None,
     seed: Seed = 0,
 ) -> Thermometer:
     """Predict the stationary SGD noise ("temperature") of a run along its sharpest Hessian directions.
@@ -44,12 +45,13 @@ def temperature(
 
     Args:
         module: The module, in evaluation mode if it contains dropout or batch normalisation.
-        loss: A PyTorch loss of outputs and targets, a mean over samples.
+        loss: A PyTorch loss of outputs and targets, such as `torch.nn.MSELoss()`, or a function with `reduction`.
         batches: Two or more pairs (inputs, targets) of equal size, as drawn in training.
         optimizer: `torch.optim.SGD` with one parameter group, without Nesterov momentum and dampening.
         count: Number of directions.
         samples: N, the number of samples in the data, if batches are drawn without replacement; None for batches drawn
             with replacement.
+        reduction: "mean" or "sum" over the samples of a batch, if the loss is a function; None for a loss of `torch.nn`.
         seed: Seed of the initial vector of the iteration for the curvatures.
 
     Raises:
@@ -68,6 +70,7 @@ def temperature(
         >>> print(found.stationary, found.relaxation_steps.round(1))
         [ True] [2.9]
     """
+    loss = with_reduction(loss, reduction)
     require_batched_loss(module, loss, batches)
     # Iterating over a loader draws random numbers.
     with torch.random.fork_rng([]):

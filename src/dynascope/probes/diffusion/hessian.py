@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,6 +46,7 @@ def top_curvatures(
     batches: Iterable[tuple[Any, Any]] | None = None,
     model: Callable[[Any], Any] | None = None,
     gauss_newton: bool = False,
+    reduction: Literal["mean", "sum"] | None = None,
     products: PositiveInt | None = None,
     seed: Seed = 0,
 ) -> TopCurvatures:
@@ -72,6 +73,8 @@ def top_curvatures(
         model: In JAX a function of the weights whose outputs the loss takes; None if it takes the weights.
         gauss_newton: Whether it is the Gauss-Newton matrix Jᵀ L'' J, which has no eigenvalue below zero where the loss
             is convex in the outputs. In JAX it needs `model`.
+        reduction: For a module, "mean" or "sum" over the samples of a batch, if the loss is a function; None for a loss
+            of `torch.nn`.
         products: In JAX the number of products for the eigenvalues; None for max(2k, k + 40), or d if that is less.
         seed: Seed of the vector from which the iteration starts.
 
@@ -97,6 +100,13 @@ def top_curvatures(
         argument="batches",
         value=type(batches).__name__,
         remedy="leave them out and let the loss hold the data, or give a torch.nn.Module as weights",
+    )
+    require(
+        reduction is None,
+        f"reduction is {reduction!r} for a function of JAX",
+        argument="reduction",
+        value=reduction,
+        remedy="omit it; it belongs to a loss of PyTorch",
     )
     flat, product = curvature_product(loss, weights, model, gauss_newton=gauss_newton)
     size = len(flat)
