@@ -56,8 +56,8 @@ def _with_words(entries: list[StudyEntry], words: Sequence[str]) -> list[StudyEn
         for each in entries
     }
     for word in words:
-        known = sorted({part.strip(".,:;()") for text in texts.values() for part in text.split()})
-        close = difflib.get_close_matches(word.casefold(), known, 1)
+        known = sorted({part for each in entries for part in (each.name, each.subject, *each.name.split("-"))})
+        close = difflib.get_close_matches(word.casefold(), known, 1, cutoff=0.7)
         require(
             any(word.casefold() in text for text in texts.values()),
             f"no study matches {word!r}",

@@ -51,7 +51,7 @@ def temperature(
         count: Number of directions.
         samples: N, the number of samples in the data, if batches are drawn without replacement; None for batches drawn
             with replacement.
-        reduction: "mean" or "sum" over the samples of a batch, if the loss is a function; None for a loss of `torch.nn`.
+        reduction: "mean" or "sum" over the samples of a batch if the loss is a function; None for a `torch.nn` loss.
         seed: Seed of the initial vector of the iteration for the curvatures.
 
     Raises:
