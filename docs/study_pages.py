@@ -153,6 +153,8 @@ def _commands(usual: Study) -> Iterator[str]:
         options = re.sub(" (?!--)", NO_BREAK, command)
         lines = textwrap.wrap(options, 78, break_long_words=False, break_on_hyphens=False, subsequent_indent=" " * 8)
         yield "A smaller version of the study runs in seconds:\n\n    " + " \\\n    ".join(lines).replace(NO_BREAK, " ")
+        if usual.tiny_limits:
+            yield usual.tiny_limits
 
 
 def _fields(usual: Study) -> Iterator[tuple[str, str, str]]:

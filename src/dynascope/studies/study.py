@@ -59,6 +59,7 @@ class Study:
         equation: The governing equation, as LaTeX.
         symbols: Symbols of dimensions in line labels, for all figures that do not set their own.
         tiny: Field values with which the study tests the same claim within seconds.
+        tiny_limits: What the study cannot show with the values of `tiny`; empty if it shows the claim.
         theory: Name of the theory in the predicted record.
         task: Name of the task in both records, if it differs from the name of `_task`. The texts of `task`, `notes`,
             `trains` and `flow` may refer to attributes of the study in braces.
@@ -84,6 +85,7 @@ class Study:
     equation: ClassVar[str] = ""
     symbols: ClassVar[Mapping[str, str]] = {}
     tiny: ClassVar[Mapping[str, Any]] = {}
+    tiny_limits: ClassVar[str] = ""
     theory: ClassVar[str] = ""
     task: ClassVar[str] = ""
     notes: ClassVar[tuple[str, ...]] = ()
