@@ -1,4 +1,4 @@
-"""Wide, multi-output and deep linear networks: what is conserved, and where the function alone tells its own motion."""
+"""Function-space dynamics of linear networks: conserved matrices, preconditioners and flows."""
 
 from dynascope.validation import face
 

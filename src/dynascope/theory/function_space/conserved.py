@@ -1,4 +1,4 @@
-"""What gradient flow conserves in linear networks of any widths, and how their function moves."""
+"""Conserved matrices of linear networks, and the preconditioner of their flow in function space."""
 
 from __future__ import annotations
 
@@ -33,23 +33,25 @@ _covers = functools.partial(covers, data="any", reference="arXiv:2406.06158")
 def conserved_matrix(
     first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, "*members width width"]:
-    """Δ = η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ of f(x) = x W₁ W₂, which gradient flow on any loss of f conserves.
+    """Compute the matrix Δ of f(x) = x W₁ W₂ that gradient flow conserves for any loss of f.
 
-    The function does not change when W₁ → W₁ G⁻¹, W₂ → G W₂, so that W₂ ∂L/∂W₂ᵀ = ∂L/∂W₁ᵀ W₁: at equal rates its
-    entries are the charges that `symmetry.find_symmetries` finds. Steps of finite size
-    break the conservation in first order of the learning rate.
+    Δ = η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁
+
+    The transformation W₁ → W₁ G⁻¹, W₂ → G W₂ leaves f unchanged, so that W₂ ∂L/∂W₂ᵀ = ∂L/∂W₁ᵀ W₁. At equal rates, the
+    entries of Δ are the charges that `symmetry.find_symmetries` finds. Gradient descent with finite steps breaks the
+    conservation at first order in the learning rate.
 
     Args:
         first: W₁, shape (..., d, h).
         second: W₂, shape (..., h, c).
-        rates: η₁ and η₂, each a number or one for each member.
+        rates: η₁ and η₂, each a number or one value per member.
 
     Returns:
         Δ, shape (..., h, h).
 
     Raises:
-        InputError: Layers that do not fit together, values that are not finite, or a rate that is not positive. Where
-            JAX traces them, such values give NaN.
+        InputError: If the shapes of the layers do not fit, a value is not finite, or a rate is not positive. Traced
+            values outside this domain give NaN.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 4.
@@ -64,23 +66,26 @@ def conserved_matrix(
 @_covers(
     network="deep linear, any widths",
     start="any",
-    gives="the matrices that gradient flow conserves, one for each pair of layers",
+    gives="the matrices that gradient flow conserves, one per pair of neighbouring layers",
 )
 def conserved_matrices(
     weights: Sequence[IsFinite[Real[ArrayLike, "_ _"]]] | IsFinite[Real[ArrayLike, "layers _ _"]],
     rates: Sequence[PositiveArray] | None = None,
 ) -> list[Float[AnyArray, "_ _"]]:
-    """Δ_ℓ = η_ℓ W_ℓ₊₁ W_ℓ₊₁ᵀ − η_ℓ₊₁ W_ℓᵀ W_ℓ of f(x) = x W₁ ⋯ W_L, for ℓ = 1 … L − 1.
+    """Compute the matrices of f(x) = x W₁ ⋯ W_L that gradient flow conserves.
+
+    Δ_ℓ = η_ℓ W_ℓ₊₁ W_ℓ₊₁ᵀ − η_ℓ₊₁ W_ℓᵀ W_ℓ, ℓ = 1 … L − 1
 
     Args:
         weights: W₁, …, W_L, each of shape (width in, width out).
-        rates: η₁, …, η_L, all one if not given.
+        rates: η₁, …, η_L; all one by default.
 
     Returns:
-        Δ_ℓ, each of shape (h, h) for the h neurons between its two layers.
+        Δ_ℓ, each of shape (h, h), where h is the number of neurons between its two layers.
 
     Raises:
-        InputError: Fewer than two layers, another number of rates, or as `conserved_matrix`.
+        InputError: If there are fewer than two layers, the number of rates differs from the number of layers, or in the
+            cases of `conserved_matrix`.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -91,14 +96,14 @@ def conserved_matrices(
     """
     layers: list[Any] = list(weights)  # pyright: ignore[reportArgumentType]
     count = len(layers)
-    require(count >= 2, f"there are {count} layers", argument="weights", value=count, remedy="give two or more")
+    require(count >= 2, f"there are {count} layers", argument="weights", value=count, remedy="give two or more layers")
     chosen = [1.0] * count if rates is None else list(rates)
     require(
         len(chosen) == count,
         f"there are {len(chosen)} rates for {count} layers",
         argument="rates",
         value=len(chosen),
-        remedy="give one for each layer",
+        remedy="give one rate per layer",
     )
     for layer in layers:
         require_shape("weights", layer, (..., None, None))
@@ -109,7 +114,7 @@ def conserved_matrices(
             f"neighbouring weights have shapes {first.shape} and {second.shape}",
             argument="weights",
             value=second.shape,
-            remedy="give each as many rows as the one before has columns",
+            remedy="the rows of each layer must match the columns of the previous one",
         )
         pairs.append(TwoLayers(first, second, LayerRates(*each)))
     return _conserved(pairs)
@@ -118,12 +123,14 @@ def conserved_matrices(
 @_covers(
     network="two-layer linear, any widths",
     start="any",
-    gives="the matrix of the flow in function space, at given weights",
+    gives="the preconditioner of the flow in function space, from the weights",
 )
 def preconditioner_matrix(
     first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, "*members dc dc"]:
-    """M of the flow vec(β)' = −M vec(∂L/∂β) of the map β = W₁ W₂: M = η₁ W₂ᵀW₂ ⊗ I + η₂ I ⊗ W₁W₁ᵀ.
+    """Compute the preconditioner M of the function-space flow of the map β = W₁ W₂.
+
+    vec(β)' = −M vec(∂L/∂β), M = η₁ W₂ᵀW₂ ⊗ I + η₂ I ⊗ W₁W₁ᵀ
 
     The tangent kernel at inputs X (n, d) is (I ⊗ X) M (I ⊗ Xᵀ).
 
@@ -133,10 +140,10 @@ def preconditioner_matrix(
         rates: η₁ and η₂.
 
     Returns:
-        M, shape (..., d c, d c); row o·d + i belongs to β[i, o], so that vec stacks the columns of β.
+        M, shape (..., d c, d c). Row o·d + i belongs to β[i, o]: vec stacks the columns of β.
 
     Raises:
-        InputError: As `conserved_matrix`.
+        InputError: In the cases of `conserved_matrix`.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -151,7 +158,7 @@ def preconditioner_matrix(
 @_covers(
     network="two-layer linear, one output",
     start="any, no neuron at zero unless its imbalance is positive",
-    gives="the matrix of the flow in function space, from the maps of the neurons",
+    gives="the preconditioner of the flow in function space, from the maps of the neurons",
     assumes=(ONE_OUTPUT,),
 )
 def single_output_preconditioner(
@@ -160,10 +167,12 @@ def single_output_preconditioner(
     *,
     rates: LayerRates = LayerRates(),
 ) -> Float[AnyArray, "*members d d"]:
-    """M = Σ_i M_{δ_i}(β_i) of a network with one output, whose flow closes on the maps β_i = w_i a_i of its neurons.
+    """Compute the preconditioner of a network with one output from the maps β_i = w_i a_i of its neurons.
 
-    Each neuron conserves its own δ_i = η₁ a_i² − η₂ ‖w_i‖²; one with β_i = 0 and δ_i = 0 is dead. The flow does not
-    close on β = Σ β_i.
+    M = Σ_i M_{δ_i}(β_i)
+
+    The flow closes on the β_i, but not on β = Σ β_i. Each neuron conserves its imbalance δ_i = η₁ a_i² − η₂ ‖w_i‖². A
+    neuron with β_i = 0 and δ_i = 0 is dead.
 
     Args:
         coefficients: β_i, shape (..., h, d).
@@ -174,7 +183,8 @@ def single_output_preconditioner(
         M, shape (..., d, d).
 
     Raises:
-        InputError: As `neuron.preconditioner`. Where JAX traces them, such values give NaN.
+        InputError: In the cases of `neuron.preconditioner`, except for dead neurons. Traced values outside this domain
+            give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -196,10 +206,10 @@ def single_output_preconditioner(
     if not is_traced(beta) and not is_traced(delta):
         require(
             not np.any((np.asarray(beta) == 0).all(axis=-1) & (np.asarray(delta) < 0)),
-            "coefficients has a neuron at zero with a negative imbalance",
+            "coefficients is zero for a neuron with a negative imbalance",
             argument="coefficients",
             value=0.0,
-            remedy="give it a nonzero map, whose direction is that of the weights",
+            remedy="give a nonzero map, which determines the direction of the weights",
         )
     require_broadcast(coefficients=beta.shape[:-1], **rate_shapes(rates))
     return _single_output(MapStart(beta, delta, LayerRates._make(broadcast_known(*rates))))
@@ -235,7 +245,7 @@ def _single_output(neurons: MapStart) -> Array:
 
 
 def kronecker_sum(outer: Array, inner: Array) -> Array:
-    """A ⊗ I + I ⊗ B."""
+    """Return A ⊗ I + I ⊗ B."""
     outputs, inputs = outer.shape[-1], inner.shape[-1]
     total = jnp.einsum("...ab,ij->...aibj", outer, jnp.eye(inputs, dtype=inner.dtype))
     total += jnp.einsum("ab,...ij->...aibj", jnp.eye(outputs, dtype=outer.dtype), inner)

@@ -19,9 +19,9 @@ from dynascope.theory.function_space.map_flow import (
     MapPath,
     Samples,
     Targets,
-    finished,
     integrate,
     rank,
+    require_integrated,
 )
 from dynascope.theory.kernels import nan_outside
 from dynascope.validation import require, require_shape
@@ -40,14 +40,14 @@ _COVERED: dict[str, Any] = {
 _Gaps: TypeAlias = IsFinite[Real[ArrayLike, " gaps"]]
 
 
-@covers(data="any", gives="the singular values of all layers, from those of the map", **_COVERED)
+@covers(data="any", gives="the squared singular values of all layers, from those of the map", **_COVERED)
 def layer_spectra(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[AnyArray, "*values layers"]:
-    """x_ℓ, the squares of the singular values of the layers W_ℓ for one singular value s of W₁ ⋯ W_L.
+    """Compute the squared singular values x_ℓ of the layers W_ℓ from one singular value s of W₁ ⋯ W_L.
 
-    With gaps W_ℓ₊₁ W_ℓ₊₁ᵀ − W_ℓᵀ W_ℓ = γ_ℓ I the singular vectors of neighbouring layers are aligned, and
-    x_ℓ = x₁ + Σ_{k<ℓ} γ_k ≥ 0 with Π x_ℓ = s² has one solution. Without gaps x_ℓ = s^(2/L).
+    With gaps W_ℓ₊₁ W_ℓ₊₁ᵀ − W_ℓᵀ W_ℓ = γ_ℓ I, the singular vectors of neighbouring layers are aligned. The equations
+    x_ℓ = x₁ + Σ_{k<ℓ} γ_k ≥ 0 and Π x_ℓ = s² then have a unique solution. If all gaps are zero, x_ℓ = s^(2/L).
 
-    It can be compiled and differentiated.
+    Can be compiled and differentiated.
 
     Args:
         singular_value: s ≥ 0, any shape.
@@ -57,8 +57,8 @@ def layer_spectra(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[AnyArr
         x_ℓ, shape (..., L), in the units of the gaps.
 
     Raises:
-        InputError: s < 0, values that are not finite, or gaps that are no list. Where JAX traces them, such values give
-            NaN.
+        InputError: If s < 0, a value is not finite, or `gaps` is not one-dimensional. Traced values outside this domain
+            give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -71,21 +71,23 @@ def layer_spectra(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[AnyArr
     return _layer_spectra(singular_value, gaps)
 
 
-@covers(data="any", gives="how fast one aligned mode moves", **_COVERED)
+@covers(data="any", gives="the rate of an aligned mode", **_COVERED)
 def deep_isotropic_rate(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[AnyArray, ...]:
-    """Σ_ℓ Π_{k≠ℓ} x_k, the rate of an aligned mode: gradient flow has ds/dt = (σ − s) Σ_ℓ Π_{k≠ℓ} x_k on white inputs.
+    """Compute the rate at which an aligned mode learns on white inputs.
 
-    It can be compiled and differentiated.
+    ds/dt = (σ − s) Σ_ℓ Π_{k≠ℓ} x_k
+
+    The rate is Σ_ℓ Π_{k≠ℓ} x_k, with x_k from `layer_spectra`. Can be compiled and differentiated.
 
     Args:
         singular_value: s ≥ 0, any shape.
         gaps: γ₁, …, γ_{L−1}, shape (L − 1,).
 
     Returns:
-        The rate, of the shape of s.
+        The rate, with the shape of s.
 
     Raises:
-        InputError: As `layer_spectra`.
+        InputError: In the cases of `layer_spectra`.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -98,7 +100,7 @@ def deep_isotropic_rate(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[
     return _rate(singular_value, gaps)
 
 
-@covers(data="any inputs and targets", gives="the function over time", **_COVERED)
+@covers(data="any inputs and targets", gives="the linear map and the loss over time", **_COVERED)
 def deep_isotropic_flow(
     times: Annotated[Real[ArrayLike, " times"], Ge(0)],
     inputs: Inputs,
@@ -106,13 +108,12 @@ def deep_isotropic_flow(
     coefficients: IsFinite[Real[ArrayLike, "width width"]],
     gaps: _Gaps,
 ) -> MapPath:
-    """Follow W = W₁ ⋯ W_L = P diag(s) Qᵀ at unit rates, integrated to 1e-10.
-
-    It moves by
+    """Integrate the map W = W₁ ⋯ W_L = P diag(s) Qᵀ under gradient flow at unit rates.
 
         W' = −P [K ∘ (Pᵀ G Q)] Qᵀ,  K_ij = Σ_ℓ Π_{k<ℓ} x_k(s_i) Π_{k>ℓ} x_k(s_j),  G = E[x xᵀ] W − E[x yᵀ].
 
-    It can be compiled and differentiated, also where singular values are equal or zero.
+    The relative tolerance of the integration is 1e-10 (1e-5 in single precision). Can be compiled and differentiated,
+    also if singular values are equal or zero.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing, shape (times,).
@@ -122,14 +123,14 @@ def deep_isotropic_flow(
         gaps: γ₁, …, γ_{L−1}, shape (L − 1,).
 
     Returns:
-        `MapPath`, over the times.
+        The map and the loss at the times.
 
     Raises:
-        InputError: A map that is not square, shapes that do not fit, values that are not finite, times that do not
-            increase, or an equation too stiff to be integrated. Where JAX traces them, such values give NaN.
+        InputError: If the map is not square, shapes do not fit, a value is not finite, the times do not increase, or
+            the equation is too stiff. Traced values outside this domain give NaN.
 
     References:
-        Kunin et al., arXiv:2406.06158, section 4; without gaps Arora, Cohen, Hazan, arXiv:1802.06509.
+        Kunin et al., arXiv:2406.06158, section 4; for zero gaps Arora, Cohen, Hazan, arXiv:1802.06509.
 
     Example:
         >>> import numpy as np
@@ -145,11 +146,11 @@ def deep_isotropic_flow(
         f"coefficients has shape {start.shape}",
         argument="coefficients",
         value=start.shape,
-        remedy="give a square matrix: all widths must be equal",
+        remedy="give a square matrix; the widths of all layers must be equal",
     )
     require_shape("gaps", gaps, (..., None))
     samples, t = Samples.checked(inputs, targets, times, start.shape)
-    return finished(_flow(start, gaps, samples, t), t)
+    return require_integrated(_flow(start, gaps, samples, t), t)
 
 
 @float64_jit
@@ -183,7 +184,7 @@ def _velocity(t: Any, w: Array, arguments: tuple[Array, ...]) -> Array:
 
 @jax.custom_jvp
 def _preconditioned(w: Array, gradient: Array, gaps: Array, kept: Array) -> Array:
-    """P [K ∘ (Pᵀ G Q)] Qᵀ = Σ_ℓ A_ℓ G B_ℓ, with A_ℓ = P Π_{k<ℓ} x_k Pᵀ and B_ℓ = Q Π_{k>ℓ} x_k Qᵀ."""
+    """Return P [K ∘ (Pᵀ G Q)] Qᵀ = Σ_ℓ A_ℓ G B_ℓ, with A_ℓ = P Π_{k<ℓ} x_k Pᵀ and B_ℓ = Q Π_{k>ℓ} x_k Qᵀ."""
     left, sizes, right = jnp.linalg.svd(w)
     sizes = jnp.where(jnp.arange(len(sizes)) < kept, sizes, 0)
     before, after = _products(_spectra(sizes, gaps))
@@ -192,8 +193,8 @@ def _preconditioned(w: Array, gradient: Array, gaps: Array, kept: Array) -> Arra
 
 @_preconditioned.defjvp
 def _(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
-    # Singular vectors have no derivative where singular values are equal, but the functions A of W Wᵀ and B of Wᵀ W
-    # have: that of a function of a matrix is made of the divided differences of its values.
+    # Singular vectors have no derivative if singular values are equal. The matrix functions A of W Wᵀ and B of Wᵀ W
+    # have one, which consists of divided differences of their values.
     w, gradient, gaps, kept = primals
     w_dot, gradient_dot, gaps_dot, _ = tangents
     left, sizes, right = jnp.linalg.svd(w)
@@ -205,7 +206,8 @@ def _(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Array, Arr
     turned, turned_dot = left.T @ gradient @ right.T, left.T @ gradient_dot @ right.T
     moved = left.T @ w_dot @ right.T
     speed = before @ after.T
-    slope = jnp.where(speed > 0, 1 / jnp.where(speed > 0, speed, 1), 0)  # (x_i − x_j)/(s_i² − s_j²), the same for all x
+    # (x_i − x_j)/(s_i² − s_j²), the same for all layers.
+    slope = jnp.where(speed > 0, 1 / jnp.where(speed > 0, speed, 1), 0)
     outer = slope * (moved * sizes + (moved * sizes).T)  # Pᵀ d(W Wᵀ) P
     inner = slope * (moved * sizes[:, None] + (moved * sizes[:, None]).T)  # Qᵀ d(Wᵀ W) Q
     ahead, behind = _differences(spectra), _differences(spectra[:, ::-1])[::-1]
@@ -216,7 +218,7 @@ def _(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Array, Arr
 
 
 def _differences(spectra: Array) -> Array:
-    """(p(x_i) − p(x_j))/(x_i − x_j) of the products p = Π_{k<ℓ} x_k for every ℓ, without differences."""
+    """Return (p(x_i) − p(x_j))/(x_i − x_j) of the products p = Π_{k<ℓ} x_k for every ℓ, without cancellation."""
     before, _ = _products(spectra)
     found = [jnp.zeros((len(spectra), len(spectra)), spectra.dtype)]
     for layer in range(spectra.shape[1] - 1):
@@ -225,7 +227,7 @@ def _differences(spectra: Array) -> Array:
 
 
 def _products(spectra: Array) -> tuple[Array, Array]:
-    """Π_{k<ℓ} x_k and Π_{k>ℓ} x_k for every ℓ."""
+    """Return Π_{k<ℓ} x_k and Π_{k>ℓ} x_k for every ℓ."""
     ones = jnp.ones_like(spectra[..., :1])
     before = jnp.cumprod(jnp.concatenate([ones, spectra[..., :-1]], axis=-1), axis=-1)
     after = jnp.cumprod(jnp.concatenate([ones, spectra[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
@@ -233,14 +235,14 @@ def _products(spectra: Array) -> tuple[Array, Array]:
 
 
 def _spectra(sizes: Array, gaps: Array) -> Array:
-    """x_ℓ, of which the smallest solves Π x_ℓ = s²."""
+    """Return x_ℓ, whose smallest solves Π x_ℓ = s²."""
     offsets = _offsets(gaps)
     return _smallest(sizes, offsets)[..., None] + offsets
 
 
 @jax.custom_jvp
 def _smallest(sizes: Array, offsets: Array) -> Array:
-    """By bisection in the logarithm of the smallest x, from bounds that hold for any gaps."""
+    """Return the smallest x_ℓ by bisection in its logarithm, from bounds that hold for any gaps."""
     depth = len(offsets)
     present = sizes > 0
     goal = 2 * jnp.log(jnp.where(present, sizes, 1.0))
@@ -271,6 +273,6 @@ def _(primals: tuple[Array, Array], tangents: tuple[Any, Any]) -> tuple[Array, A
 
 
 def _offsets(gaps: Array) -> Array:
-    """x_ℓ − min x."""
+    """Return x_ℓ − min x."""
     offsets = jnp.concatenate([jnp.zeros(1, gaps.dtype), jnp.cumsum(gaps)])
     return offsets - jnp.min(offsets)

@@ -1,4 +1,4 @@
-"""Isotropic starts: two-layer networks whose function tells its own motion."""
+"""Two-layer linear networks with isotropic layers, whose gradient flow closes in function space."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dynascope.theory.function_space.map_flow import (
     MapPath,
     Samples,
     Targets,
-    finished,
     integrate,
     rank,
+    require_integrated,
 )
 from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import positive
@@ -36,7 +36,7 @@ __all__ = ["isotropic_flow", "isotropic_preconditioner", "trace_drift"]
 
 _COVERED: dict[str, Any] = {
     "network": "two-layer linear",
-    "start": "isotropic: Δ = δ I with δ = 0, or δ > 0 and as many neurons as outputs, or δ < 0 and as many as inputs",
+    "start": "isotropic: Δ = δ I; for δ > 0 the width equals the number of outputs, for δ < 0 that of inputs",
     "reference": "arXiv:2406.06158",
     "assumes": (BALANCED_LAYERS,),
 }
@@ -46,7 +46,7 @@ _Rate: TypeAlias = Annotated[Real[ArrayLike, ""], Gt(0)]
 
 
 class _IsotropicMap(NamedTuple):
-    """A map and the start behind it; still in NumPy where they are known.
+    """A map with the imbalance, rate and width of its network; known values stay NumPy arrays.
 
     Attributes:
         coefficients: β, shape (..., d, c).
@@ -62,51 +62,54 @@ class _IsotropicMap(NamedTuple):
 
     @classmethod
     def checked(cls, beta: Any, delta: Any, width: int, kappa: Any) -> _IsotropicMap:
-        """A map whose function tells its own motion."""
+        """Check that the flow of the map closes in function space."""
         require_known(width=width)
         require_shape("coefficients", beta, (..., None, None))
         if not is_traced(delta) and delta != 0:
-            wanted = beta.shape[-1] if delta > 0 else beta.shape[-2]
+            required = beta.shape[-1] if delta > 0 else beta.shape[-2]
             require(
-                width == wanted,
-                f"with an imbalance of {float(delta):g} the function tells its own motion for {wanted} hidden neurons "
-                "only",
+                width == required,
+                f"width is {width}, but for an imbalance of {float(delta):g} the flow in function space is closed only "
+                f"for a width of {required}",
                 argument="width",
                 value=width,
-                remedy="use balanced.product where inputs are whitened, or integrate the weights",
+                remedy="use balanced.product for whitened inputs, or integrate the weights",
             )
         elif not is_traced(delta) and not is_traced(beta):
             require(
                 rank(np.asarray(beta), np).max(initial=0) <= width,
-                f"the map has a rank above {width}, the number of hidden neurons",
+                f"coefficients has a rank above the width {width}",
                 argument="coefficients",
                 value=width,
-                remedy="give a map that layers of that width can have",
+                remedy="choose a map of lower rank or a larger width",
             )
         values: tuple[Any, ...] = (beta, delta, kappa, width)
         return cls(*values)
 
     @property
-    def kept(self) -> Array:
-        """How many singular values of β there are: rounding must not let others grow in balance."""
+    def active(self) -> Array:
+        """The number of singular values of β that may grow.
+
+        In a balanced network zero singular values stay zero; rounding errors must not let them grow.
+        """
         return jnp.where(self.imbalance == 0, rank(self.coefficients), min(self.coefficients.shape[-2:]))
 
     @property
     def valid(self) -> Bool[Array, "*members"]:
-        """Whether all is finite, the rate positive, and the width one at which the function tells its own motion."""
+        """Whether all values are finite, the rate is positive, and the flow closes in function space."""
         inputs, outputs = self.coefficients.shape[-2:]
         fits = jnp.where(self.imbalance > 0, self.width == outputs, self.width == inputs)
-        fits = jnp.where(self.imbalance == 0, self.kept <= self.width, fits)
+        fits = jnp.where(self.imbalance == 0, self.active <= self.width, fits)
         finite = jnp.all(jnp.isfinite(self.coefficients), axis=(-2, -1)) & jnp.isfinite(self.imbalance)
         return finite & positive(self.rate) & fits
 
     def in_one_precision(self) -> tuple[Array, Array, Array, Array]:
-        """β, δ, κ and the number of singular values kept, in the precision of β."""
+        """Return β, δ, κ and the number of growing singular values, in the precision of β."""
         beta = self.coefficients
-        return beta, self.imbalance.astype(beta.dtype), self.rate.astype(beta.dtype), self.kept
+        return beta, self.imbalance.astype(beta.dtype), self.rate.astype(beta.dtype), self.active
 
 
-@covers(data="any", gives="the matrix of the flow in function space, from the map alone", **_COVERED)
+@covers(data="any", gives="the preconditioner of the flow in function space, from the map alone", **_COVERED)
 def isotropic_preconditioner(
     coefficients: IsFinite[Real[ArrayLike, "... inputs outputs"]],
     imbalance: _Number,
@@ -114,12 +117,14 @@ def isotropic_preconditioner(
     *,
     rate: _Rate = 1.0,
 ) -> Float[AnyArray, "*members dc dc"]:
-    """M(β) = √(κ² βᵀβ + δ²/4) ⊗ I + I ⊗ √(κ² ββᵀ + δ²/4) of the flow vec(β)' = −M vec(∂L/∂β), β = W₁ W₂.
+    """Compute the preconditioner M(β) of the function-space flow of a network with Δ = η₁ W₂W₂ᵀ − η₂ W₁ᵀW₁ = δ I.
 
-    For Δ = η₁ W₂W₂ᵀ − η₂ W₁ᵀW₁ = δ I the two parts of `preconditioner_matrix` are these roots ± δ/2, and the δ/2
-    cancel: networks with a large first or a large second layer have the same dynamics in function space. The roots
-    are taken through the singular values of β, so that no digits are lost. It can be compiled and differentiated,
-    also where singular values are equal.
+    vec(β)' = −M vec(∂L/∂β), M(β) = √(κ² βᵀβ + δ²/4) ⊗ I + I ⊗ √(κ² ββᵀ + δ²/4), β = W₁ W₂
+
+    The two parts of `preconditioner_matrix` are these roots plus and minus δ/2, and the δ/2 cancel. Networks with a
+    large first layer therefore have the same function-space dynamics as networks with a large second layer. The roots
+    are computed from the singular values of β to avoid a loss of digits. Can be compiled and differentiated, also if
+    singular values are equal.
 
     Args:
         coefficients: β, shape (..., d, c).
@@ -131,11 +136,11 @@ def isotropic_preconditioner(
         M, shape (..., d c, d c); row o·d + i belongs to β[i, o].
 
     Raises:
-        InputError: A δ and a width for which the function does not tell M: δ > 0 and h ≠ c, or δ < 0 and h ≠ d; or
-            a map of a rank above h; or values that are not finite. Where JAX traces them, such values give NaN.
+        InputError: If the flow does not close in function space (δ > 0 and h ≠ c, or δ < 0 and h ≠ d), the rank of β is
+            above h, or a value is not finite. Traced values outside this domain give NaN.
 
     References:
-        Kunin et al., arXiv:2406.06158, section 4; the domain is derived anew.
+        Kunin et al., arXiv:2406.06158, section 4; we derived the domain.
 
     Example:
         >>> isotropic_preconditioner([[3.0], [0.0]], 8.0, 1).tolist()
@@ -144,7 +149,7 @@ def isotropic_preconditioner(
     return _preconditioner(_IsotropicMap.checked(coefficients, imbalance, width, rate))
 
 
-@covers(data="any inputs and targets", gives="the function over time", **_COVERED)
+@covers(data="any inputs and targets", gives="the linear map and the loss over time", **_COVERED)
 @in_units(
     "inputs",
     "targets|coefficients",
@@ -167,26 +172,29 @@ def isotropic_flow(
     *,
     rate: _Rate = 1.0,
 ) -> MapPath:
-    """Follow β' = −(G √(κ² βᵀβ + δ²/4) + √(κ² ββᵀ + δ²/4) G), G = E[x xᵀ] β − E[x yᵀ], integrated to 1e-10.
+    """Integrate the map β of an isotropic two-layer linear network under gradient flow.
 
-    For whitened inputs `balanced.product` is a closed form of the same, for more widths. It can be compiled and
-    differentiated, also where singular values are equal.
+    β' = −(G √(κ² βᵀβ + δ²/4) + √(κ² ββᵀ + δ²/4) G), G = E[x xᵀ] β − E[x yᵀ]
+
+    The relative tolerance of the integration is 1e-10 (1e-5 in single precision). For whitened inputs,
+    `balanced.product` gives the solution in closed form, for more widths. Can be compiled and differentiated, also if
+    singular values are equal.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing, shape (times,).
         inputs: X, shape (n, d).
         targets: Y, shape (n, c).
-        coefficients: β(0) = W₁ W₂, shape (d, c); not zero if δ = 0, which is a resting point.
-        imbalance: δ, a number, of Δ = η₁ W₂W₂ᵀ − η₂ W₁ᵀW₁ = δ I.
+        coefficients: β(0) = W₁ W₂, shape (d, c). If δ = 0, it must not be zero, which is a fixed point.
+        imbalance: δ, a number, with Δ = η₁ W₂W₂ᵀ − η₂ W₁ᵀW₁ = δ I.
         width: h ≥ 1, the number of hidden neurons.
         rate: κ = √(η₁ η₂) > 0, a number.
 
     Returns:
-        `MapPath`, over the times.
+        The map and the loss at the times.
 
     Raises:
-        InputError: As `isotropic_preconditioner`; shapes that do not fit; times that do not increase; β(0) = 0 = δ; or
-            an equation too stiff to be integrated.
+        InputError: In the cases of `isotropic_preconditioner`, or if shapes do not fit, the times do not increase, β(0)
+            and δ are zero, or the equation is too stiff.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -202,12 +210,12 @@ def isotropic_flow(
     moves = [start.coefficients, start.imbalance]
     require(
         any(map(is_traced, moves)) or any(np.any(np.asarray(each) != 0) for each in moves),
-        "the map is zero and the layers are balanced, where nothing moves",
+        "coefficients and imbalance are zero, a fixed point of the flow",
         argument="coefficients",
         value=0.0,
-        remedy="start from another map, or with an imbalance",
+        remedy="choose a nonzero map or imbalance",
     )
-    return finished(_flow(start, samples, t), t)
+    return require_integrated(_flow(start, samples, t), t)
 
 
 @float64_jit
@@ -217,28 +225,28 @@ def _preconditioner(start: _IsotropicMap) -> Array:
 
 @float64_jit
 def _flow(start: _IsotropicMap, samples: Samples, times: Array) -> MapPath:
-    beta, delta, kappa, kept = start.in_one_precision()
+    beta, delta, kappa, active = start.in_one_precision()
     moments = samples.moments()
-    # Below |δ|/2κ a map moves as in linear regression, and needs no more digits than that.
+    # A map smaller than |δ|/2κ learns as in linear regression, so that errors relative to |δ|/2κ are sufficient.
     known, kind, rate, cross = map(jax.lax.stop_gradient, (beta, delta, kappa, moments[1]))
     reach = jnp.minimum(jnp.abs(kind) / (2 * rate), jnp.sqrt(jnp.mean(cross**2)))
     size = jnp.maximum(jnp.sqrt(jnp.mean(known**2)), reach)
     valid = start.valid & samples.valid & (jnp.any(beta != 0) | (delta != 0))
-    return integrate(_velocity, beta, times, (*moments, delta, kappa, kept), size, valid)
+    return integrate(_velocity, beta, times, (*moments, delta, kappa, active), size, valid)
 
 
 def _velocity(t: Any, beta: Array, arguments: tuple[Array, ...]) -> Array:
-    inner, cross, _, delta, kappa, kept = arguments
+    inner, cross, _, delta, kappa, active = arguments
     gradient = inner @ beta - cross
-    outer_root, inner_root = _roots(beta, delta, kappa, kept)
+    outer_root, inner_root = _roots(beta, delta, kappa, active)
     return -(gradient @ outer_root + inner_root @ gradient)
 
 
 @jax.custom_jvp
-def _roots(beta: Array, delta: Array, kappa: Array, kept: Array) -> tuple[Array, Array]:
-    """√(κ² βᵀβ + δ²/4) and √(κ² ββᵀ + δ²/4)."""
+def _roots(beta: Array, delta: Array, kappa: Array, active: Array) -> tuple[Array, Array]:
+    """Return √(κ² βᵀβ + δ²/4) and √(κ² ββᵀ + δ²/4)."""
     left, sizes, right = jnp.linalg.svd(beta, full_matrices=True)
-    sizes = jnp.where(jnp.arange(sizes.shape[-1]) < kept[..., None], sizes, 0)
+    sizes = jnp.where(jnp.arange(sizes.shape[-1]) < active[..., None], sizes, 0)
     rest = jnp.abs(delta) / 2
 
     def root(vectors: Array) -> Array:
@@ -251,21 +259,21 @@ def _roots(beta: Array, delta: Array, kappa: Array, kept: Array) -> tuple[Array,
 
 @_roots.defjvp
 def _(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-    # Singular vectors have no derivative where singular values are equal; of R² = S follows R dR + dR R = dS.
+    # Singular vectors have no derivative if singular values are equal. Instead, R² = S implies R dR + dR R = dS.
     (beta, delta, kappa, _), (beta_dot, delta_dot, kappa_dot, _) = primals, tangents
     roots = _roots(*primals)
 
     def change(root: Array, matrix: Array, moved: Array) -> Array:
         product = moved.mT @ matrix
         square = 2 * kappa * kappa_dot * (matrix.mT @ matrix) + kappa**2 * (product + product.mT)
-        return _halved(root, square + delta * delta_dot / 2 * jnp.eye(root.shape[-1], dtype=root.dtype))
+        return _solve_lyapunov(root, square + delta * delta_dot / 2 * jnp.eye(root.shape[-1], dtype=root.dtype))
 
     return roots, (change(roots[0], beta, beta_dot), change(roots[1], beta.mT, beta_dot.mT))
 
 
 @jax.custom_jvp
-def _halved(root: Array, square: Array) -> Array:
-    """X with R X + X R = S, of symmetric R ≥ 0; nothing where R is zero on both sides."""
+def _solve_lyapunov(root: Array, square: Array) -> Array:
+    """Solve R X + X R = S for symmetric R ≥ 0; X is zero in the null space of R."""
     values, vectors = jnp.linalg.eigh(root)
     total = values[..., :, None] + values[..., None, :]
     some = total > root.shape[-1] * jnp.finfo(root.dtype).eps * values[..., -1:, None]
@@ -273,25 +281,26 @@ def _halved(root: Array, square: Array) -> Array:
     return vectors @ jnp.where(some, parts, 0) @ vectors.mT
 
 
-@_halved.defjvp
+@_solve_lyapunov.defjvp
 def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     (root, _), (root_dot, square_dot) = primals, tangents
-    found = _halved(*primals)
-    return found, _halved(root, square_dot - root_dot @ found - found @ root_dot)
+    found = _solve_lyapunov(*primals)
+    return found, _solve_lyapunov(root, square_dot - root_dot @ found - found @ root_dot)
 
 
 def trace_drift(
     times: np.ndarray, coefficients: np.ndarray, gradients: np.ndarray, imbalance: float, *, rate: float = 1.0
 ) -> float:
-    """What descent in small steps adds to tr Δ along a path of the map, over the size of a step.
+    """Compute the drift of tr Δ under gradient descent along a trajectory of the map, per unit of step size.
 
-    It is κ² ∫ tr(Gᵀ η₂WWᵀ G) − tr(G η₁AᵀA Gᵀ) dt with the layers of the isotropic family, √(κ²ββᵀ + δ²/4) − δ/2 and
-    √(κ²βᵀβ + δ²/4) + δ/2.
+    κ² ∫ tr(Gᵀ η₂WWᵀ G) − tr(G η₁AᵀA Gᵀ) dt
+
+    The layers are those of the isotropic family, √(κ²ββᵀ + δ²/4) − δ/2 and √(κ²βᵀβ + δ²/4) + δ/2.
 
     Args:
-        times: Shape (times,), close to each other.
+        times: Shape (times,), closely spaced.
         coefficients: β, shape (times, d, c).
-        gradients: G = ∂L/∂β, of the same shape.
+        gradients: G = ∂L/∂β, shape (times, d, c).
         imbalance: δ.
         rate: κ = √(η₁η₂).
     """

@@ -1,4 +1,4 @@
-"""Linear maps that follow an equation of their own, from samples."""
+"""Integration of linear maps that obey a closed differential equation, with losses on samples."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dynascope.theory.integration_steps import MOST_STEPS, step_control
 from dynascope.theory.kernels import nan_outside
 from dynascope.validation import is_traced, require, require_increasing, require_shape
 
-__all__ = ["Inputs", "MapPath", "Samples", "Targets", "finished", "integrate", "rank"]
+__all__ = ["Inputs", "MapPath", "Samples", "Targets", "integrate", "rank", "require_integrated"]
 
 Inputs: TypeAlias = IsFinite[Real[ArrayLike, "samples inputs"]]
 Targets: TypeAlias = IsFinite[Real[ArrayLike, "samples outputs"]]
 
 
 class MapPath(NamedTuple):
-    """A linear map over time.
+    """Trajectory of a linear map.
 
     Attributes:
         coefficients: The map, shape (times, inputs, outputs).
@@ -40,7 +40,7 @@ class MapPath(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Inputs and targets, one sample a row; still in NumPy where they are known.
+    """Inputs and targets, one sample per row; known values stay NumPy arrays.
 
     Attributes:
         inputs: X, shape (n, d).
@@ -52,7 +52,7 @@ class Samples(NamedTuple):
 
     @classmethod
     def checked(cls, inputs: Any, targets: Any, times: Any, shape: tuple[int, ...]) -> tuple[Samples, Any]:
-        """Samples for a map of a shape, and increasing times."""
+        """Check samples for a map of the given shape, and times that must increase."""
         require_shape("inputs", inputs, (..., None, shape[0]))
         require_shape("targets", targets, (..., len(inputs), shape[1]))
         if not is_traced(times):
@@ -61,17 +61,17 @@ class Samples(NamedTuple):
 
     @property
     def valid(self) -> Bool[Array, ""]:
-        """Whether all is finite."""
+        """Whether all values are finite."""
         return jnp.all(jnp.isfinite(self.inputs)) & jnp.all(jnp.isfinite(self.targets))
 
     def moments(self) -> tuple[Array, Array, Array]:
-        """E[x xᵀ], E[x yᵀ] and E‖y‖²."""
+        """Return E[x xᵀ], E[x yᵀ] and E‖y‖²."""
         x, y = self
         return x.T @ x / len(x), x.T @ y / len(x), jnp.sum(y**2) / len(x)
 
 
 def rank(matrix: Any, numbers: Any = jnp) -> Any:
-    """The number of singular values above rounding, in the arrays of jax.numpy or of NumPy."""
+    """Return the number of singular values above the rounding error, using `numpy` or `jax.numpy`."""
     if numbers is jnp:
         matrix = jax.lax.stop_gradient(matrix)
     sizes = numbers.linalg.svd(matrix, compute_uv=False)
@@ -82,15 +82,15 @@ def rank(matrix: Any, numbers: Any = jnp) -> Any:
 def integrate(
     velocity: Any, start: Array, times: Array, arguments: tuple[Array, ...], size: Array, valid: Array
 ) -> MapPath:
-    """The solution at the times and its loss; NaN where the equation is too stiff, or what it needs is not valid.
+    """Integrate the map and evaluate its loss; NaN if the equation is too stiff or an argument is not valid.
 
     Args:
         velocity: Function of the time, the map and the arguments.
-        start: The map at time zero.
-        times: Increasing.
-        arguments: E[x xᵀ], E[x yᵀ], E‖y‖², and what else the velocity needs.
-        size: Entries of the map below it may have a larger relative error.
-        valid: Whether all that was given is in the domain.
+        start: The initial map.
+        times: Increasing times.
+        arguments: E[x xᵀ], E[x yᵀ], E‖y‖², and the remaining arguments of the velocity.
+        size: Entries of the map smaller than this size may have a larger relative error.
+        valid: Whether all arguments are in the domain.
     """
     valid = valid & jnp.all(jnp.isfinite(times) & (times >= 0)) & jnp.all(jnp.diff(times) > 0)
     times = jnp.where(valid, times, 0)
@@ -117,10 +117,10 @@ def integrate(
     return nan_outside(reached, MapPath(path, jnp.maximum(explained + power, 0) / 2), leading=True)
 
 
-def finished(path: MapPath, times: Any) -> MapPath:
-    """The path, or `InputError` if it was not reached.
+def require_integrated(path: MapPath, times: Any) -> MapPath:
+    """Return the trajectory, or raise `InputError` if the integration failed.
 
-    The integrator compiles two small programs of its own at its first use in a process, whatever the data.
+    diffrax compiles two small programs at the first call in a process, independent of the data.
     """
     if not is_traced(path.loss):
         last = float(np.asarray(times)[-1])

@@ -1,4 +1,4 @@
-"""A single linear neuron f(x) = a wᵀx: its exact training from any imbalance of its two layers, and its regimes."""
+"""Exact training and learning regimes of a single linear neuron f(x) = a wᵀx, for any imbalance of its layers."""
 
 from dynascope.validation import face
 

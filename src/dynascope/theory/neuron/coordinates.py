@@ -1,4 +1,4 @@
-"""Coordinates in which the flow of a neuron in function space has no singular point."""
+"""Coordinates in which the function-space flow of a neuron is regular everywhere."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ __all__ = ["Chart", "chart_at", "integrate", "of_each", "parts", "polar"]
 
 
 class Chart(NamedTuple):
-    """Constants of the coordinates (q, ξ) in which the flow has no singular point: β = (C g − D/g) ε q, g = exp ξ.
+    """Constants of the coordinates (q, ξ), in which the flow is regular everywhere.
+
+    β = (C g − D/g) ε q, g = exp ξ
 
     Attributes:
         start: C − D.
         growing: C.
-        shrinking: D, zero unless the imbalance is negative.
-        unit: ε, the size of the direction at the start, so that q is of order one.
-        rate: κ.
+        shrinking: D; zero unless the imbalance is negative.
+        unit: ε, the size of the initial direction; the unit in which q is of order one.
+        rate: κ = √(η_a η_w).
     """
 
     start: Array
@@ -33,17 +35,17 @@ class Chart(NamedTuple):
     rate: Array
 
     def coefficients(self, state: tuple[Array, Array]) -> Array:
-        """β at a state (q, ξ)."""
+        """Return β at a state (q, ξ)."""
         direction, log_growth = state
         return self.radius(log_growth)[..., None] * self.unit * direction
 
     def radius(self, log_growth: Array) -> Array:
-        """C g − D/g, which has the sign of a(t)/a(0), without cancellation at small initial weights."""
+        """Return C g − D/g, which has the sign of a(t)/a(0), without cancellation for small initial weights."""
         rest = jnp.where(log_growth >= 0, self.growing, self.shrinking)
         return self.start * jnp.exp(-jnp.abs(log_growth)) + 2 * rest * jnp.sinh(log_growth)
 
     def turning(self, log_growth: Array) -> Array:
-        """τ = (√(C g) − √(D/g)) / (√(C g) + √(D/g))."""
+        """Return τ = (√(C g) − √(D/g)) / (√(C g) + √(D/g))."""
         grown = jnp.sqrt(self.growing) * jnp.exp(log_growth / 2)
         shrunk = jnp.sqrt(self.shrinking) * jnp.exp(-log_growth / 2)
         return self.radius(log_growth) / (grown + shrunk) ** 2
@@ -52,16 +54,19 @@ class Chart(NamedTuple):
 def chart_at(
     x: Array, y: Array, beta: Array, size: Array, direction: Array, delta: Array, kappa: Array
 ) -> tuple[Chart, tuple[Array, Array]]:
-    """The coordinates that suit a start at β = size · direction, where a start at zero may have one, and it in them."""
+    """Choose a chart for the initial map β = size · direction and express the map in it.
+
+    If the imbalance is negative, the size may be zero: the chart keeps the direction.
+    """
     output_part, weight_part = parts(size, delta, kappa)
     upstream = delta >= 0
     growing = jnp.where(upstream, output_part, (output_part + weight_part) / 2 + kappa * size) / kappa
     growing = jnp.where(upstream, growing, growing / 2)
     shrinking = jnp.where(upstream, 0, (delta / (4 * kappa)) ** 2 / growing)
-    # In the lazy regime e = κβ/P is small; its unit is the largest that the map or its change can be.
+    # In the lazy regime e = κβ/P is small; its unit is the larger of the map and an upper bound of its change.
     power = jnp.mean(jnp.sum(x**2, axis=1))
     reach = jnp.linalg.norm(x.T @ (x @ beta - y)) / (len(x) * jnp.where(power == 0, 1, power))
-    # A unit changes nothing, and at β = 0 it has a corner.
+    # The result does not depend on the unit, and the unit is not differentiable at β = 0.
     unit = jax.lax.stop_gradient(jnp.where(upstream, jnp.clip(jnp.maximum(size, reach) / growing, 1e-30, 1), 1.0))
     start = jnp.where(upstream, beta / growing, direction) / unit
     chart = Chart(jnp.where(upstream, growing, size), growing, shrinking, unit, kappa)
@@ -71,9 +76,9 @@ def chart_at(
 def integrate(
     x: Array, y: Array, chart: Chart, start: tuple[Array, Array], duration: Array, **options: Any
 ) -> diffrax.Solution:
-    """Follow the flow in the coordinates of a chart until the duration; times to save at must be in order.
+    """Integrate the flow in the coordinates of a chart; the times in `saveat` must not decrease.
 
-    The integrator compiles two small programs of its own at its first use in a process, whatever the data.
+    diffrax compiles two small programs at the first call in a process, independent of the data.
     """
 
     def velocity(t: Any, state: tuple[Array, Array], arguments: Any) -> tuple[Array, Array]:
@@ -100,14 +105,17 @@ def integrate(
 
 
 def of_each(one: Callable[..., Any], *members: Array) -> Any:
-    """What a function gives for each member, side by side; one alone is spared what keeps a batch in step."""
+    """Apply a function to each member of a batch.
+
+    A batch of one is not vectorised, because a vectorised solver is slower.
+    """
     if len(members[0]) == 1:
         return jax.tree.map(lambda values: values[None], one(*(values[0] for values in members)))
     return jax.vmap(one)(*members)
 
 
 def parts(size: Array, delta: Array, kappa: Array) -> tuple[Array, Array]:
-    """η_w a² = (R + δ)/2 and η_a ‖w‖² = (R − δ)/2 for ‖β‖ = size, without cancellation."""
+    """Return η_w a² = (R + δ)/2 and η_a ‖w‖² = (R − δ)/2 for ‖β‖ = size, without cancellation."""
     large = (jnp.hypot(delta, 2 * kappa * size) + jnp.abs(delta)) / 2
     known = large > 0
     small = kappa * size * (kappa * size / jnp.where(known, large, 1))
@@ -116,7 +124,7 @@ def parts(size: Array, delta: Array, kappa: Array) -> tuple[Array, Array]:
 
 
 def polar(vector: Array) -> tuple[Array, Array]:
-    """‖v‖ and v/‖v‖ along the last axis, without underflow; the direction of zero is zero."""
+    """Return ‖v‖ and v/‖v‖ along the last axis, without underflow; the direction of a zero vector is zero."""
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(vector), axis=-1))
     nonzero = largest > 0
     scaled = vector / jnp.where(nonzero, largest, 1)[..., None]

@@ -1,4 +1,4 @@
-"""The start of a neuron in the coordinates in which whitened training has a closed form."""
+"""Decomposition of the initial weights of a neuron on whitened inputs, from which the closed form starts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from dynascope.theory.neuron.state import TargetedNeuron
 
 __all__ = ["Decomposition", "decompose"]
 
-_ROUNDING = 1e-12  # size of c₊, relative to p and A, below which they count as cancelled
+_ROUNDING = 1e-12  # size of c₊, relative to p and A, below which it counts as zero
 
 
 class Decomposition(NamedTuple):
-    """The start in units in which both layers have rate one, A = (η_w/η_a)^¼ a and W = (η_a/η_w)^¼ w, time T = κt.
+    """Initial weights in units in which both layers have learning rate one.
+
+    A = (η_w/η_a)^¼ a, W = (η_a/η_w)^¼ w, time T = κt
 
     Attributes:
-        ratio: (η_w/η_a)^¼, shape (...), as all that follow unless stated.
+        ratio: (η_w/η_a)^¼, shape (...). All attributes have this shape unless stated otherwise.
         rate: κ = √(η_a η_w).
         output: A₀.
         aligned: p₀ = β̂*·W₀.
@@ -29,12 +31,12 @@ class Decomposition(NamedTuple):
         across_square: ‖W⊥‖².
         direction: β̂*, zero for a zero target, shape (..., d).
         strength: s = ‖β*‖.
-        imbalance: λ = A₀² − ‖W₀‖², zero if it is no larger than its rounding.
+        imbalance: λ = A₀² − ‖W₀‖², zero if it is below its rounding error.
         omega: ω = √(λ²/4 + s²), the rate at which c₊ grows and c₋ shrinks.
         turning_rate: Γ = 2ω + λ.
-        along: e_p, the part of the growing unit vector (e_p, e_A) in p.
-        out: e_A, its part in A.
-        growing: c₊ = e_p p₀ + e_A A₀, zero if it is no larger than its rounding.
+        along: e_p, the p-component of the growing unit vector (e_p, e_A).
+        out: e_A, its A-component.
+        growing: c₊ = e_p p₀ + e_A A₀, zero if it is below its rounding error.
         shrinking: c₋ = e_p A₀ − e_A p₀.
     """
 
@@ -56,7 +58,7 @@ class Decomposition(NamedTuple):
 
 
 def decompose(start: TargetedNeuron) -> Decomposition:
-    """Take a checked start apart, in one precision and of the common shape."""
+    """Decompose checked initial weights, in a common precision and shape."""
     neuron = start.neuron
     (eta_w, eta_a), batch = neuron.rates, start.valid.shape
     dtype = jnp.result_type(*jax.tree.leaves(start))
@@ -74,7 +76,7 @@ def decompose(start: TargetedNeuron) -> Decomposition:
 
     imbalance = _unless_small((output - size) * (output + size), 4 * rounding * (output**2 + size**2))
     upstream = imbalance >= 0
-    # At λ = s = 0 all is taken as the limit from upstream, so that derivatives exist there too.
+    # At λ = s = 0 the limit from upstream is used, so that derivatives exist there too.
     moving = (strength > 0) | (imbalance != 0)
     half = jnp.where(upstream, imbalance, -imbalance) / 2
     omega = jnp.where(moving, jnp.hypot(half, jnp.where(moving, strength, 1)), half)
@@ -105,5 +107,5 @@ def decompose(start: TargetedNeuron) -> Decomposition:
 
 
 def _unless_small(value: Array, edge: Array) -> Array:
-    """The value, or zero below the edge, with the derivatives of the value."""
+    """Return the value, or zero if it is below the edge, with the derivatives of the value."""
     return value - jax.lax.stop_gradient(jnp.where(jnp.abs(value) <= edge, value, 0))

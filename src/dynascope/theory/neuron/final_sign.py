@@ -1,4 +1,4 @@
-"""The sign that the output weight of a neuron has at the end of training."""
+"""Final sign of the output weight of a neuron."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from jax import Array
 
 from dynascope.theory.neuron.coordinates import chart_at, integrate, of_each, polar
 
-__all__ = ["ROUNDING", "followed_sign", "whitened_sign"]
+__all__ = ["ROUNDING", "integrated_sign", "whitened_sign"]
 
-ROUNDING = 1e-12  # relative size below which a force, or the component c₊ that leaves the saddle, counts as zero
-_LONGEST = 1e6  # time after which a start counts as caught by the saddle, in units of the slowest time scale
+ROUNDING = 1e-12  # relative size below which a force, or the component c₊ along the growing direction, counts as zero
+_LONGEST = 1e6  # time in units of the slowest time scale, after which the flow counts as trapped in the saddle
 
 
 def whitened_sign(least: Array, a: Array, seen: Array, imbalance: Array) -> Array:
-    """The sign of c₊ in the exact solution for whitened inputs."""
+    """Return the sign of c₊ in the exact solution for whitened inputs."""
     reach, target = polar(least)
     omega = jnp.hypot(imbalance / 2, reach)
     upstream = imbalance >= 0
@@ -29,8 +29,11 @@ def whitened_sign(least: Array, a: Array, seen: Array, imbalance: Array) -> Arra
     return jnp.where(jnp.abs(component) <= edge, 0, jnp.sign(component))
 
 
-def followed_sign(x: Array, a: Array, seen: Array, imbalance: Array, least: Array, certain: Array) -> Array:
-    """The sign of a once the loss is below that of the zero map, after which it is final."""
+def integrated_sign(x: Array, a: Array, seen: Array, imbalance: Array, least: Array, certain: Array) -> Array:
+    """Integrate the flow until the loss is below that of the zero map, and return the sign of a there.
+
+    The sign is final from then on. It is 0 if the flow stays trapped in the saddle.
+    """
     y = x @ least
     power = jnp.mean(jnp.sum(x**2, axis=1))
     reach = jnp.linalg.norm(x.T @ y) / (len(x) * power)

@@ -1,7 +1,7 @@
-"""The neuron as a function: how its linear map moves, whatever the inputs.
+"""Gradient flow of a single linear neuron in function space, for any inputs.
 
-The weights drop out. All that is left of them is their imbalance, which sets by how much each direction of the
-gradient is taken.
+The linear map obeys a differential equation without the weights. The equation depends on the weights only through their
+imbalance, which determines the preconditioner of the gradient.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ covers_map = functools.partial(
 
 
 class FunctionSpacePath(NamedTuple):
-    """The linear map of a neuron over time.
+    """Trajectory of a neuron's linear map.
 
     Attributes:
         coefficients: β(t), shape (..., times, d).
         loss: L = ½ E(y − xᵀβ)², shape (..., times).
-        reversed: Whether the output weight has another sign than at the start, shape (..., times).
+        reversed: Whether the output weight has changed its sign since t = 0, shape (..., times).
     """
 
     coefficients: Float[AnyArray, "... d"]
@@ -71,32 +71,34 @@ class FunctionSpacePath(NamedTuple):
     __repr__ = short_repr
 
 
-@covers_map(data="any inputs, any targets", gives="the matrix by which the gradient of the function is multiplied")
+@covers_map(data="any inputs, any targets", gives="the preconditioner of the gradient in function space")
 def preconditioner(
     coefficients: Vector,
     imbalance: FiniteArray,
     *,
     rates: LayerRates = LayerRates(),
 ) -> Float[AnyArray, "... d d"]:
-    """The matrix M(β) of the flow in function space, dβ/dt = −M ∂L/∂β, of a single linear neuron f(x) = a wᵀx, β = a w.
+    """Compute the preconditioner M(β) of the function-space flow of a single linear neuron f(x) = a wᵀx, β = a w.
 
-    M = η_w a² I + η_a w wᵀ = (R + δ)/2 · I + (R − δ)/2 · β βᵀ/‖β‖², R = √(δ² + 4 η_a η_w ‖β‖²), where the imbalance
-    δ = η_w a² − η_a ‖w‖² is conserved. The tangent kernel of inputs X (n, d) is X M Xᵀ. Upstream (δ ≫ 0) M is δ I and
-    does not depend on β; downstream (δ ≪ 0) it is nearly |δ| β βᵀ/‖β‖², so that the direction of β moves slowly.
+    dβ/dt = −M ∂L/∂β, M = η_w a² I + η_a w wᵀ = (R + δ)/2 · I + (R − δ)/2 · β βᵀ/‖β‖², R = √(δ² + 4 η_a η_w ‖β‖²)
+
+    The imbalance δ = η_w a² − η_a ‖w‖² is conserved. The tangent kernel of inputs X (n, d) is X M Xᵀ. Upstream (δ ≫ 0),
+    M is δ I and does not depend on β. Downstream (δ ≪ 0), M is nearly |δ| β βᵀ/‖β‖², so that the direction of β moves
+    slowly.
 
     The larger of the two parts is computed directly, and the smaller from their product η_a η_w ‖β‖².
 
     Args:
         coefficients: β, shape (..., d).
-        imbalance: δ; it and the rates broadcast with the leading dimensions of β.
+        imbalance: δ; the imbalance and the rates broadcast with the leading dimensions of β.
         rates: η_w of the weights w and η_a of the output weight a.
 
     Returns:
         M, shape (..., d, d), symmetric and positive semi-definite. Differentiable.
 
     Raises:
-        InputError: A value that is not finite, a rate that is not positive, or β = 0 with δ ≤ 0, where M depends on
-            the direction of w, which β does not tell. Where JAX traces them, such values give NaN.
+        InputError: If a value is not finite, a rate is not positive, or β = 0 with δ ≤ 0, where M depends on the
+            direction of w, which β = 0 does not determine. Traced values outside this domain give NaN.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3.
@@ -132,31 +134,32 @@ def function_space_flow(
     *,
     rates: LayerRates = LayerRates(),
 ) -> FunctionSpacePath:
-    """The linear map β(t) of a single linear neuron f(x) = a wᵀx, from dβ/dt = −M(β) Xᵀ(Xβ − y)/n alone.
+    """Integrate the linear map β(t) of a single linear neuron f(x) = a wᵀx in function space.
 
-    M is `preconditioner`. With the gradient γ = Xᵀ(Xβ − y)/n and κ = √(η_a η_w) the equation is integrated in the
-    form β = (C g − D/g) e, d ln g/dt = −2κ e·γ, de/dt = −κ τ (γ − e (e·γ)), which is regular everywhere. For δ ≥ 0,
-    D = 0 and τ = 1. For δ < 0, ‖e‖ = 1 and τ = (√(C g) − √(D/g))/(√(C g) + √(D/g)); β may then pass through zero,
-    where the output weight changes its sign, along the direction in which it came. An explicit solver of order 8
-    takes steps of relative error 1e-11 (1e-5 in single precision).
+    dβ/dt = −M(β) Xᵀ(Xβ − y)/n
 
-    The paper sums the loss over samples; here it is the mean, L = ½ E(y − xᵀβ)², so that its time is t/n.
+    M is `preconditioner`. With the gradient γ = Xᵀ(Xβ − y)/n and κ = √(η_a η_w), the equation is integrated in the form
+    β = (C g − D/g) e, d ln g/dt = −2κ e·γ, de/dt = −κ τ (γ − e (e·γ)), which is regular everywhere. For δ ≥ 0, D = 0
+    and τ = 1. For δ < 0, ‖e‖ = 1 and τ = (√(C g) − √(D/g))/(√(C g) + √(D/g)). In this case β may pass through zero
+    along a straight line, and the output weight changes its sign there. An explicit solver of order 8 controls the
+    relative error of a step to 1e-11 (1e-5 in single precision).
+
+    The paper sums the loss over samples. Here the loss is the mean, L = ½ E(y − xᵀβ)², so that the paper's time is t/n.
 
     Args:
         times: Gradient-flow times t ≥ 0, a scalar or shape (times,), in any order.
         inputs: X, shape (n, d), of any rank.
         targets: y, shape (n,) or (n, 1).
         coefficients: β(0), shape (..., d).
-        imbalance: δ = η_w a² − η_a ‖w‖²; it and the rates broadcast with the leading dimensions of β(0).
+        imbalance: δ = η_w a² − η_a ‖w‖²; the imbalance and the rates broadcast with the leading dimensions of β(0).
         rates: η_w of the weights and η_a of the output weight.
 
     Returns:
-        `FunctionSpacePath` with β of shape (..., times, d). Compiled; differentiable in reverse mode.
+        The trajectory, with β of shape (..., times, d). Compiled; differentiable in reverse mode.
 
     Raises:
-        InputError: A value that is not finite, shapes that do not fit, t < 0, a rate that is not positive, β(0) = 0
-            with δ ≤ 0, or times so long that they need more than 65536 steps. Where JAX traces them, such values give
-            NaN.
+        InputError: If a value is not finite, shapes do not fit, t < 0, a rate is not positive, β(0) = 0 with δ ≤ 0, or
+            the times need more than 65536 integration steps. Traced values outside this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 3; the regular form is ours.
@@ -172,26 +175,26 @@ def function_space_flow(
     x, y = samples(inputs, targets)
     start = MapStart.checked("coefficients", coefficients, imbalance, rates, length=x.shape[1])
     require_shape("times", times, (), (None,))
-    require(np.size(times) > 0, "there are no times", argument="times", value=0, remedy="give at least one")
+    require(np.size(times) > 0, "times is empty", argument="times", value=0, remedy="give at least one time")
     path = _flow(times, x, y, start)
     if not is_traced(path.loss):
         last = float(np.max(times, initial=0.0))
         require(
             np.isfinite(path.loss).all(),
-            f"the flow until time {last:.6g} needs more than {MOST_STEPS} steps",
+            f"the flow until time {last:.6g} needs more than {MOST_STEPS} integration steps",
             argument="times",
             value=last,
-            remedy="ask for earlier times, or for the limit that interpolator gives",
+            remedy="choose earlier times, or compute the limit with interpolator",
         )
     return path
 
 
 class MapStart(NamedTuple):
-    """A map and the imbalance of the weights behind it, or a batch; still in NumPy where they are known.
+    """The initial linear map and the imbalance of its weights, or a batch of them; known values stay NumPy arrays.
 
     Attributes:
         coefficients: β, shape (..., d).
-        imbalance: δ, which with the rates broadcasts with the leading dimensions of β.
+        imbalance: δ; the imbalance and the rates broadcast with the leading dimensions of β.
         rates: η_w of the first layer and η_a of the second.
     """
 
@@ -203,7 +206,7 @@ class MapStart(NamedTuple):
     def checked(
         cls, name: str, beta: Any, delta: Any, rates: LayerRates, *, length: Any = None, **before: tuple[int, ...]
     ) -> MapStart:
-        """A map of which the direction of the weights is known, by the name of its argument."""
+        """Check a map that must determine the direction of the weights; `name` is the name of its argument."""
         require_shape(name, beta, (..., length))
         shapes = {**before, name: beta.shape[:-1], "imbalance": getattr(delta, "shape", ())}
         require_broadcast(**shapes, **rate_shapes(rates))
@@ -213,33 +216,36 @@ class MapStart(NamedTuple):
                 f"{name} is zero and imbalance is not positive",
                 argument=name,
                 value=0.0,
-                remedy="give a nonzero map, whose direction is that of the weights",
+                remedy="give a nonzero map, which determines the direction of the weights",
             )
         delta, *known = broadcast_known(delta, *rates)
         return cls(beta, delta, LayerRates._make(known))
 
     @property
     def valid(self) -> Bool[Array, ...]:
-        """Whether all is finite, the rates positive and the direction of the weights known."""
+        """Whether all values are finite, the rates positive and the direction of the weights determined."""
         finite = jnp.all(jnp.isfinite(self.coefficients), axis=-1) & jnp.isfinite(self.imbalance)
         return finite & positive_rates(self.rates) & (jnp.any(self.coefficients != 0, axis=-1) | (self.imbalance > 0))
 
 
 def samples(inputs: Any, targets: Any) -> tuple[Any, Any]:
-    """X of shape (n, d) and y of shape (n,), checked; one program serves for targets in a row and in a column."""
+    """Check X, of shape (n, d), and y, and return y with shape (n,).
+
+    Targets of shape (n,) and (n, 1) thus share one compiled program.
+    """
     require_shape("inputs", inputs, (..., None, None))
     require(
         np.shape(targets) in ((len(inputs),), (len(inputs), 1)),
         f"targets has shape {np.shape(targets)} for {len(inputs)} samples",
         argument="targets",
         value=np.shape(targets),
-        remedy="give one number for each sample",
+        remedy="give one target per sample",
     )
     return inputs, targets.reshape(-1)
 
 
 def preconditioner_of(beta: Array, delta: Array, kappa: Array) -> Array:
-    """M of a nonzero map."""
+    """Return M of a nonzero map."""
     size, direction = polar(beta)
     output_part, weight_part = parts(size, delta, kappa)
     return (

@@ -1,4 +1,4 @@
-"""Which of the maps that fit the data a neuron ends at: its implicit bias, without training."""
+"""Implicit bias of a neuron: the interpolating linear map at the end of training, computed without training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates, clock_of
 from dynascope.theory.neuron.coordinates import parts, polar
-from dynascope.theory.neuron.final_sign import ROUNDING, followed_sign, whitened_sign
+from dynascope.theory.neuron.final_sign import ROUNDING, integrated_sign, whitened_sign
 from dynascope.theory.neuron.function_space import Inputs, MapStart, covers_map, samples
 from dynascope.theory.neuron.state import Neuron, Vector
 from dynascope.theory.units import in_units
@@ -26,23 +26,23 @@ from dynascope.validation.bounded import FiniteArray
 
 __all__ = ["Interpolator", "implicit_bias_objective", "interpolator"]
 
-_ISOTROPIC = 1e-8  # relative deviation of XᵀX from a multiple of a projection below which the closed form decides
-_UNSEEN = 1e-6  # share of the targets' power outside the range of the inputs that is worth a warning
+_ISOTROPIC = 1e-8  # relative deviation of XᵀX from a multiple of a projection, below which the closed form is used
+_UNSEEN = 1e-6  # relative size of the targets outside the range of the inputs, above which a warning is given
 
 
 class Interpolator(NamedTuple):
-    """Where the training of a neuron ends.
+    """The end of training of a neuron.
 
     Attributes:
         coefficients: β∞, shape (..., d).
         output_weight: a∞, shape (...).
         sign_changed: Whether a∞ and a(0) differ in sign, shape (...).
-        stays: Whether the start is a fixed point or runs into the saddle a = 0, so that β∞ = 0 and the data are not
-            fitted, shape (...).
-        moves: Whether the start is no fixed point, shape (...).
-        imbalance: δ∥ = η_w a² − η_a ‖Πw‖², the imbalance within the directions that the inputs span, shape (...).
-        fitted_power: E ŷ² of the targets' projection ŷ on the range of the inputs, shape ().
-        unexplained: E(y − ŷ)², which no linear map removes, shape ().
+        stays: Whether the initial weights are a fixed point or flow into the saddle a = 0, so that β∞ = 0 and the data
+            are not fitted, shape (...).
+        moves: Whether the initial weights are not a fixed point, shape (...).
+        imbalance: δ∥ = η_w a² − η_a ‖Πw‖², the imbalance within the span of the inputs, shape (...).
+        fitted_power: E ŷ², where ŷ is the projection of the targets on the range of the inputs, shape ().
+        unexplained: E(y − ŷ)², the part of the targets that no linear map fits, shape ().
     """
 
     coefficients: Float[AnyArray, "... d"]
@@ -58,7 +58,7 @@ class Interpolator(NamedTuple):
 
     @property
     def status(self) -> np.ndarray:
-        """How the end is reached: "converges", "power law" (a target of zero), "saddle" (never left) or "static"."""
+        """How training ends: "converges", "power law" (zero target), "saddle" (never left) or "static"."""
         slow = (np.asarray(self.fitted_power) == 0) & (np.asarray(self.imbalance) == 0)
         return np.select(
             [~np.asarray(self.moves), np.asarray(self.stays), np.broadcast_to(slow, np.shape(self.stays))],
@@ -68,7 +68,7 @@ class Interpolator(NamedTuple):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before calling β∞ an interpolator, one sentence each."""
+        """Reasons why β∞ does not interpolate the data, one sentence each."""
         known = float(self.unexplained), float(self.fitted_power)
         found = []
         if known[0] > _UNSEEN**2 * sum(known):
@@ -78,7 +78,7 @@ class Interpolator(NamedTuple):
                 "and the coefficients are those of the least-squares limit."
             )
         if np.any(self.stays):
-            found.append("The start does not leave the saddle at zero, which the smallest perturbation would.")
+            found.append("The flow stays in the saddle at zero. Any perturbation of the weights would let it escape.")
         return tuple(found)
 
 
@@ -110,34 +110,34 @@ def interpolator(
     *,
     rates: LayerRates = LayerRates(),
 ) -> Interpolator:
-    """The linear map β∞ at which gradient flow on a single linear neuron f(x) = a wᵀx ends.
+    """Compute the linear map β∞ at which gradient flow on a single linear neuron f(x) = a wᵀx ends.
 
-    Of all maps that fit the data it is the one that minimises `implicit_bias_objective`; with the projection Π = X⁺X
-    on the directions that the inputs span, the minimum is
+    Among all maps that fit the data, β∞ minimises `implicit_bias_objective`. With the projection Π = X⁺X on the span of
+    the inputs, the minimum is
 
     β∞ = X⁺y + a∞ (I − Π) w₀, η_w a∞² = ½(δ∥ + √(δ∥² + 4 η_a η_w ‖X⁺y‖²)), δ∥ = η_w a₀² − η_a ‖Πw₀‖².
 
-    The directions that the data do not see keep their weights w₀ and are rescaled by a∞. The output weight a keeps
-    its sign if δ∥ ≥ 0 or if the loss starts below that of the zero map, L(0) < ½ E y². Otherwise it may pass zero,
-    where the theorem as published ends; its final sign then is that of c₊, the component of (a, Πw) along the
-    direction that grows, if all nonzero singular values of X are equal, and else is found by following the flow in
-    function space until the loss is below that of the zero map. If y is not in the range of X, the same formula gives
-    the least-squares limit, and `warnings` of the result says so.
+    Directions outside the span of the inputs keep their initial weights w₀, rescaled by a∞. The output weight a keeps
+    its sign if δ∥ ≥ 0 or if the initial loss is below that of the zero map, L(0) < ½ E y². Otherwise a may pass through
+    zero, a case that the published theorem excludes. If all nonzero singular values of X are equal, the final sign is
+    that of c₊, the component of (a, Πw) along the growing direction. For other inputs, the function-space flow is
+    integrated until the loss is below that of the zero map. If y is not in the range of X, the same formula gives the
+    least-squares limit, and the `warnings` of the result report it.
 
     Args:
-        inputs: X, shape (n, d), of any rank. Singular values below the rounding of the largest count as zero.
+        inputs: X, shape (n, d), of any rank. Singular values below the rounding error of the largest count as zero.
         targets: y, shape (n,) or (n, 1).
-        initial_output: a₀; it and the rates broadcast with the leading dimensions of w₀.
+        initial_output: a₀; the output weight and the rates broadcast with the leading dimensions of w₀.
         initial_weights: w₀, shape (..., d).
         rates: η_w of the weights and η_a of the output weight.
 
     Returns:
-        `Interpolator`. It does not depend on whether the loss is a mean or a sum. Can be compiled; differentiable with
-        respect to all but the rank of X.
+        The end of training, which does not depend on whether the loss is a mean or a sum. Can be compiled;
+        differentiable with respect to all arguments as long as the rank of X does not change.
 
     Raises:
-        InputError: A value that is not finite, shapes that do not fit, or a rate that is not positive. Where JAX traces
-            them, such values give NaN.
+        InputError: If a value is not finite, shapes do not fit, or a rate is not positive. Traced values outside this
+            domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, theorem 3.1, which extends Azulay et al., arXiv:2102.09769, theorem 2. The
@@ -157,7 +157,7 @@ def interpolator(
 
 @covers_map(
     data="any inputs, any targets in their range",
-    gives="the function of the linear map that training minimises among all maps that fit",
+    gives="the objective that gradient flow minimises among the maps that fit the data",
 )
 @in_units(
     "coefficients|initial_coefficients",
@@ -176,30 +176,34 @@ def implicit_bias_objective(
     *,
     rates: LayerRates = LayerRates(),
 ) -> Float[AnyArray, ...]:
-    """What gradient flow on a single linear neuron minimises among the maps with Xβ = y: Ψ(β) − κ ψ β̂₀ᵀβ.
+    """Compute the objective that gradient flow on a single linear neuron minimises among the maps with Xβ = y.
 
-    Ψ(β) = ⅓ (R − 2δ) √(R + δ) with R = √(δ² + 4κ²‖β‖²) and κ = √(η_a η_w), and ψ = √(R₀ − δ) at the start β₀.
-    Ψ is strictly convex, ∇Ψ = κ √(R − δ) β̂, and ∇²Ψ M = κ² √(R + δ) I with the `preconditioner` M, so that training
-    is mirror descent on Ψ in another time. Far upstream it is ‖β − β₀‖² up to a factor and a constant, from a small
-    balanced start ‖β‖^(3/2), and far downstream ‖β‖ − β̂₀ᵀβ, which favours the initial direction. For δ < 0 it has
-    the tip of a cone at β = 0. The theorem asks that β(t) ≠ 0 throughout; if the output weight changes its sign, β∞
-    minimises the same with −β̂₀, and `interpolator` says whether it does.
+    Ψ(β) − κ ψ β̂₀ᵀβ, Ψ(β) = ⅓ (R − 2δ) √(R + δ), ψ = √(R₀ − δ)
+
+    Here R = √(δ² + 4κ²‖β‖²), κ = √(η_a η_w), and R₀ is R at the initial map β₀. Ψ is strictly convex with ∇Ψ = κ √(R −
+    δ) β̂, and ∇²Ψ M = κ² √(R + δ) I with the `preconditioner` M. Training is therefore mirror descent on Ψ in a
+    rescaled time. Far upstream, the objective is ‖β − β₀‖² up to a factor and a constant. For a small balanced
+    initialisation it is ‖β‖^(3/2), and far downstream ‖β‖ − β̂₀ᵀβ, which favours the initial direction. For δ < 0, Ψ
+    has the tip of a cone at β = 0.
+
+    The theorem requires β(t) ≠ 0 throughout. If the output weight changes its sign, β∞ minimises the objective with
+    −β̂₀ instead of β̂₀; `sign_changed` in the result of `interpolator` reports this case.
 
     Args:
         coefficients: β, shape (..., d).
         initial_coefficients: β₀, shape (..., d).
-        imbalance: δ = η_w a² − η_a ‖w‖²; it and the rates broadcast with the leading dimensions of β.
+        imbalance: δ = η_w a² − η_a ‖w‖²; the imbalance and the rates broadcast with the leading dimensions of β.
         rates: η_w of the weights and η_a of the output weight.
 
     Returns:
-        The objective, shape (...). Differentiable except at the tip.
+        The objective, shape (...). Differentiable except at the tip β = 0.
 
     Raises:
-        InputError: A value that is not finite, shapes that do not fit, a rate that is not positive, or β₀ = 0 with
-            δ ≤ 0. Where JAX traces them, such values give NaN.
+        InputError: If a value is not finite, shapes do not fit, a rate is not positive, or β₀ = 0 with δ ≤ 0. Traced
+            values outside this domain give NaN.
 
     References:
-        Kunin et al., arXiv:2406.06158, theorem 3.1, with learning rates.
+        Kunin et al., arXiv:2406.06158, theorem 3.1, here with learning rates.
 
     Example:
         >>> start = np.array([0.15, -0.1, 0.2, 0.05])
@@ -208,8 +212,8 @@ def implicit_bias_objective(
     """
     require_shape("coefficients", coefficients, (..., None))
     *leading, length = np.shape(coefficients)
-    begun = ("initial_coefficients", initial_coefficients, imbalance, rates)
-    return _objective(coefficients, MapStart.checked(*begun, length=length, coefficients=tuple(leading)))
+    initial_map = ("initial_coefficients", initial_coefficients, imbalance, rates)
+    return _objective(coefficients, MapStart.checked(*initial_map, length=length, coefficients=tuple(leading)))
 
 
 @float64_jit
@@ -224,15 +228,15 @@ def _objective(beta: Array, start: MapStart) -> Array:
 
 
 def _root_parts(size: Array, delta: Array, kappa: Array) -> tuple[Array, Array]:
-    """√(R + δ) and √(R − δ), whose product is 2κ‖β‖; the smaller of them is linear in ‖β‖."""
+    """Return √(R + δ) and √(R − δ), whose product is 2κ‖β‖; the smaller of them is linear in ‖β‖."""
     large = jnp.sqrt(jnp.hypot(delta, 2 * kappa * size) + jnp.abs(delta))
     small = 2 * kappa * size / jnp.where(large > 0, large, 1)
     upstream = delta >= 0
     return jnp.where(upstream, large, small), jnp.where(upstream, small, large)
 
 
-class _Outset(NamedTuple):
-    """What the start says of the end, in units in which both layers have the same rate and β = a w is as before.
+class _InitialState(NamedTuple):
+    """Analysis of the initial weights, in units in which both layers have the same rate and β = a w is unchanged.
 
     Attributes:
         output: a₀, shape (...).
@@ -240,9 +244,9 @@ class _Outset(NamedTuple):
         unseen: (I − Π) w₀, shape (..., d).
         least: X⁺y, shape (d,).
         imbalance: a₀² − ‖Πw₀‖², shape (...).
-        moves: Whether the start is no fixed point.
-        sign: The sign of a∞ where it is certain; zero where β ends at zero without having fitted the targets.
-        certain: Where the flow need not be followed.
+        moves: Whether the initial weights are not a fixed point.
+        sign: The sign of a∞ if it is certain; zero if β ends at zero without fitting the targets.
+        certain: Whether the sign of a∞ is known without integrating the flow.
     """
 
     output: Array
@@ -264,20 +268,20 @@ def _interpolator(x: Array, y: Array, neuron: Neuron) -> Interpolator:
     a, eta_w, eta_a = (jnp.broadcast_to(jnp.asarray(value, dtype), batch) for value in (a, *rates))
     w = jnp.broadcast_to(w.astype(dtype), (*batch, w.shape[-1]))
 
-    outset = _outset(x, y, a, w, eta_a, eta_w)
-    # What is no number is not followed.
-    outset = outset._replace(certain=outset.certain | ~valid)
-    start = (x, outset.output, outset.seen, outset.imbalance, outset.least, outset.certain)
-    followed = jax.lax.cond(
-        jnp.all(outset.certain), lambda *_: outset.sign, followed_sign, *map(jax.lax.stop_gradient, start)
+    initial = _initial_state(x, y, a, w, eta_a, eta_w)
+    # Invalid members are not integrated.
+    initial = initial._replace(certain=initial.certain | ~valid)
+    start = (x, initial.output, initial.seen, initial.imbalance, initial.least, initial.certain)
+    integrated = jax.lax.cond(
+        jnp.all(initial.certain), lambda *_: initial.sign, integrated_sign, *map(jax.lax.stop_gradient, start)
     )
-    end = _ending(x, y, eta_a, eta_w, outset, jnp.where(outset.certain, outset.sign, followed))
+    end = _end(x, y, eta_a, eta_w, initial, jnp.where(initial.certain, initial.sign, integrated))
     kinds = nan_outside(known, end._asdict(), leading=True)
     batched = ("coefficients", "output_weight", "imbalance")
     return Interpolator(**kinds | nan_outside(valid, {name: kinds[name] for name in batched}, leading=True))
 
 
-def _outset(x: Array, y: Array, a: Array, w: Array, eta_a: Array, eta_w: Array) -> _Outset:
+def _initial_state(x: Array, y: Array, a: Array, w: Array, eta_a: Array, eta_w: Array) -> _InitialState:
     ratio = (eta_w / eta_a) ** 0.25
     a, w = a * ratio, w / ratio[..., None]
     inverse = jnp.linalg.pinv(x)
@@ -288,7 +292,7 @@ def _outset(x: Array, y: Array, a: Array, w: Array, eta_a: Array, eta_w: Array) 
     seen_size, _ = polar(seen)
     imbalance = (a - seen_size) * (a + seen_size)
 
-    # How far the loss is below that of the zero map, times n.
+    # Whether the loss is below that of the zero map.
     function = a[..., None] * (seen @ x.T)
     below = jnp.sum(function * (x @ least - function / 2), axis=-1) > 0
     power = jnp.sum(x**2)
@@ -303,7 +307,7 @@ def _outset(x: Array, y: Array, a: Array, w: Array, eta_a: Array, eta_w: Array) 
     turns = jnp.linalg.norm(push - pull, axis=-1) > ROUNDING * forces
     lifts = jnp.abs(w @ pull) > ROUNDING * jnp.linalg.norm(w, axis=-1) * jnp.linalg.norm(pull)
     moves = jnp.where(a == 0, lifts, turns)
-    return _Outset(
+    return _InitialState(
         output=a,
         seen=seen,
         unseen=w - seen,
@@ -315,16 +319,16 @@ def _outset(x: Array, y: Array, a: Array, w: Array, eta_a: Array, eta_w: Array) 
     )
 
 
-def _ending(x: Array, y: Array, eta_a: Array, eta_w: Array, outset: _Outset, sign: Array) -> Interpolator:
-    (reach, _), fitted = polar(outset.least), x @ outset.least
-    output = sign * jnp.sqrt(parts(reach, outset.imbalance, jnp.ones_like(outset.imbalance))[0])
+def _end(x: Array, y: Array, eta_a: Array, eta_w: Array, initial: _InitialState, sign: Array) -> Interpolator:
+    (reach, _), fitted = polar(initial.least), x @ initial.least
+    output = sign * jnp.sqrt(parts(reach, initial.imbalance, jnp.ones_like(initial.imbalance))[0])
     return Interpolator(
-        coefficients=jnp.abs(sign)[..., None] * outset.least + output[..., None] * outset.unseen,
+        coefficients=jnp.abs(sign)[..., None] * initial.least + output[..., None] * initial.unseen,
         output_weight=output / (eta_w / eta_a) ** 0.25,
-        sign_changed=sign * outset.output < 0,
+        sign_changed=sign * initial.output < 0,
         stays=(sign == 0) & (reach > 0),
-        moves=outset.moves,
-        imbalance=outset.imbalance * jnp.sqrt(eta_a * eta_w),
+        moves=initial.moves,
+        imbalance=initial.imbalance * jnp.sqrt(eta_a * eta_w),
         fitted_power=jnp.mean(fitted**2),
         unexplained=jnp.mean((y - fitted) ** 2),
     )

@@ -1,4 +1,4 @@
-"""How far the tangent kernel of a neuron moves: by direction and by size."""
+"""Change of a neuron's tangent kernel, in direction and in size."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ __all__ = ["KernelChange", "kernel_change"]
 
 
 class KernelChange(NamedTuple):
-    """How the tangent kernel K of one state differs from K₀ of another, each of the broadcast shape.
+    """Difference of two tangent kernels K₀ and K, each measure of the broadcast shape.
 
     Attributes:
-        distance: S = 1 − ⟨K₀, K⟩/(‖K₀‖ ‖K‖) in the Frobenius inner product, between 0 and 1. It is blind to scale: a
-            balanced neuron has S = sin²∠(w₀, w)/(d + 3), which vanishes in high dimension however much it learns.
-        relative_change: ρ = ‖K − K₀‖/‖K₀‖, which sees the scale.
+        distance: S = 1 − ⟨K₀, K⟩/(‖K₀‖ ‖K‖) in the Frobenius inner product, between 0 and 1. S does not depend on the
+            scale of the kernels: a balanced neuron has S = sin²∠(w₀, w)/(d + 3), which vanishes in high dimension
+            however much the neuron learns.
+        relative_change: ρ = ‖K − K₀‖/‖K₀‖, which depends on the scale.
     """
 
     distance: Float[AnyArray, ...]
@@ -43,7 +44,7 @@ class KernelChange(NamedTuple):
     network="single linear neuron f(x) = a wᵀx, rates by layer",
     data="whitened inputs, any targets",
     start="any",
-    gives="how far the tangent kernel turns and moves between two states",
+    gives="the change of the tangent kernel between two states",
     reference="arXiv:2406.06158",
     assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
@@ -55,26 +56,28 @@ def kernel_change(
     *,
     rates: LayerRates = LayerRates(),
 ) -> KernelChange:
-    """The change of the tangent kernel K = X (η_w a² I + η_a w wᵀ) Xᵀ from one state to another, on whitened inputs.
+    """Measure the change of the tangent kernel from one state of a neuron to another, on whitened inputs.
+
+    K = X (η_w a² I + η_a w wᵀ) Xᵀ
 
     With P = η_w a², Q = η_a ‖w‖² and c the cosine between the weights, ⟨K₁, K₂⟩ = d P₁ P₂ + P₁ Q₂ + Q₁ P₂ + Q₁ Q₂ c².
-    Both measures come from ‖K₁ − K₂‖² = (d−1) (P₁−P₂)² + (P₁−P₂+Q₁−Q₂)² + 2 Q₁ Q₂ (1−c²), a sum of squares, the
-    distance as half of it for kernels of norm one, so that small changes keep their digits.
+    Both measures are computed from the sum of squares ‖K₁ − K₂‖² = (d−1) (P₁−P₂)² + (P₁−P₂+Q₁−Q₂)² + 2 Q₁ Q₂ (1−c²), so
+    that small changes keep their digits. The distance S is half of this sum for kernels of norm one.
 
     Args:
         initial_output: a of the first state, shape (...).
-        initial_weights: w of the first state, shape (..., d). Against a `neuron_trajectory` give it a dimension for the
-            times, such as `initial_weights[..., None, :]` with `initial_output[..., None]`.
+        initial_weights: w of the first state, shape (..., d). To compare with a `neuron_trajectory`, add a dimension
+            for the times: `initial_weights[..., None, :]` and `initial_output[..., None]`.
         output: a of the second state, shape (...).
         weights: w of the second state, shape (..., d).
         rates: η_w of the weights and η_a of the output weight; they broadcast with both states.
 
     Returns:
-        `KernelChange`. Can be compiled and differentiated.
+        The distance and the relative change. Can be compiled and differentiated.
 
     Raises:
-        InputError: A value that is not finite, shapes that do not fit, a rate that is not positive, or a state with
-            a = 0 and w = 0, which has no kernel. Where JAX traces them, such values give NaN.
+        InputError: If a value is not finite, shapes do not fit, a rate is not positive, or a state has a = 0 and w = 0
+            and thus no kernel. Traced values outside this domain give NaN.
 
     References:
         Fort et al., arXiv:2010.15110, for S, as used by Kunin et al., arXiv:2406.06158; the closed form is ours.
@@ -110,7 +113,7 @@ def _change(first: Neuron, second: Neuron) -> KernelChange:
     sine_square = sum_square * jnp.sum((first_direction - second_direction) ** 2, axis=-1) / 4
 
     def parts(a: Array, size: Array) -> tuple[Array, Array, Array, Array]:
-        """P, Q and ‖K‖ in the unit that is also returned, in which their squares do not underflow."""
+        """Return P, Q, ‖K‖ and the unit of P and Q, in which their squares do not underflow."""
         out, along = jnp.sqrt(eta_w) * jnp.abs(a), jnp.sqrt(eta_a) * size
         unit = jax.lax.stop_gradient(jnp.maximum(out, along))
         p, q = (out / unit) ** 2, (along / unit) ** 2

@@ -1,4 +1,4 @@
-"""Whether a neuron learns lazily, richly, or richly after a delay, told from its start."""
+"""Learning regime of a neuron (lazy, rich or delayed rich), predicted from its initial weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dynascope.validation.bounded import FiniteArray, PositiveFloat
 
 __all__ = ["Regime", "regime", "regime_along", "rich_delay"]
 
-_ROUNDED = 1 - 1e-9  # a start on the threshold itself is beyond it, whichever way its weights were rounded
+_ROUNDED = 1 - 1e-9  # an imbalance at the threshold counts as beyond it, regardless of rounding
 _covers = functools.partial(
     covers,
     network="single linear neuron f(x) = a wᵀx, rates by layer",
@@ -39,16 +39,17 @@ _covers = functools.partial(
 
 
 class Regime(NamedTuple):
-    """The regime of a start, with the numbers that decide it, in NumPy arrays of shape (...).
+    """The predicted regime and the numbers that determine it, as NumPy arrays of shape (...).
 
     Attributes:
-        regime: "lazy" (the tangent kernel hardly moves), "rich" or "delayed rich" (the norm fits at once, with the
-            direction of the start, and the direction turns much later).
+        regime: "lazy" (the tangent kernel hardly changes), "rich" or "delayed rich" (the norm fits at once, while the
+            direction stays that of the initial map and turns much later).
         relative_change: ρ(∞) = ‖K∞ − K₀‖/‖K₀‖ of the tangent kernel.
         relative_imbalance: λ/s = δ/(κ ‖β*‖).
-        fit_time: 1/|δ|, the time in which the norm fits where λ/s is large; ∞ for a balanced start.
-        rich_delay: When the direction turns, as `rich_delay`.
-        status: How training ends, as `NeuronLimit.status`; "saddle" and "static" starts learn nothing more.
+        fit_time: 1/|δ|, the time in which the norm fits if |λ|/s is large; ∞ for a balanced neuron.
+        rich_delay: The time at which the direction turns, from `rich_delay`.
+        status: How training ends, as in `NeuronLimit.status`; a neuron with status "saddle" or "static" does not learn
+            β*.
     """
 
     regime: np.ndarray
@@ -63,7 +64,7 @@ class Regime(NamedTuple):
 
 @_covers(
     start="downstream: input weights larger than the output weight",
-    gives="when the plateau of delayed rich learning ends",
+    gives="the time at which the plateau of delayed rich learning ends",
 )
 @in_units(*STANDARDS, **UNITS, gives="t", infinite=True)
 def rich_delay(
@@ -73,11 +74,13 @@ def rich_delay(
     *,
     rates: LayerRates = LayerRates(),
 ) -> Float[AnyArray, ...]:
-    """The time at which a downstream neuron (δ < 0) has learned half of β*, along β*.
+    """Compute the time at which a downstream neuron (δ < 0) has learned half of β*, measured along β*.
 
-    t = ln[2ω ‖W⊥‖²/(|λ| c₊²)]/(κ Γ) in the notation of `neuron_trajectory`, with Γ ≈ 2 ‖β*‖²/|λ| for |λ| ≫ ‖β*‖. Until
-    then the excess loss rests at about ½ ‖β*‖² sin²∠(w₀, β*). It is exact up to a relative exp(−|δ| t), so not
-    meaningful for a nearly balanced start.
+    t = ln[2ω ‖W⊥‖²/(|λ| c₊²)]/(κ Γ)
+
+    The notation is that of `neuron_trajectory`, with Γ ≈ 2 ‖β*‖²/|λ| for |λ| ≫ ‖β*‖. Until t, the excess loss stays at
+    a plateau of about ½ ‖β*‖² sin²∠(w₀, β*). The formula is exact up to a relative exp(−|δ| t), and therefore not
+    meaningful for a nearly balanced neuron.
 
     Args:
         initial_output: a(0), shape (...).
@@ -86,14 +89,15 @@ def rich_delay(
         rates: η_w of the weights and η_a of the output weight.
 
     Returns:
-        Gradient-flow times of the broadcast shape. 0 marks a start without delay: upstream, balanced, or already
-        aligned; ∞ one that never leaves the saddle.
+        Gradient-flow times of the broadcast shape: 0 for a neuron without delay (upstream, balanced, or already
+        aligned), ∞ for a neuron that never leaves the saddle.
 
     Raises:
-        InputError: A target of zero, or as `neuron_trajectory`. Where JAX traces them, such values give NaN.
+        InputError: If the target is zero, or in the cases of `neuron_trajectory`. Traced values outside this domain
+            give NaN.
 
     References:
-        Kunin et al., arXiv:2406.06158, describe the delay; the time is ours.
+        Kunin et al., arXiv:2406.06158, describe the delay; the formula for the time is ours.
 
     Example:
         >>> start, target = (0.1, np.array([0.5, 1.5, -1.0])), np.array([1.0, -0.5, 0.25])
@@ -107,7 +111,7 @@ def rich_delay(
     return _escape_time(start)
 
 
-@_covers(start="any but zero", gives="lazy, rich or delayed rich learning")
+@_covers(start="any but zero", gives="the learning regime: lazy, rich or delayed rich")
 @in_units(*STANDARDS, **UNITS, gives={"fit_time": "t", "rich_delay": "t"}, infinite=True)
 def regime(
     initial_output: FiniteArray,
@@ -119,12 +123,14 @@ def regime(
     delay_threshold: PositiveFloat = 0.1,
     imbalance_threshold: PositiveFloat = 4.0,
 ) -> Regime:
-    """Tell from the start whether the neuron learns lazily, richly or richly after a delay.
+    """Predict from the initial weights whether a neuron learns in the lazy, the rich or the delayed rich regime.
 
-    "lazy" if its tangent kernel changes by less than `change_threshold` in all, ρ(∞) < 0.1. Otherwise "delayed rich"
-    if λ ≤ −4 ‖β*‖ and the norm fits in less than `delay_threshold` of the escape time, 1/|δ| < 0.1 t. Otherwise
-    "rich". Expect lazy far upstream, and far downstream if w₀ is aligned with β*; delayed rich far downstream if it is
-    nearly orthogonal; rich near balance from a small initialisation.
+    The regime is "lazy" if the tangent kernel changes by less than `change_threshold` in total, ρ(∞) < 0.1. Otherwise
+    it is "delayed rich" if λ ≤ −4 ‖β*‖ and the fit time of the norm is less than `delay_threshold` times the escape
+    time t, 1/|δ| < 0.1 t. Otherwise it is "rich".
+
+    Neurons far upstream are lazy, and so are neurons far downstream if w₀ is aligned with β*. Far downstream with w₀
+    nearly orthogonal to β*, neurons are delayed rich. Nearly balanced neurons with a small initialisation are rich.
 
     Args:
         initial_output: a(0), shape (...).
@@ -132,14 +138,15 @@ def regime(
         target: β*, shape (d,) or (..., d).
         rates: η_w of the weights and η_a of the output weight.
         change_threshold: Largest relative change of the kernel that still counts as lazy, positive.
-        delay_threshold: Largest ratio of the fit time to the escape time that counts as a delay, positive.
+        delay_threshold: Largest ratio of the fit time to the escape time that still counts as a delay, positive.
         imbalance_threshold: Smallest −λ/‖β*‖ that counts as far downstream, positive.
 
     Returns:
-        `Regime`.
+        The regime of each neuron, with the numbers that determine it.
 
     Raises:
-        InputError: A start at zero, a target of zero, a threshold that is not positive, or as `neuron_trajectory`.
+        InputError: If the output and input weights are all zero, the target is zero, a threshold is not positive, or in
+            the cases of `neuron_trajectory`.
 
     References:
         The regimes are those of Kunin et al., arXiv:2406.06158; the thresholds are ours.
@@ -154,16 +161,16 @@ def regime(
     )
     given = TargetedNeuron.known(initial_output, initial_weights, target, rates)
     _require_target(given)
-    start, escape = jax.device_get(_outlook(given))
+    start, escape = jax.device_get(_decomposition_and_escape(given))
     limit = limit_of(start)
-    # A kernel that vanishes in the saddle at zero has changed by one, but has no direction to compare.
+    # In the saddle at zero, the kernel vanishes: its relative change is one, and its direction is undefined.
     vanished = (limit.output_weight == 0) & (limit.weights == 0).all(axis=-1)
     require(
         not np.any(vanished & (limit.status == "static")),
-        "the neuron is at zero, where it stays",
+        "initial_output and initial_weights are zero, a fixed point of the flow",
         argument="initial_output",
         value=0.0,
-        remedy="give it a nonzero output or input weight",
+        remedy="choose a nonzero output or input weight",
     )
     output = np.where(vanished, 1, limit.output_weight)
     change = kernel_change(given.neuron.output, given.neuron.weights, output, limit.weights, rates=rates)
@@ -186,9 +193,10 @@ def regime_along(
     *,
     rate: float = 1.0,
 ) -> np.ndarray:
-    """The regimes that paths to a target of unit length show, in the same words.
+    """Classify observed trajectories towards a target of unit length as lazy, rich or delayed rich.
 
-    Lazy if the kernel ends within a tenth of where it was, delayed rich if the map waits to turn, else rich.
+    A trajectory is "lazy" if the final kernel change is below 0.1, "delayed rich" if its map turns only after a
+    plateau, and otherwise "rich".
 
     Args:
         times: Shape (times,).
@@ -199,7 +207,7 @@ def regime_along(
         rate: κ = √(η_a η_w).
     """
     half_learned = times[np.argmax(coefficients @ target >= 0.5, axis=1)]
-    # δ at most −4 κ times the target's length, and a plateau ten times as long as the norm takes to fit.
+    # δ ≤ −4 κ ‖β*‖, and a plateau at least ten times as long as the fit time of the norm.
     delayed = (imbalances <= -4 * rate * _ROUNDED) & (half_learned * np.abs(imbalances) > 10)
     return np.select([kernel_change[:, -1] < 0.1, delayed], ["lazy", "delayed rich"], "rich")
 
@@ -208,10 +216,10 @@ def _require_target(start: TargetedNeuron) -> None:
     if not is_traced(start.target):
         require(
             (np.asarray(start.target) != 0).any(axis=-1).all(),
-            "a target is zero",
+            "target is zero",
             argument="target",
             value=0.0,
-            remedy="give a direction to learn",
+            remedy="choose a nonzero target",
         )
 
 
@@ -221,7 +229,7 @@ def _escape_time(start: TargetedNeuron) -> Array:
 
 
 @float64_jit
-def _outlook(start: TargetedNeuron) -> tuple[Decomposition, Array]:
+def _decomposition_and_escape(start: TargetedNeuron) -> tuple[Decomposition, Array]:
     apart = decompose(start)
     return apart, _escape(apart)
 

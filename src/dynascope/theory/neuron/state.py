@@ -1,4 +1,4 @@
-"""A neuron and what it is to learn, checked where they are known."""
+"""Weights and target of a neuron, with their checks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = ["RATE_UNITS", "STANDARDS", "UNITS", "Neuron", "TargetedNeuron", "Vect
 
 Vector: TypeAlias = IsFinite[Real[ArrayLike, "... d"]]
 
-# The units of a neuron before training, of which those that come first are brought to order one.
+# The units of the initial weights, rates and target; those listed first are scaled to order one.
 RATE_UNITS: dict[str, Any] = {"rates": {"first": "a^-2 t^-1", "second": "w^-2 t^-1"}}
 UNITS: dict[str, Any] = RATE_UNITS | {"initial_output": "a", "initial_weights": "w", "target": "a w"}
 STANDARDS = ("rates.second", "rates.first", "target|initial_output|initial_weights")
 
 
 class Neuron(NamedTuple):
-    """A neuron f(x) = a wᵀx, or a batch; still in NumPy where it is known.
+    """A neuron f(x) = a wᵀx, or a batch of neurons; known values stay NumPy arrays.
 
     Attributes:
-        output: a, shape (...); the leading dimensions of all broadcast.
+        output: a, shape (...); the leading dimensions of all attributes broadcast.
         weights: w, shape (..., d).
         rates: η_w of the first layer and η_a of the second.
     """
@@ -43,7 +43,10 @@ class Neuron(NamedTuple):
 
     @classmethod
     def checked(cls, rates: LayerRates, *, inputs: int | None = None, **state: Any) -> Neuron:
-        """The output weight and the weights, by the names of the arguments, for so many inputs if they are given."""
+        """Check the output weight and the weights, given in this order under the names of the arguments.
+
+        If `inputs` is given, the weights must have that length.
+        """
         (output, a), (weights, w) = state.items()
         require_shape(weights, w, (..., inputs))
         require_broadcast(**{weights: w.shape[:-1], output: getattr(a, "shape", ())}, **rate_shapes(rates))
@@ -58,12 +61,12 @@ class Neuron(NamedTuple):
 
     @property
     def valid(self) -> Bool[Array, ...]:
-        """Whether all is finite and the rates positive."""
+        """Whether all values are finite and the rates positive."""
         return jnp.isfinite(self.output) & jnp.all(jnp.isfinite(self.weights), axis=-1) & positive_rates(self.rates)
 
 
 class TargetedNeuron(NamedTuple):
-    """A neuron before training, and its target.
+    """The initial weights of a neuron, and its target.
 
     Attributes:
         neuron: a(0), w(0) and the rates.
@@ -75,7 +78,7 @@ class TargetedNeuron(NamedTuple):
 
     @classmethod
     def checked(cls, initial_output: Any, initial_weights: Any, target: Any, rates: LayerRates) -> TargetedNeuron:
-        """The start, by the names of the arguments."""
+        """Check the initial weights and the target."""
         state = {"initial_output": initial_output, "initial_weights": initial_weights}
         neuron = Neuron.checked(rates, **state)
         require_shape("target", target, (..., neuron.weights.shape[-1]))
@@ -84,21 +87,27 @@ class TargetedNeuron(NamedTuple):
 
     @classmethod
     def known(cls, initial_output: Any, initial_weights: Any, target: Any, rates: LayerRates) -> TargetedNeuron:
-        """The start, by the names of the arguments, for what has to read its values."""
+        """Check the initial weights and the target of a function that needs their values: traced arguments raise."""
         state = {"initial_output": initial_output, "initial_weights": initial_weights, "target": target}
         require_known(**state, **{f"rates.{name}": each for name, each in rates._asdict().items()})
         return cls.checked(**state, rates=rates)
 
     @property
     def valid(self) -> Bool[Array, ...]:
-        """Whether all is finite and the rates positive."""
+        """Whether all values are finite and the rates positive."""
         return self.neuron.valid & jnp.all(jnp.isfinite(self.target), axis=-1)
 
 
 def weights_of(
     coefficients: np.ndarray, imbalances: np.ndarray, rates: LayerRates = LayerRates()
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The weights a > 0, shape (...), and w, (..., d), of maps β = a w, (..., d), with these imbalances δ, (...)."""
+    """Return the weights a > 0 and w of the maps β = a w with the given imbalances.
+
+    Args: coefficients: β, shape (..., d), not zero. imbalances: δ = η_w a² − η_a ‖w‖², shape (...). rates: η_w of the
+    weights and η_a of the output weight.
+
+    Returns: a, shape (...), and w, shape (..., d).
+    """
     weight_rate, output_rate = map(np.asarray, rates)
     product = output_rate * weight_rate * np.sum(coefficients**2, axis=-1)
     large = (np.hypot(imbalances, 2 * np.sqrt(product)) + np.abs(imbalances)) / 2

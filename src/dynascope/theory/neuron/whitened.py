@@ -1,4 +1,4 @@
-"""The neuron on whitened inputs: its weights at any time, in closed form, from any start."""
+"""Exact trajectory of a neuron on whitened inputs, in closed form, from any initial weights."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 __all__ = ["NeuronLimit", "NeuronTrajectory", "limit_of", "neuron_imbalance", "neuron_limit", "neuron_trajectory"]
 
 _DATA = "whitened inputs, any targets"
-_BLOCK = 50_000  # neurons times times that are followed at once, so that what lies between fits into the cache
-_AT_REST = 1e-12  # relative size of the gradient below which a start counts as a fixed point
+_BLOCK = 50_000  # number of neurons × times evaluated at once, so that intermediate arrays fit into the cache
+_AT_REST = 1e-12  # relative size of the gradient, below which the initial weights count as a fixed point
 _covers = functools.partial(
     covers, network="single linear neuron f(x) = a wᵀx, rates by layer", start="any", reference="arXiv:2406.06158"
 )
 
 
 class NeuronTrajectory(NamedTuple):
-    """The neuron at some times.
+    """Trajectory of a neuron.
 
     Attributes:
         output_weight: a(t), shape (..., times).
         weights: w(t), shape (..., times, d).
-        excess_loss: ½ ‖β − β*‖², the loss above that of the best linear map, computed without cancellation, shape
-            (..., times).
+        excess_loss: ½ ‖β − β*‖², the loss above that of the best linear map, computed without cancellation, shape (...,
+            times).
     """
 
     output_weight: Float[AnyArray, ...]
@@ -57,15 +57,15 @@ class NeuronTrajectory(NamedTuple):
 
 
 class NeuronLimit(NamedTuple):
-    """Where the neuron goes as t → ∞, in NumPy arrays.
+    """Limit of a neuron as t → ∞, in NumPy arrays.
 
     Attributes:
         output_weight: a∞, shape (...).
         weights: w∞, shape (..., d).
-        coefficients: β∞, equal to β* unless the flow is trapped, shape (..., d).
+        coefficients: β∞, equal to β* unless the flow is trapped in a saddle, shape (..., d).
         excess_loss: ½ ‖β∞ − β*‖², shape (...).
-        status: "converges" (exponentially, to β*), "power law" (a balanced start with a zero target: β → 0 as 1/t),
-            "saddle" (trapped at a = 0, w ⊥ β*) or "static" (the start is a fixed point), shape (...).
+        status: "converges" (to β*, exponentially), "power law" (a balanced neuron with a zero target: β → 0 as 1/t),
+            "saddle" (trapped at a = 0, w ⊥ β*) or "static" (the initial weights are a fixed point), shape (...).
     """
 
     output_weight: np.ndarray
@@ -84,9 +84,12 @@ def neuron_imbalance(
     *,
     rates: LayerRates = LayerRates(),
 ) -> Float[AnyArray, ...]:
-    """The imbalance δ = η_w a² − η_a ‖w‖² of a neuron f(x) = a wᵀx, which gradient flow conserves.
+    """Compute the imbalance of a neuron f(x) = a wᵀx, which gradient flow conserves.
 
-    δ > 0 is upstream (the output weight is large, and the weights below it learn fast), δ < 0 downstream.
+    δ = η_w a² − η_a ‖w‖²
+
+    A neuron with δ > 0 is upstream: its output weight is large, and the weights below it learn fast. A neuron with δ <
+    0 is downstream.
 
     Args:
         output: a, shape (...).
@@ -94,14 +97,14 @@ def neuron_imbalance(
         rates: η_w of w and η_a of a.
 
     Returns:
-        δ of the broadcast shape, accurate to the rounding of the weights also where it is small.
+        δ of the broadcast shape, accurate to the rounding error of the weights even if δ is small.
 
     Raises:
-        InputError: A value that is not finite, shapes that do not fit, or a rate that is not positive. Where JAX traces
-            them, such values give NaN.
+        InputError: If a value is not finite, shapes do not fit, or a rate is not positive. Traced values outside this
+            domain give NaN.
 
     References:
-        Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3, with learning rates.
+        Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3, here with learning rates.
 
     Example:
         >>> print(f"{neuron_imbalance(0.3, np.array([0.2, -0.1, 0.4])):.2f}")
@@ -122,42 +125,44 @@ def neuron_trajectory(
     *,
     rates: LayerRates = LayerRates(),
 ) -> NeuronTrajectory:
-    """The neuron f(x) = a wᵀx under gradient flow on whitened inputs, E[x xᵀ] = I, from any start.
+    """Compute the exact gradient flow of the neuron f(x) = a wᵀx on whitened inputs, E[x xᵀ] = I.
 
-    Solves da/dt = −η_a w·(β − β*), dw/dt = −η_w a (β − β*) with β = a w, which conserves `neuron_imbalance`. With
-    κ = √(η_a η_w), T = κt, A = (η_w/η_a)^¼ a, W = (η_a/η_w)^¼ w, λ = A² − ‖W‖², s = ‖β*‖ and ω = √(λ²/4 + s²), let
-    (e_p, e_A) be the unit eigenvector of ((−λ/2, s), (s, λ/2)) for +ω, and c₊ = e_p p₀ + e_A A₀, c₋ = e_p A₀ − e_A p₀
-    the components of the start (p₀ = β̂*·W₀, A₀). Then with m = exp(−2ωT), Γ = 2ω + λ
+    da/dt = −η_a w·(β − β*), dw/dt = −η_w a (β − β*), β = a w
+
+    The flow conserves `neuron_imbalance`. Let κ = √(η_a η_w), T = κt, A = (η_w/η_a)^¼ a, W = (η_a/η_w)^¼ w, λ = A² −
+    ‖W‖², s = ‖β*‖ and ω = √(λ²/4 + s²). Let (e_p, e_A) be the unit eigenvector of ((−λ/2, s), (s, λ/2)) for +ω, and c₊
+    = e_p p₀ + e_A A₀, c₋ = e_p A₀ − e_A p₀ the components of the initial weights (p₀ = β̂*·W₀, A₀). Then with m =
+    exp(−2ωT) and Γ = 2ω + λ
 
         A = (e_A c₊ + e_p c₋ m)/√D,  β̂*·W = (e_p c₊ − e_A c₋ m)/√D,  W⊥ = exp(−ΓT/2) W⊥(0)/√D,
         D = m + (c₊² + c₋² m)(1 − m)/(2ω) + ‖W⊥(0)‖² m (1 − exp(−λT))/λ,
-        s − β̂*·β = [m (s − A₀ p₀) + s ‖W⊥(0)‖² m (1 − exp(−λT))/λ]/D,
+        s − β̂*·β = [m (s − A₀ p₀) + s ‖W⊥(0)‖² m (1 − exp(−λT))/λ]/D.
 
-    where D and the growing exponentials are scaled such that nothing cancels, overflows or underflows: starts down to
-    1e-300 and times up to 1e300 are fine. A start with c₊ = 0 (to a relative 1e-12) runs into the saddle a = 0,
-    w ⊥ β*; `neuron_limit` says so.
+    In the code, D and the growing exponentials are scaled to avoid cancellation, overflow and underflow. Initial
+    weights down to 1e-300 and times up to 1e300 are valid. Initial weights with c₊ = 0 (to a relative 1e-12) flow into
+    the saddle a = 0, w ⊥ β*; `neuron_limit` reports this case.
 
-    The paper sums the loss over samples; here it is the mean, L = ½ E(y − xᵀβ)², and its whitened XᵀX = I reads
-    XᵀX/n = I. Both give β* = E[x y] and the same time.
+    The paper sums the loss over samples and whitens to XᵀX = I. Here the loss is the mean, L = ½ E(y − xᵀβ)², and XᵀX/n
+    = I. Both conventions give β* = E[x y] and the same time.
 
     Args:
-        initial_output: a(0), shape (...), of any sign, or zero.
+        initial_output: a(0), shape (...), of any sign or zero.
         initial_weights: w(0), shape (..., d).
-        target: β* = E[x y], shape (d,) or (..., d), also zero.
-        times: Gradient-flow times t ≥ 0, shape (times,), in any order, or a single one.
-        rates: η_w of w and η_a of a, which broadcast with the leading dimensions.
+        target: β* = E[x y], shape (d,) or (..., d); may be zero.
+        times: Gradient-flow times t ≥ 0, a scalar or shape (times,), in any order.
+        rates: η_w of the weights and η_a of the output weight; they broadcast with the leading dimensions.
 
     Returns:
-        `NeuronTrajectory`; the dimension of times follows those of the batch, and is missing for a single time. It has
-        the dtype of the arguments, can be compiled and mapped, and is differentiable in all of them (where the target
-        is zero, only in the others).
+        The trajectory. The dimension of the times follows those of the batch and is absent for a scalar time. The dtype
+        is that of the arguments. Can be compiled and vectorised; differentiable in all arguments, except in the target
+        where it is zero.
 
     Raises:
-        InputError: A value that is not finite, shapes that do not fit, t < 0, or a rate that is not positive. Where JAX
-            traces them, such values give NaN.
+        InputError: If a value is not finite, shapes do not fit, t < 0, or a rate is not positive. Traced values outside
+            this domain give NaN.
 
     References:
-        Kunin et al., arXiv:2406.06158, section 3 and appendix A; the form for every imbalance is ours.
+        Kunin et al., arXiv:2406.06158, section 3 and appendix A; the form for any imbalance is ours.
 
     Example:
         >>> start, target = (0.3, np.array([0.2, -0.1, 0.4])), np.array([1.0, -0.5, 0.25])
@@ -174,7 +179,7 @@ def neuron_trajectory(
 
 
 @_covers(
-    data=_DATA, gives="where training ends, and how it gets there", assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS)
+    data=_DATA, gives="the end of training, and how it is reached", assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS)
 )
 @in_units(*STANDARDS, **UNITS, gives=("a", "w", "a w", "a^2 w^2", ""))
 def neuron_limit(
@@ -184,10 +189,10 @@ def neuron_limit(
     *,
     rates: LayerRates = LayerRates(),
 ) -> NeuronLimit:
-    """The limit of `neuron_trajectory` as t → ∞, and how it is approached.
+    """Compute the limit of `neuron_trajectory` as t → ∞ and the way in which it is reached.
 
-    From c₊ ≠ 0 the flow converges to A = ±√(ω + λ/2), W = ±√(ω − λ/2) β̂*, with the sign of c₊, so that β = β*. From
-    c₊ = 0 it ends in the saddle A = 0, W = √−λ W⊥/‖W⊥‖. A zero target leaves only the larger of the layers.
+    For c₊ ≠ 0, the flow converges to A = ±√(ω + λ/2), W = ±√(ω − λ/2) β̂*, with the sign of c₊, so that β = β*. For c₊
+    = 0, it ends in the saddle A = 0, W = √−λ W⊥/‖W⊥‖. With a zero target, only the larger of the two layers remains.
 
     Args:
         initial_output: a(0), shape (...).
@@ -196,10 +201,10 @@ def neuron_limit(
         rates: η_w of the weights and η_a of the output weight.
 
     Returns:
-        `NeuronLimit`.
+        The limit of each neuron.
 
     Raises:
-        InputError: As `neuron_trajectory`.
+        InputError: In the cases of `neuron_trajectory`.
 
     Example:
         >>> outputs, weights = np.array([1.0, 0.0]), np.array([[0.0, 0.0], [0.0, 2.0]])
@@ -212,7 +217,7 @@ def neuron_limit(
 
 
 def limit_of(start: Decomposition) -> NeuronLimit:
-    """The limit from a start that is known and in NumPy."""
+    """Return the limit from a decomposition in NumPy arrays."""
     half, sign = start.imbalance / 2, np.sign(start.growing)
     no_target, size = start.strength == 0, np.sqrt(start.across_square)
     learned = (start.growing != 0) & ~no_target
@@ -220,7 +225,7 @@ def limit_of(start: Decomposition) -> NeuronLimit:
     other = start.strength / np.where(grown == 0, 1, grown)
     upstream = half >= 0
 
-    # Without a target the larger layer keeps what the imbalance forces it to; so do weights caught by the saddle.
+    # With a zero target, the imbalance fixes the final size of the larger layer; the same holds in the saddle.
     kept = np.where(no_target & upstream, np.sign(start.output) * np.sqrt(np.maximum(2 * half, 0)), 0)
     output = np.where(learned, sign * np.where(upstream, grown, other), kept)
     aligned = np.where(learned, sign * np.where(upstream, other, grown), 0)
@@ -263,25 +268,25 @@ def _imbalance(neuron: Neuron) -> Array:
 def _trajectory(start: TargetedNeuron, times: Array) -> NeuronTrajectory:
     apart = decompose(start)
     dtype = jnp.result_type(times, apart.output)
-    path = _follow(jax.tree.map(lambda value: value.astype(dtype), apart), jnp.atleast_1d(times).astype(dtype))
+    path = _evaluate(jax.tree.map(lambda value: value.astype(dtype), apart), jnp.atleast_1d(times).astype(dtype))
     path = nan_outside(start.valid[..., None] & jnp.isfinite(times) & (times >= 0), path, leading=True)
     if times.ndim:
         return path
     return NeuronTrajectory(path.output_weight[..., 0], path.weights[..., 0, :], path.excess_loss[..., 0])
 
 
-def _follow(start: Decomposition, times: Array) -> NeuronTrajectory:
+def _evaluate(start: Decomposition, times: Array) -> NeuronTrajectory:
     batch = start.output.shape
     flat = jax.tree.map(lambda value: value.reshape(-1, *value.shape[len(batch) :]), start)
     block = max(1, _BLOCK // max(1, times.size))
     if flat.output.size <= block:
-        path = _follow_block(flat, times)
+        path = _evaluate_block(flat, times)
     else:
-        path = jax.lax.map(lambda one: _follow_block(one, times), flat, batch_size=block)
+        path = jax.lax.map(lambda one: _evaluate_block(one, times), flat, batch_size=block)
     return jax.tree.map(lambda value: value.reshape(*batch, *value.shape[1:]), path)
 
 
-def _follow_block(start: Decomposition, times: Array) -> NeuronTrajectory:
+def _evaluate_block(start: Decomposition, times: Array) -> NeuronTrajectory:
     s = Decomposition(*(value if value.ndim > start.output.ndim else value[..., None] for value in start))
     upstream = s.imbalance >= 0
     lag = jnp.where(upstream, s.imbalance, -s.imbalance)
@@ -292,8 +297,8 @@ def _follow_block(start: Decomposition, times: Array) -> NeuronTrajectory:
     excess = s.output * s.aligned - s.strength
     shrinking_square = s.shrinking**2
 
-    # With q = exp(−slower T), D = c₊² E + q N. Both are divided by the larger of q and c₊², the phase being half the
-    # logarithm of their ratio, and what remains of c₊ and √q is `grown` and `shrunk`.
+    # With q = exp(−slower T), D = c₊² E + q N. D is divided by the larger of q and c₊². The phase is half the logarithm
+    # of the ratio of c₊² to q, and the divided c₊ and √q are `grown` and `shrunk`.
     clock = s.rate * times
     half = slower * clock / 2
     phase = half + log_growing
@@ -320,7 +325,7 @@ def _follow_block(start: Decomposition, times: Array) -> NeuronTrajectory:
 
 
 def _elapsed(rate: Array, time: Array) -> Array:
-    """(1 − exp(−rate·time))/rate; the time itself where the rate is zero."""
+    """Return (1 − exp(−rate·time))/rate, and the time itself if the rate is zero."""
     x = rate * time
     early = x < jnp.sqrt(jnp.finfo(x.dtype).eps)
     return jnp.where(early, time * (1 - jnp.where(early, x, 0) / 2), -jnp.expm1(-x) / jnp.where(rate == 0, 1, rate))
