@@ -150,7 +150,7 @@ def test_a_width_that_is_none_is_refused(width):
 def test_values_outside_the_domain_give_nan_where_they_are_traced():
     matrix = jit(lambda beta, delta, rate: isotropic_preconditioner(beta, delta, 2, rate=rate))
     assert np.isfinite(matrix(GOLDEN, 0.5, 1.0)).all()
-    # Two hidden neurons, three inputs and two outputs: the flow in function space is closed only if the imbalance is positive.
+    # Two hidden neurons, three inputs, two outputs: the flow in function space is closed for a positive imbalance only.
     for outside in ((GOLDEN, -0.5, 1.0), (GOLDEN, 0.5, 0.0), (GOLDEN * np.inf, 0.5, 1.0)):
         assert np.isnan(matrix(*outside)).all()
     flow = jit(lambda times, beta, delta: isotropic_flow(times, np.eye(3), np.ones((3, 2)), beta, delta, 2))

@@ -1,4 +1,4 @@
-"""Inputs on a line: a two-layer linear network of any width, solved exactly, and how its layers align."""
+"""Exact dynamics and layer alignment of two-layer linear networks of any width on inputs along a line."""
 
 from dynascope.validation import face
 

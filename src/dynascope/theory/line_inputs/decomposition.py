@@ -1,4 +1,4 @@
-"""The combination of the two layers that grows, and the one that shrinks, on inputs along a line."""
+"""Decomposition of the two layers into a growing and a shrinking combination, on inputs along a line."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ __all__ = [
     "UNITS",
     "Decomposition",
     "LineStart",
-    "behind",
     "decompose",
     "end_of_growth",
     "root",
+    "with_trailing_axes",
 ]
 
-_ROUNDING = 16  # units of rounding within which two numbers are the same
+_ROUNDING = 16  # units of rounding error within which two numbers count as equal
 
-# The units of a start, of which those that come first are brought to order one.
+# The units of network, data and prefactor; those listed first are scaled to order one.
 LOSS = "p x^2 g^2 w^2 u^2"
 RATE_UNITS = {"first": "p^-1 x^-2 g^-2 u^-2 t^-1", "second": "p^-1 x^-2 g^-2 w^-2 t^-1"}
 UNITS: dict[str, Any] = {
@@ -50,12 +50,12 @@ STANDARDS = (
 
 
 class LineStart(NamedTuple):
-    """A network at the start and the line that it learns, which fit together; JAX may trace any part.
+    """An initial network and the data on a line, whose shapes fit; JAX may trace any part.
 
     Attributes:
         network: W, u, γ, η₁ and η₂.
-        data: The line and what there is to learn along it.
-        prefactor: p of the loss.
+        data: The line and the slope of the targets along it.
+        prefactor: p of the loss p E(f − y)².
     """
 
     network: LineNetwork
@@ -64,7 +64,7 @@ class LineStart(NamedTuple):
 
     @classmethod
     def checked(cls, network: LineNetwork, data: LineData, prefactor: Any = 0.5) -> LineStart:
-        """The start, after checking that all fits together."""
+        """Check the network, the data and the prefactor."""
         layers: tuple[Any, Any] = network[:2]
         _require_unit_vector(data.direction)
         _require_shapes(*layers, data.direction)
@@ -84,15 +84,17 @@ class LineStart(NamedTuple):
         )
 
     def require_known(self) -> None:
-        """Raise `InputError` if JAX traces a part, of which no text can be made."""
+        """Raise `InputError` if JAX traces a part, because texts need known values."""
         first, second, multiplier, rates = self.network
         layers = {"network.first": first, "network.second": second, "network.multiplier": multiplier}
         require_known(**layers, **{f"network.rates.{name}": each for name, each in rates._asdict().items()})
         require_known(**{f"data.{name}": each for name, each in self.data._asdict().items()}, prefactor=self.prefactor)
 
     def loss(self, residual: AnyArray) -> Array:
-        """P E(f − y)², shape (..., times) or (...) as that of the residual S − θ."""
-        power, _, unexplained, *_, prefactor = (behind(each, residual.ndim - len(self.batch)) for each in self.numbers)
+        """Return p E(f − y)² for a residual S − θ of shape (..., times) or (...)."""
+        power, _, unexplained, *_, prefactor = (
+            with_trailing_axes(each, residual.ndim - len(self.batch)) for each in self.numbers
+        )
         return prefactor * (power * residual**2 + nan_outside(unexplained >= 0, unexplained))
 
     @property
@@ -102,24 +104,26 @@ class LineStart(NamedTuple):
 
     @property
     def numbers(self) -> list[Any]:
-        """E[a²], S, what no linear network can learn, γ, η₁, η₂ and p."""
+        """E[a²], S, E[(y − S a)²], γ, η₁, η₂ and p."""
         return [*self.data[1:], self.network.multiplier, *self.network.rates, self.prefactor]
 
 
 class Decomposition(NamedTuple):
-    """The start in the variables pᵢ, qᵢ = ½(c uᵢ ± vᵢ/c), c = (η₁/η₂)^¼, vᵢ = n·wᵢ, that only scale with time.
+    """Initial weights in variables that only scale with time.
+
+    pᵢ, qᵢ = ½(c uᵢ ± vᵢ/c), c = (η₁/η₂)^¼, vᵢ = n·wᵢ
 
     Attributes:
-        first: W at the start, shape (..., d, h).
+        first: W at t = 0, shape (..., d, h).
         direction: n.
         growing: p, shape (..., h).
         shrinking: q, shape (..., h).
         ratio: c.
-        unit: The largest |pᵢ| or |qᵢ| (one if all vanish).
+        unit: The largest |pᵢ| or |qᵢ|; one if all vanish.
         growing_power: P = Σ pᵢ² in squared units.
         shrinking_power: Q in squared units.
-        distance: √(PQ − Y²) = ½ √(‖u‖²‖v‖² − (u·v)²) in squared units, Y = Σ pᵢ qᵢ; conserved, whatever the rates, and
-            zero for parallel layers.
+        distance: √(PQ − Y²) = ½ √(‖u‖²‖v‖² − (u·v)²) in squared units, Y = Σ pᵢ qᵢ. Conserved for any rates; zero for
+            parallel layers.
         target: S.
         multiplier: γ.
         rate: k = 4 p √(η₁ η₂) γ E[a²], where p is the prefactor of the loss.
@@ -139,29 +143,29 @@ class Decomposition(NamedTuple):
     rate: Float[Array, ...]
 
     def growth(self, times: Array) -> GrowthFactor:
-        """The growth factor, shape (..., times) or (...) for a single time."""
+        """Return the growth factor, shape (..., times), or (...) for a scalar time."""
         arguments = (self.target, *self.powers, self.rate, jnp.log(self.unit))
-        target, growing, shrinking, rate, log_scale = (behind(each, times.ndim) for each in arguments)
+        target, growing, shrinking, rate, log_scale = (with_trailing_axes(each, times.ndim) for each in arguments)
         return growth_factor(times, target, growing, shrinking, rate, log_scale=log_scale)
 
     def layers(self, growth: GrowthFactor) -> tuple[AnyArray, AnyArray]:
-        """The layers u and v = n·W, shape (..., times, h)."""
+        """Return the layers u and v = n·W, shape (..., times, h)."""
         extra = growth.log_growth.ndim - self.unit.ndim
         growing, shrinking = (
             jnp.expand_dims(each, tuple(range(-1 - extra, -1))) for each in (self.growing, self.shrinking)
         )
         second, along = growth._replace(log_growth=growth.log_growth[..., None]).layers(growing, shrinking)
-        ratio = behind(self.ratio, extra + 1)
+        ratio = with_trailing_axes(self.ratio, extra + 1)
         return second / ratio, along * ratio
 
     def initial_strength(self) -> Array:
-        """θ₀ = γ (P − Q), exactly zero where the two cancel up to rounding."""
+        """Return θ₀ = γ (P − Q), exactly zero if the two cancel up to rounding."""
         growing, shrinking = self.powers
         same = jnp.abs(growing - shrinking) <= self._rounding * (growing + shrinking)
         return jnp.where(same, 0, growing - shrinking) * self.unit**2
 
     def drive(self) -> Array:
-        """S − θ₀, exactly zero where the two are equal up to rounding or no weight can move."""
+        """Return S − θ₀, exactly zero if the two are equal up to rounding or all weights are at rest."""
         growing, shrinking = self.powers
         difference = self.target - self.initial_strength()
         same = jnp.abs(difference) <= self._rounding * (growing + shrinking) * self.unit**2
@@ -178,7 +182,7 @@ class Decomposition(NamedTuple):
 
 
 def decompose(start: LineStart) -> Decomposition:
-    """The start in the variables that only scale with time, inside a compiled function; of one out of range, NaN."""
+    """Decompose the initial weights, inside a compiled function; NaN for values outside the domain."""
     batch = start.batch
     first, second = (
         jnp.broadcast_to(each, batch + np.shape(each)[np.ndim(each) - axes :])
@@ -216,7 +220,7 @@ def decompose(start: LineStart) -> Decomposition:
 
 
 def end_of_growth(start: Decomposition, initial_strength: Array | np.ndarray, drive: Array | np.ndarray) -> GrowthLimit:
-    """Where the growth factor goes, from known numbers; static also where S = θ₀ up to rounding."""
+    """Return the limit of the growth factor for known numbers; "static" also if S = θ₀ up to rounding."""
     growing, shrinking = (np.asarray(start.multiplier * each) for each in (start.growing_power, start.shrinking_power))
     end = growth_limit(start.target, growing, shrinking, log_scale=np.log(start.unit))
     resting = np.asarray(drive) == 0
@@ -227,18 +231,18 @@ def end_of_growth(start: Decomposition, initial_strength: Array | np.ndarray, dr
     )
 
 
-def behind(value: Array | np.ndarray, count: int) -> Array:
-    """The array with as many further axes behind."""
+def with_trailing_axes(value: Array | np.ndarray, count: int) -> Array:
+    """Append axes of length one to an array."""
     return jnp.reshape(value, value.shape + (1,) * count)
 
 
 def root(value: Array) -> Array:
-    """√value, with the derivative zero where it vanishes."""
+    """Return √value, with derivative zero at zero."""
     return jnp.where(value == 0, 0, jnp.sqrt(jnp.where(value == 0, 1, value)))
 
 
 def _sum(one: Array, other: Array) -> Array:
-    """The sum, zero where it cancels up to rounding: layers meant to be opposite are."""
+    """Add two numbers; the sum is zero if they cancel up to rounding, so that opposite layers are exactly opposite."""
     total = one + other
     smallest = _ROUNDING * jnp.finfo(total.dtype).eps * jnp.maximum(jnp.abs(one), jnp.abs(other))
     # Subtracting a constant keeps the derivative.
@@ -246,7 +250,10 @@ def _sum(one: Array, other: Array) -> Array:
 
 
 def _distance(p: Array, q: Array) -> Array:
-    """√(PQ − Y²) as the length of one vector times that of what the other has across it, without cancellation."""
+    """Return √(PQ − Y²), without cancellation.
+
+    The result is the length of one vector times the component of the other across it.
+    """
     p_longer = (jnp.sum(p**2, -1) >= jnp.sum(q**2, -1))[..., None]
     long, short = jnp.where(p_longer, p, q), jnp.where(p_longer, q, p)
     power = jnp.sum(long**2, axis=-1)
@@ -263,10 +270,10 @@ def _is_unit_vector(direction: Array | np.ndarray) -> Array | np.bool:
 def _require_unit_vector(direction: Any) -> None:
     require(
         is_traced(direction) or bool(_is_unit_vector(np.asarray(direction))),
-        "data.direction is not of norm one",
+        "data.direction is not a unit vector",
         argument="data.direction",
         value=None if is_traced(direction) else float(np.sum(np.asarray(direction) ** 2)),
-        remedy="pass a vector of norm one",
+        remedy="divide it by its norm",
     )
 
 

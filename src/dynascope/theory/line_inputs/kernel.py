@@ -1,4 +1,4 @@
-"""The neural tangent kernel of a two-layer linear network with learning rates by layer."""
+"""NTK of a two-layer linear network with learning rates by layer."""
 
 from __future__ import annotations
 
@@ -34,20 +34,23 @@ _Samples: TypeAlias = IsFinite[Real[ArrayLike, "_ inputs"]]
 def tangent_kernel(
     network: LineNetwork, inputs: _Samples, other_inputs: _Samples | None = None
 ) -> Float[AnyArray, "... samples others"]:
-    """The tangent kernel K(x, x') = γ² [η₂ Σ (x·wᵢ)(x'·wᵢ) + η₁ ‖u‖² x·x'], learning rates included.
+    """Compute the neural tangent kernel (NTK) of a two-layer linear network, including the learning rates.
 
-    Under gradient flow on p E(f − y)² the output moves as df(x)/dt = −2 p E_x'[K(x, x') (f(x') − y')].
+    K(x, x') = γ² [η₂ Σ (x·wᵢ)(x'·wᵢ) + η₁ ‖u‖² x·x']
+
+    Under gradient flow on p E(f − y)², the output obeys df(x)/dt = −2 p E_x'[K(x, x') (f(x') − y')].
 
     Args:
-        network: Both layers, such as those of `LineTrajectory` at all times, γ, η₁ and η₂.
-        inputs: x, shape (n, d); they need not lie on a line.
-        other_inputs: x', shape (m, d); by default the same.
+        network: Both layers (for example those of a `LineTrajectory` at all times), γ, η₁ and η₂.
+        inputs: x, shape (n, d); the inputs need not lie on a line.
+        other_inputs: x', shape (m, d); equal to `inputs` by default.
 
     Returns:
-        Kernel of shape (..., n, m). Values traced by JAX that are outside the domain give NaN.
+        Kernel of shape (..., n, m).
 
     Raises:
-        InputError: Shapes that do not fit, or values that are not finite or not positive.
+        InputError: If shapes do not fit, a value is not finite, or γ or a rate is not positive. Traced values outside
+            this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equation 18.
@@ -75,7 +78,7 @@ def tangent_kernel(
             f"{name} has shape {each.shape} for weights of {w.shape[-2]} inputs",
             argument=name,
             value=each.shape,
-            remedy="pass samples in rows",
+            remedy="give one sample per row, with as many columns as W has inputs",
         )
     multiplier = {"network.multiplier": getattr(network.multiplier, "shape", ())}
     rates = {f"network.{name}": shape for name, shape in rate_shapes(network.rates).items()}

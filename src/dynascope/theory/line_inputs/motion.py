@@ -1,4 +1,4 @@
-"""A two-layer linear network on inputs along a line: its weights at any time, its time scale and its end."""
+"""Exact trajectory, time scale and limit of a two-layer linear network on inputs along a line."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ __all__ = ["LineLimit", "LineTrajectory", "TimeScale", "line_limit", "line_traje
 
 
 class LineTrajectory(NamedTuple):
-    """The network at some times.
+    """Trajectory of the network.
 
     Attributes:
         first: W(t), shape (..., times, d, h).
         second: u(t), shape (..., times, h).
         strength: θ(t) = γ Σ uᵢ (n·wᵢ), the slope of the network along the line, shape (..., times).
         residual: S − θ, computed without cancellation, shape (..., times).
-        loss: p E(f − y)² = p (E[a²] (S − θ)² + what no linear network can learn), shape (..., times).
+        loss: p E(f − y)² = p (E[a²] (S − θ)² + E[(y − S a)²]), shape (..., times).
     """
 
     first: Float[AnyArray, "... inputs width"]
@@ -51,12 +51,14 @@ class LineTrajectory(NamedTuple):
 
 
 class TimeScale(NamedTuple):
-    """How fast the network approaches its end, 1/t_c² = target_rate² + initial_rate², each of shape (...).
+    """Time constant t_c of the late approach to the limit, and the rates that determine it, each of shape (...).
+
+    1/t_c² = target_rate² + initial_rate²
 
     Attributes:
-        time: t_c; ∞ where both rates vanish, and the approach is a power law.
-        target_rate: k |S|, what the target contributes.
-        initial_rate: 2 k γ √(PQ), what the initial weights contribute; the larger of the two in the kernel phase.
+        time: t_c; ∞ if both rates vanish and the approach is a power law.
+        target_rate: k |S|, the contribution of the target.
+        initial_rate: 2 k γ √(PQ), the contribution of the initial weights; the larger of the two in the kernel regime.
     """
 
     time: Float[AnyArray, ...]
@@ -67,20 +69,20 @@ class TimeScale(NamedTuple):
 
     @property
     def status(self) -> np.ndarray:
-        """Either "exponential", or "power law" where t_c = ∞."""
+        """How the limit is approached: "exponential", or "power law" if t_c = ∞."""
         return np.where(np.isfinite(np.asarray(self.time)), "exponential", "power law")
 
 
 class LineLimit(NamedTuple):
-    """The network as t → ∞, in NumPy arrays of shape (...) where no other is told.
+    """Limit of the network as t → ∞, in NumPy arrays of shape (...) unless stated otherwise.
 
     Attributes:
         first: W, shape (..., d, h).
         second: u, shape (..., h).
         strength: θ.
         loss: p E(f − y)².
-        status: "converges" (exponentially, to θ = S), "power law" (to θ = S = 0, as 1/t), "saddle" (trapped at
-            θ = 0 ≠ S) or "static" (nothing moves).
+        status: "converges" (to θ = S, exponentially), "power law" (to θ = S = 0, as 1/t), "saddle" (trapped at θ = 0 ≠
+            S) or "static" (the initial weights are a fixed point).
     """
 
     first: Float[np.ndarray, "... inputs width"]
@@ -106,31 +108,31 @@ def line_trajectory(
     *,
     prefactor: PositiveArray = 0.5,
 ) -> LineTrajectory:
-    """Train f(x) = γ x W u by gradient flow on inputs x = a n, from any start: the exact solution.
+    """Compute the exact gradient flow of f(x) = γ x W u on inputs x = a n, from any initial weights.
 
-    With c = (η₁/η₂)^¼, v = n·W and p, q = ½(c u ± v/c) at the start, P = Σ pᵢ², Q = Σ qᵢ², one number g drives all
+    With c = (η₁/η₂)^¼, v = n·W, p, q = ½(c u ± v/c) at t = 0, P = Σ pᵢ² and Q = Σ qᵢ², a single number g determines all
     weights:
 
         u(t) = (p √g + q/√g)/c,  v(t) = c (p √g − q/√g),  W(t) = W₀ + n (v(t) − v₀),  θ = γ (P g − Q/g),
 
-    where g(0) = 1 and dg/dt = k (S g − γP g² + γQ), k = 4 p √(η₁ η₂) γ E[a²] (see `growth_factor`). What W maps from
-    across the line never moves, but the output there does, with u. Conserved are uᵢ² √(η₁/η₂) − vᵢ² √(η₂/η₁) = 4 pᵢ qᵢ.
+    where g(0) = 1 and dg/dt = k (S g − γP g² + γQ), k = 4 p √(η₁ η₂) γ E[a²] (see `growth_factor`). The components of W
+    orthogonal to the line are constant, but the output for inputs off the line changes with u. The quantities uᵢ²
+    √(η₁/η₂) − vᵢ² √(η₂/η₁) = 4 pᵢ qᵢ are conserved.
 
-    The result can be compiled and differentiated. Many starts go in leading axes, of both layers or of the numbers.
-    Values traced by JAX that are outside the domain give NaN.
+    Can be compiled and differentiated. For a batch of networks, add leading axes to both layers or to the numbers.
 
     Args:
-        network: Both layers at the start, W₀ and u₀, γ, η₁ and η₂.
-        data: The line and the slope S to be learned, as of `line_data`.
-        times: Gradient-flow times t ≥ 0, shape (times,), or a single one.
-        prefactor: p > 0 of the loss p E(f − y)², shape (...); ½ in this library.
+        network: Both initial layers W₀ and u₀, γ, η₁ and η₂.
+        data: The line and the target slope S, from `line_data`.
+        times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
+        prefactor: p > 0 in the loss p E(f − y)², shape (...). The default ½ is the convention of this library.
 
     Returns:
-        `LineTrajectory`; the axis of times follows the leading axes, and is missing for a single time.
+        The trajectory. The axis of the times follows the leading axes and is absent for a scalar time.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, t < 0, ‖n‖ ≠ 1, E[a²] ≤ 0, or a multiplier, rate
-            or prefactor that is not positive.
+        InputError: If shapes do not fit, a value is not finite, t < 0, ‖n‖ ≠ 1, E[a²] ≤ 0, or γ, a rate or the
+            prefactor is not positive. Traced values outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, Theorem 1 and Proposition 1.
@@ -148,7 +150,7 @@ def line_trajectory(
     return _trajectory(start, times)
 
 
-@covers_line(gives="how long learning takes, and whether the target or the start decides it")
+@covers_line(gives="the time constant of learning, from the target and the initial weights")
 @in_units(*STANDARDS, **UNITS, gives={"time": "t", "target_rate": "t^-1", "initial_rate": "t^-1"}, infinite=True)
 def time_scale(
     network: LineNetwork,
@@ -156,22 +158,24 @@ def time_scale(
     *,
     prefactor: PositiveArray = 0.5,
 ) -> TimeScale:
-    """The time scale t_c of learning by gradient flow, 1/t_c² = (4 p E[a²] γ)² η₁ η₂ (S² + 4 γ² P Q).
+    """Compute the time constant t_c of learning under gradient flow.
 
-    The distance to the end falls as exp(−t/t_c) at late times. The first term is target × learning rate, the second
-    start × input; see `line_trajectory` for P and Q. A start near a saddle may dwell there for many t_c before.
+    1/t_c² = (4 p E[a²] γ)² η₁ η₂ (S² + 4 γ² P Q)
+
+    At late times, the distance to the limit decays as exp(−t/t_c). The first term is target × learning rate, the second
+    initialisation × input; P and Q are defined in `line_trajectory`. A network that is initialised near a saddle may
+    stay there for many t_c.
 
     Args:
-        network: Both layers at the start, γ, η₁ and η₂.
-        data: As of `line_data`.
-        prefactor: p > 0 of the loss.
+        network: Both initial layers, γ, η₁ and η₂.
+        data: The data, from `line_data`.
+        prefactor: p > 0 in the loss p E(f − y)².
 
     Returns:
-        `TimeScale`, which can be compiled; its `status` says where t_c is infinite. Values traced by JAX that are
-        outside the domain give NaN.
+        The time constant and both rates; `status` is "power law" if t_c is infinite. Can be compiled.
 
     Raises:
-        InputError: As `line_trajectory`.
+        InputError: In the cases of `line_trajectory`. Traced values outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equation 17.
@@ -185,7 +189,7 @@ def time_scale(
     return _time_scale(LineStart.checked(network, data, prefactor))
 
 
-@covers_line(gives="where training ends, and whether it is trapped")
+@covers_line(gives="the end of training, and whether it is a saddle")
 @in_units(*STANDARDS, **UNITS, gives={"first": "w", "second": "u", "strength": "g w u", "loss": LOSS})
 def line_limit(
     network: LineNetwork,
@@ -193,22 +197,24 @@ def line_limit(
     *,
     prefactor: PositiveArray = 0.5,
 ) -> LineLimit:
-    """Where the network of `line_trajectory` ends: p → p √g∞, q → q/√g∞ with g∞ = (S + √(S² + 4γ²PQ))/(2γP).
+    """Compute the limit of `line_trajectory` as t → ∞.
 
-    Layers that start exactly opposite, P = 0, with S > 0, or exactly parallel, Q = 0, with S < 0, are trapped at the
-    saddle f = 0 of the trivial network. Cancellation up to rounding counts as exact here; in training it is a long
-    plateau.
+    p → p √g∞, q → q/√g∞, g∞ = (S + √(S² + 4γ²PQ))/(2γP)
+
+    Layers that are exactly opposite (P = 0) with S > 0, or exactly parallel (Q = 0) with S < 0, are trapped in the
+    saddle f = 0. Layers count as exactly opposite or parallel if they are so up to rounding; in training, such layers
+    stay on a long plateau.
 
     Args:
-        network: Both layers at the start, γ, η₁ and η₂.
-        data: As of `line_data`.
-        prefactor: p > 0 of the loss.
+        network: Both initial layers, γ, η₁ and η₂.
+        data: The data, from `line_data`.
+        prefactor: p > 0 in the loss p E(f − y)².
 
     Returns:
-        `LineLimit`, with its `status`.
+        The limit and its `status`.
 
     Raises:
-        InputError: As `line_trajectory`, or values traced by JAX.
+        InputError: In the cases of `line_trajectory`, or if JAX traces a value.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equations 15 and 16, Proposition 1.
@@ -221,40 +227,40 @@ def line_limit(
     """
     start = LineStart.checked(network, data, prefactor)
     start.require_known()
-    begun, initial_strength, drive = _begun(start)
-    known = Decomposition._make(map(np.asarray, begun))
+    initial, initial_strength, drive = _initial(start)
+    known = Decomposition._make(map(np.asarray, initial))
     end = end_of_growth(known, initial_strength, drive)
     strength = end.strength.astype(known.unit.dtype)
     residual = np.where(end.status == "converges", 0, known.target - strength)
-    ended = GrowthFactor._make((end.log_growth.astype(known.unit.dtype), strength, residual))
-    final_first, final_second, loss = map(np.asarray, _ended(start, begun, ended))
+    final = GrowthFactor._make((end.log_growth.astype(known.unit.dtype), strength, residual))
+    final_first, final_second, loss = map(np.asarray, _final(start, initial, final))
     return LineLimit(final_first, final_second, strength, loss, end.status)
 
 
 @float64_jit
 def _trajectory(start: LineStart, times: Array) -> LineTrajectory:
-    begun = decompose(start)
-    growth = begun.growth(times)
-    first, second = _weights(begun, growth)
+    initial = decompose(start)
+    growth = initial.growth(times)
+    first, second = _weights(initial, growth)
     return LineTrajectory(first, second, growth.strength, growth.residual, start.loss(growth.residual))
 
 
 @float64_jit
-def _begun(start: LineStart) -> tuple[Decomposition, Array, Array]:
-    begun = decompose(start)
-    return begun, begun.initial_strength(), begun.drive()
+def _initial(start: LineStart) -> tuple[Decomposition, Array, Array]:
+    initial = decompose(start)
+    return initial, initial.initial_strength(), initial.drive()
 
 
 @float64_jit
-def _ended(start: LineStart, begun: Decomposition, ended: GrowthFactor) -> tuple[Array, AnyArray, Array]:
-    return *_weights(begun, ended), start.loss(ended.residual)
+def _final(start: LineStart, initial: Decomposition, final: GrowthFactor) -> tuple[Array, AnyArray, Array]:
+    return *_weights(initial, final), start.loss(final.residual)
 
 
 def _weights(start: Decomposition, growth: GrowthFactor) -> tuple[Array, AnyArray]:
     second, along = start.layers(growth)
     extra = second.ndim - start.growing.ndim
-    before = jnp.einsum("d,...dh->...h", start.direction, start.first)
-    frozen = start.first - start.direction[:, None] * before[..., None, :]
+    initial_along = jnp.einsum("d,...dh->...h", start.direction, start.first)
+    frozen = start.first - start.direction[:, None] * initial_along[..., None, :]
     at = (..., *(None,) * extra, slice(None), slice(None))
     return frozen[at] + start.direction[:, None] * along[..., None, :], second
 

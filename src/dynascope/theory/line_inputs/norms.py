@@ -1,4 +1,4 @@
-"""How the two layers change size while they learn inputs along a line."""
+"""Norms of the two layers during training on inputs along a line."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dynascope.theory.line_inputs.decomposition import (
     UNITS,
     Decomposition,
     LineStart,
-    behind,
     decompose,
     end_of_growth,
     root,
+    with_trailing_axes,
 )
 from dynascope.theory.line_inputs.setting import LineData, LineNetwork, covers_line
 from dynascope.theory.scalar_networks.passage_time import time_to_reach
@@ -31,13 +31,13 @@ __all__ = ["LayerNorms", "Rescaling", "layer_norms", "rescaling"]
 
 
 class LayerNorms(NamedTuple):
-    """Sizes of the layers at some times, each of shape (..., times).
+    """Norms of the layers over time, each of shape (..., times).
 
     Attributes:
         first: ‖v‖, the norm of the first layer along the line, v = n·W.
         second: ‖u‖.
-        total: √(η₁/η₂) ‖u‖² + √(η₂/η₁) ‖v‖² = 2 (P g + Q/g), which together with θ obeys
-            d(P g + Q/g)/dt = k (S − θ) θ/γ.
+        total: √(η₁/η₂) ‖u‖² + √(η₂/η₁) ‖v‖² = 2 (P g + Q/g), which together with θ obeys d(P g + Q/g)/dt = k (S − θ)
+            θ/γ.
     """
 
     first: Float[AnyArray, ...]
@@ -48,12 +48,12 @@ class LayerNorms(NamedTuple):
 
 
 class Rescaling(NamedTuple):
-    """What training does to the size of both layers, in NumPy arrays of shape (...).
+    """Growth or shrinkage of both layers during training, in NumPy arrays of shape (...).
 
     Attributes:
         case: "grows" (θ moves away from zero), "shrinks" (towards zero), "shrinks, then grows" (through zero) or
             "static".
-        turning_time: When the layers are smallest: 0 where they grow or rest, ∞ where they shrink for ever.
+        turning_time: Time at which the layers are smallest: 0 if they grow or are static, ∞ if they shrink for ever.
     """
 
     case: np.ndarray
@@ -71,19 +71,18 @@ def layer_norms(
     *,
     prefactor: PositiveArray = 0.5,
 ) -> LayerNorms:
-    """The norms ‖v‖ and ‖u‖ of both layers, which grow and shrink together.
+    """Compute the norms ‖v‖ and ‖u‖ of both layers, which grow and shrink together.
 
-    With c = (η₁/η₂)^¼, both c² ‖u‖² and ‖v‖²/c² change at the rate k (S − θ) θ/γ, so that their difference 4Y stays.
-    Values traced by JAX that are outside the domain give NaN.
+    With c = (η₁/η₂)^¼, both c² ‖u‖² and ‖v‖²/c² change at the rate k (S − θ) θ/γ, and their difference 4Y is conserved.
 
     Args:
-        network: Both layers at the start, γ, η₁ and η₂.
-        data: As of `line_data`.
-        times: Gradient-flow times t ≥ 0, shape (times,), or a single one.
-        prefactor: p > 0 of the loss.
+        network: Both initial layers, γ, η₁ and η₂.
+        data: The data, from `line_data`.
+        times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
+        prefactor: p > 0 in the loss p E(f − y)².
 
     Raises:
-        InputError: As `line_trajectory`.
+        InputError: In the cases of `line_trajectory`. Traced values outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equations 25 and 26.
@@ -99,7 +98,7 @@ def layer_norms(
     return _layer_norms(start, times)
 
 
-@covers_line(gives="whether the layers will grow, shrink, or shrink and then grow")
+@covers_line(gives="whether the layers grow, shrink, or shrink and then grow")
 @in_units(*STANDARDS, **UNITS, gives={"turning_time": "t"}, infinite=True)
 def rescaling(
     network: LineNetwork,
@@ -107,21 +106,21 @@ def rescaling(
     *,
     prefactor: PositiveArray = 0.5,
 ) -> Rescaling:
-    """Which of the four ways of rescaling training takes, told before it begins.
+    """Predict whether the layers grow, shrink, shrink and then grow, or are static during training.
 
     If S and θ₀ have the same sign, the layers grow for |S| > |θ₀| and shrink for |S| < |θ₀|. If they have opposite
-    signs, the layers shrink until θ = 0 and then grow. If S = θ₀ nothing moves.
+    signs, the layers shrink until θ = 0 and then grow. If S = θ₀, the layers are static.
 
     Args:
-        network: Both layers at the start, γ, η₁ and η₂.
-        data: As of `line_data`.
-        prefactor: p > 0 of the loss.
+        network: Both initial layers, γ, η₁ and η₂.
+        data: The data, from `line_data`.
+        prefactor: p > 0 in the loss p E(f − y)².
 
     Returns:
-        `Rescaling`, with the time at which the layers are smallest, ∞ where they shrink for ever.
+        The case, and the time at which the layers are smallest.
 
     Raises:
-        InputError: As `line_trajectory`, or values traced by JAX.
+        InputError: In the cases of `line_trajectory`, or if JAX traces a value.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, section 2.3.
@@ -133,12 +132,12 @@ def rescaling(
     """
     start = LineStart.checked(network, data, prefactor)
     start.require_known()
-    begun, *numbers = _crossing(start)
-    known = Decomposition._make(map(np.asarray, begun))
+    initial_state, *numbers = _crossing(start)
+    decomposition = Decomposition._make(map(np.asarray, initial_state))
     strength, slope, zero = map(np.asarray, numbers)
-    end = end_of_growth(known, strength, slope)
+    end = end_of_growth(decomposition, strength, slope)
     shrinking = (end.status != "static") & (slope * strength < 0)
-    crossing = shrinking & np.isfinite(zero) & (np.asarray(known.target) != 0)
+    crossing = shrinking & np.isfinite(zero) & (np.asarray(decomposition.target) != 0)
     case = np.select(
         [end.status == "static", crossing, shrinking], ["static", "shrinks, then grows", "shrinks"], "grows"
     )
@@ -146,19 +145,19 @@ def rescaling(
 
 
 @float64_jit
-def _crossing(known: LineStart) -> tuple[Decomposition, Array, Array, AnyArray]:
-    """The decomposition, θ₀, S − θ₀, and the time at which θ = 0."""
-    start = decompose(known)
+def _crossing(network: LineStart) -> tuple[Decomposition, Array, Array, AnyArray]:
+    """Return the decomposition, θ₀, S − θ₀, and the time at which θ = 0."""
+    start = decompose(network)
     arguments = (start.target, *start.powers, start.rate)
     zero = time_to_reach(0.0, *arguments, log_scale=jnp.log(start.unit), unreachable="infinity")
     return start, start.initial_strength(), start.drive(), zero
 
 
 @float64_jit
-def _layer_norms(known: LineStart, times: Array) -> LayerNorms:
-    start = decompose(known)
+def _layer_norms(network: LineStart, times: Array) -> LayerNorms:
+    start = decompose(network)
     growth = start.growth(times)
     squares = [jnp.sum(layer**2, axis=-1) for layer in start.layers(growth)]
     outer, inner = (root(square) for square in squares)
-    ratio = behind(start.ratio, growth.log_growth.ndim - start.ratio.ndim)
+    ratio = with_trailing_axes(start.ratio, growth.log_growth.ndim - start.ratio.ndim)
     return LayerNorms(inner, outer, squares[0] * ratio**2 + squares[1] / ratio**2)

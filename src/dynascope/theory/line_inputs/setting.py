@@ -1,4 +1,4 @@
-"""A network and data on a line, checked."""
+"""Network and data for inputs along a line, with their checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["LineData", "LineNetwork", "covers_line", "line_data"]
 
 _Number: TypeAlias = Real[Array | np.ndarray, "..."] | float
 
-_ROUNDING = 1e-8  # relative size of a second singular value that counts as rounding
+_ROUNDING = 1e-8  # relative size of the second singular value, below which it counts as rounding error
 
 
 covers_line = functools.partial(
@@ -37,12 +37,14 @@ covers_line = functools.partial(
 
 
 class LineNetwork(NamedTuple):
-    """The network f(x) = γ x W u and its learning rates. Many networks go in leading axes (...), which broadcast.
+    """The network f(x) = γ x W u and its learning rates.
+
+    A batch of networks has leading axes (...), which broadcast.
 
     Attributes:
         first: W, shape (..., d, h), acting as x @ W.
         second: u, shape (..., h), with the same leading axes as W.
-        multiplier: γ > 0, shape (...); a sign goes into u.
+        multiplier: γ > 0, shape (...); include a negative sign in u.
         rates: Learning rates η₁ of W and η₂ of u, shape (...).
 
     Example:
@@ -60,13 +62,13 @@ class LineNetwork(NamedTuple):
 
 
 class LineData(NamedTuple):
-    """Inputs x = a n on a line, with targets y: ½ E(f − y)² depends on them through these numbers only.
+    """Inputs x = a n along a line, with targets y, summarised by the numbers that determine ½ E(f − y)².
 
     Attributes:
-        direction: n, of norm one, shape (d,).
+        direction: n, a unit vector of shape (d,).
         power: E[a²] > 0, the mean squared length of the inputs.
         target: S = E[a y]/E[a²], the slope of the best linear fit y ≈ S a.
-        unexplained: E[(y − S a)²] ≥ 0, what no linear network can learn.
+        unexplained: E[(y − S a)²] ≥ 0, the part of the targets that no linear network can fit.
     """
 
     direction: IsFinite[Real[Array | np.ndarray, " inputs"]]
@@ -79,20 +81,20 @@ class LineData(NamedTuple):
 
 @finite_answers()
 def line_data(inputs: IsFinite[Real[ArrayLike, "samples inputs"]], targets: FiniteArray) -> LineData:
-    """Read the line, and what there is to learn along it, off samples.
+    """Compute the direction of the inputs x = a n, and the slope of the targets along it, from samples.
 
-    Of inputs x = a n and targets y these are E[a²], S = E[a y]/E[a²] and E[(y − S a)²], means over the samples.
+    The results are means over the samples: E[a²], S = E[a y]/E[a²] and E[(y − S a)²].
 
     Args:
-        inputs: Samples in rows, shape (n, d), all on one line through the origin; such as `task.inputs`.
-        targets: One target for each sample, shape (n, 1) or (n,); such as `task.targets`.
+        inputs: Samples in rows, shape (n, d), all on one line through the origin, such as `task.inputs`.
+        targets: One target per sample, shape (n, 1) or (n,), such as `task.targets`.
 
     Returns:
-        `LineData` of NumPy float64 numbers. Of the two directions of the line, that with the largest component of n
-        positive.
+        The data as NumPy float64 numbers. The sign of n makes its largest component positive.
 
     Raises:
-        InputError: Inputs that are all zero or not on a line, targets of another shape, or values that are not finite.
+        InputError: If the inputs are all zero or not on a line, the targets have another shape, or a value is not
+            finite.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, section 2.
@@ -108,10 +110,10 @@ def line_data(inputs: IsFinite[Real[ArrayLike, "samples inputs"]], targets: Fini
         "inputs are all zero",
         argument="inputs",
         value=x.shape,
-        remedy="give samples of which at least one is not",
+        remedy="give at least one nonzero sample",
     )
     y = require_array("targets", targets, (len(x), 1) if np.ndim(targets) == 2 else (len(x),)).reshape(-1)
-    # In the unit of the largest, squares neither overflow nor underflow.
+    # Relative to the largest input, squares neither overflow nor underflow.
     unit = np.abs(x).max()
     _, sizes, right = np.linalg.svd(x / unit, full_matrices=False)
     second = float(sizes[1] / sizes[0]) if len(sizes) > 1 else 0.0
@@ -120,7 +122,7 @@ def line_data(inputs: IsFinite[Real[ArrayLike, "samples inputs"]], targets: Fini
         f"inputs are not on a line through the origin (second singular value {second:.3g} of the first)",
         argument="inputs",
         value=second,
-        remedy="project them on one direction, or use the theory of whitened inputs",
+        remedy="project the inputs on one direction, or use the theory of whitened inputs",
     )
     direction = right[0] * np.sign(right[0, np.argmax(np.abs(right[0]))])
     along = x @ direction

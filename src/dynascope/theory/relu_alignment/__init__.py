@@ -1,4 +1,4 @@
-"""ReLU networks from small initialisation: where their neurons turn before anything is learned."""
+"""Early alignment of small ReLU networks: the directions to which neurons turn before the loss decreases."""
 
 from dynascope.validation import face
 

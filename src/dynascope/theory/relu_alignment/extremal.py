@@ -25,7 +25,7 @@ from dynascope.validation.bounded import PositiveInt, Seed
 
 __all__ = ["ExtremalDirections", "extremal_directions"]
 
-# Ends of two paths this close are one direction; paths end at it up to rounding.
+# Trajectories whose ends are closer than this converge to the same direction; ends are exact up to rounding.
 _SAME_DIRECTION = 1e-7
 
 
@@ -34,15 +34,16 @@ class ExtremalDirections:
     """The directions to which small neurons turn, those with positive output weights first.
 
     Attributes:
-        signs: Sign of the output weight of the neurons that turn there, shape (k,).
-        directions: Unit directions of the input weights, shape (k, d). For the kind "dead", where every direction
-            without active data stays, one of them: in the plane the middle of the arc.
-        kinds: "interior", "kink", "semi-stable" or "dead", one each.
-        rates: d log‖θ‖/dt of a balanced neuron there, shape (k,); negative where it decays. The first jump of the loss
-            is at t ≈ log(1/scale) / max rate.
-        shares: Share of all initial directions that leads there, shape (k,); for each sign they add up to one.
-        basins: In the plane, where the arc of the initial angles that lead there begins, in [0, 2π), and where it ends,
-            at most 2π further, shape (k, 2); else None.
+        signs: Sign of the output weight of the neurons that turn to each direction, shape (k,).
+        directions: Unit directions of the input weights, shape (k, d). Neurons of the kind "dead" keep any direction
+            without active data, and one of these directions is given: in the plane the middle of the arc.
+        kinds: "interior", "kink", "semi-stable" or "dead", one per direction.
+        rates: d log‖θ‖/dt of a balanced neuron at each direction, shape (k,); negative if it decays. The first jump of
+            the loss is at t ≈ log(1/scale) / max rate.
+        shares: Fraction of all initial directions that converge to each direction, shape (k,); for each sign, the
+            fractions add up to one.
+        basins: In the plane, the arcs of initial angles that converge to each direction, shape (k, 2); None in other
+            dimensions. Each arc begins in [0, 2π) and ends at most 2π further.
     """
 
     signs: Float[np.ndarray, " k"]
@@ -59,10 +60,10 @@ class ExtremalDirections:
         """Angles of the directions in the plane, in [0, 2π)."""
         require(
             self.directions.shape[1] == 2,
-            f"the directions have {self.directions.shape[1]} coordinates",
+            f"directions has {self.directions.shape[1]} coordinates",
             argument="directions",
             value=self.directions.shape[1],
-            remedy="ask for angles in the plane only",
+            remedy="use angles only for inputs in the plane",
         )
         return np.arctan2(self.directions[:, 1], self.directions[:, 0]) % (2 * np.pi)
 
@@ -84,32 +85,33 @@ def extremal_directions(
     starts: PositiveInt = 500,
     seed: Seed = 0,
 ) -> ExtremalDirections:
-    """Find the directions to which the neurons a·relu(w·x) of a small network turn before anything is learned.
+    """Find the directions to which the neurons a·relu(w·x) of a small network turn before the loss decreases.
 
-    While the residuals r are frozen a balanced neuron ascends sign(a)·G(ŵ), G(w) = E[r relu(w·x)], on the sphere (see
-    `alignment_path`). With the drift D(w) = E[r x; w·x > 0] it ends at one of finitely many directions, which depend on
-    the data alone and not on the width:
+    While the residuals r are frozen, a balanced neuron ascends sign(a)·G(ŵ), G(w) = E[r relu(w·x)], on the sphere (see
+    `alignment_path`). With the drift D(w) = E[r x; w·x > 0], it converges to one of finitely many directions. They
+    depend on the data alone, and not on the width of the network:
 
-    - "interior": ŵ = sign(a) D/‖D‖ with no datum on its boundary, where it grows at the rate ‖D‖;
-    - "kink": ŵ·x_j = 0 for some j, where the neuron is pushed back from both sides;
-    - "semi-stable": ŵ·x_j = 0 for some j, reached from one side only (as with orthogonal inputs);
-    - "dead": nothing moves the neuron, because no datum is active, or those that are balance each other.
+    - "interior": ŵ = sign(a) D/‖D‖ with no sample on its boundary; the neuron grows at the rate ‖D‖.
+    - "kink": ŵ·x_j = 0 for some j, and the drift on both sides points to this boundary.
+    - "semi-stable": ŵ·x_j = 0 for some j, and only neurons from one side converge (as with orthogonal inputs).
+    - "dead": the neuron is at rest, because no sample is active or the active samples balance each other.
 
-    In the plane all of them are found, with the arcs of the circle that lead to each. In other dimensions the paths of
-    neurons from random directions are followed to their ends, exactly; a direction that only a small share of them
-    reaches may be missed.
+    In the plane, the function finds all directions and the arcs of initial angles that converge to them. In other
+    dimensions, it computes the exact trajectories of neurons with random initial directions; it may miss a direction to
+    which only a small fraction of them converges.
 
     Args:
         inputs: x, shape (n, d); append a column of ones for a bias.
-        residuals: r, shape (n,) or (n, 1); the targets, for a network that starts small.
-        starts: Number of random initial directions for each sign, where d is not 2.
-        seed: Seed of these, from zero.
+        residuals: r, shape (n,) or (n, 1); for a small network, these are the targets.
+        starts: Number of random initial directions per sign, used if d is not 2.
+        seed: Random seed of the initial directions, an integer ≥ 0.
 
     Returns:
-        The directions, for a > 0 and then for a < 0, the most frequented first (in the plane by angle).
+        The directions, first for a > 0 and then for a < 0. They are sorted by decreasing share, and in the plane by
+        angle.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, several outputs, residuals that vanish.
+        InputError: If shapes do not fit, a value is not finite, there are several outputs, or all residuals vanish.
 
     References:
         Maennel, Bousquet, Gelly, Gradient descent quantizes ReLU network features, arXiv:1803.08367.

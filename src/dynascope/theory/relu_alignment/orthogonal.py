@@ -1,4 +1,4 @@
-"""The staircase of a ReLU network on orthogonal inputs: one jump for each sign of the targets."""
+"""Loss staircase of a ReLU network on orthogonal inputs, with one jump for each sign of the targets."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _REFERENCE = (
     "E. Boursier, L. Pillaud-Vivien, N. Flammarion, Gradient flow dynamics of shallow ReLU networks for square loss "
     "and orthogonal inputs (arXiv 2206.00939)"
 )
-# Inputs whose cosine is below this are orthogonal up to rounding.
+# Inputs whose cosine is below this value count as orthogonal.
 _ORTHOGONAL = 1e-9
-# Two jumps closer than this many e-folds of growth run into each other.
+# Two jumps that are separated by fewer e-folds of growth overlap.
 _SEPARATE_E_FOLDS = 4.0
 
 
@@ -43,33 +43,36 @@ def orthogonal_staircase(
     first: IsFinite[Float[np.ndarray, "d width"]] | None = None,
     second: IsFinite[Float[np.ndarray, "width 1"]] | None = None,
 ) -> Staircase:
-    """Predict the staircase of f(x) = Σ a_i relu(w_i·x) trained by gradient flow on inputs with x_i·x_j = 0.
+    """Predict the staircase of f(x) = Σ a_i relu(w_i·x) under gradient flow on inputs with x_i·x_j = 0.
 
-    A neuron never sees a datum on which it starts inactive, and loses those whose targets have the other sign than its
-    output weight. So it turns to D_P/‖D_P‖, D_P = (1/n) Σ_P y_j x_j, over the set P of data on which it starts active
-    and whose targets have its sign, and grows at the rate ‖D_P‖. When the first neurons reach order one all data of
-    their P are fitted, and drop out of D_P for the others. With neurons that start active on all data of their sign
-    there are two jumps, at t = log(1/scale)/‖D₊‖ and log(1/scale)/‖D₋‖; without them further, smaller ones. Data on
-    which no neuron of their sign is active are never learned.
+    A neuron never becomes active on a sample on which it is initially inactive, and it becomes inactive on samples
+    whose targets have the opposite sign of its output weight. Let P be the set of samples on which the neuron is
+    initially active and whose targets have its sign. The neuron turns to D_P/‖D_P‖, D_P = (1/n) Σ_P y_j x_j, and grows
+    at the rate ‖D_P‖. When the first neurons reach order one, all samples of their P are fitted and no longer
+    contribute to D_P of other neurons.
+
+    If some neurons are initially active on all samples of their sign, there are two jumps, at t = log(1/scale)/‖D₊‖ and
+    log(1/scale)/‖D₋‖. Otherwise, there are further, smaller jumps. Samples on which no neuron of their sign is active
+    are never learned.
 
     Args:
         inputs: x, shape (n, d), with orthogonal rows.
         targets: y, shape (n,) or (n, 1).
-        scale: Factor on the weights at the start, below one.
-        first: Weights of the first layer at unit scale, shape (d, width). Without them some neuron of each sign is
-            taken to be active on all data of that sign.
+        scale: Factor on the initial weights, between zero and one.
+        first: Weights of the first layer at unit scale, shape (d, width). By default, one neuron of each sign is
+            assumed to be active on all samples of that sign.
         second: Weights of the second layer at unit scale, shape (width, 1).
 
     Returns:
-        The staircase. Its features are `input_feature`, D_P/‖D_P‖ over the data learned at the jump, and
-        `output_feature`, their sign. The times at this scale add to the limit what the first neurons of the set need
-        to grow to the size that halves the drop; they are known up to an offset that does not grow with log(1/scale).
+        The staircase. Its features are `input_feature`, D_P/‖D_P‖ over the samples learned at the jump, and
+        `output_feature`, their sign. The times at this scale include the growth of the first neurons to the size at
+        which half of the drop is reached. They are known up to an offset that does not grow with log(1/scale).
 
     Raises:
-        InputError: Inputs that are not orthogonal, weights that do not fit or of which only one layer is given, values
-            that are not finite, several outputs, targets that vanish, or a scale that is not between zero and one.
+        InputError: If the inputs are not orthogonal, the weights do not fit or are given for one layer only, a value is
+            not finite, there are several outputs, all targets vanish, or the scale is not between zero and one.
 
-    Assumptions: |a_i| ≥ ‖w_i‖, so that output weights keep their sign; other networks come with a warning.
+    Assumptions: |a_i| ≥ ‖w_i‖, so that output weights keep their sign; for other networks, the result has a warning.
 
     References:
         Boursier, Pillaud-Vivien, Flammarion, arXiv:2206.00939.
@@ -83,9 +86,9 @@ def orthogonal_staircase(
     _require_orthogonal(x)
     require(
         (first is None) == (second is None),
-        "the weights of one layer are given without those of the other",
+        f"{'first' if second is None else 'second'} is given without {'second' if second is None else 'first'}",
         argument="second" if second is None else "first",
-        remedy="give both, or neither",
+        remedy="give the weights of both layers, or of none",
     )
     pulls = y[:, None] * x / len(y)
     learnable = np.any(pulls != 0, axis=1)
@@ -102,10 +105,10 @@ def orthogonal_staircase(
         sets = learnable & (x @ w.T > 0).T & (signs[:, None] * y > 0)
         if np.any(np.abs(a) < np.linalg.norm(w, axis=1) * (1 - _ORTHOGONAL)):
             warnings.append(
-                "Some output weights are smaller than the input weights of their neuron and may change sign before "
-                "they grow."
+                "Some output weights are smaller than the input weights of their neuron. They may change sign before "
+                "the neuron grows."
             )
-        # A neuron that starts with w·D_P/‖D_P‖ = p grows as (p + |a|)/2 times the exponential.
+        # A neuron with w·D_P/‖D_P‖ = p at t = 0 grows as (p + |a|)/2 times the exponential.
         drifts = sets @ pulls * signs[:, None]
         ahead = np.sum(w * drifts, axis=1) / np.maximum(np.linalg.norm(drifts, axis=1), np.finfo(float).tiny)
         sizes = np.where(sets.any(axis=1), (ahead + np.abs(a)) / 2, 0.0)
@@ -124,39 +127,45 @@ def _staircase(
     warnings: list[str],
 ) -> Staircase:
     log_inverse_scale = -float(np.log(scale))
-    left = learnable.copy()
+    unlearned = learnable.copy()
     clock, grown = 0.0, np.zeros(len(signs))
     accelerated, offsets, learned, features, outputs = [], [], [], [], []
     levels = [float(y @ y) / (2 * len(y))]
     while True:
-        rates = np.linalg.norm((sets & left) @ pulls, axis=1)
+        rates = np.linalg.norm((sets & unlearned) @ pulls, axis=1)
         if not rates.any():
             break
-        waits = np.full(len(signs), np.inf)
-        waits[rates > 0] = np.maximum(1 - grown[rates > 0], 0) / rates[rates > 0]
-        hit = int(np.argmin(waits))
-        news = sets[hit] & left
-        direction = pulls[news].sum(axis=0) * signs[hit] / rates[hit]
-        clock += float(waits[hit])
-        grown = grown + rates * waits[hit]
+        durations = np.full(len(signs), np.inf)
+        durations[rates > 0] = np.maximum(1 - grown[rates > 0], 0) / rates[rates > 0]
+        fastest = int(np.argmin(durations))
+        new_samples = sets[fastest] & unlearned
+        direction = pulls[new_samples].sum(axis=0) * signs[fastest] / rates[fastest]
+        clock += float(durations[fastest])
+        grown = grown + rates * durations[fastest]
         accelerated.append(clock)
-        # All neurons that see the same data grow together.
-        together = (signs == signs[hit]) & np.all((sets & left) == news, axis=1) & (grown > 1 - 1e-9)
+        # All neurons that are active on the same samples grow together.
+        same_group = (signs == signs[fastest]) & np.all((sets & unlearned) == new_samples, axis=1) & (grown > 1 - 1e-9)
         curvature = np.mean((x @ direction) ** 2)
-        full = np.log(rates[hit] / curvature / np.sum(sizes[together] ** 2))
-        # As a logistic in this direction, the loss has half dropped at the share 1 − 1/√2 of its full strength.
-        offsets.append((full + np.log(np.sqrt(2) - 1)) / (2 * rates[hit]))
-        word = "positive" if signs[hit] > 0 else "negative"
-        every = learnable & (signs[hit] * y > 0)
-        learned.append(f"the {word} targets" if np.array_equal(news, every) else f"{news.sum()} of the {word} targets")
+        full = np.log(rates[fastest] / curvature / np.sum(sizes[same_group] ** 2))
+        # The strength grows as a logistic; half of the drop is reached at a fraction 1 − 1/√2 of the final strength.
+        offsets.append((full + np.log(np.sqrt(2) - 1)) / (2 * rates[fastest]))
+        word = "positive" if signs[fastest] > 0 else "negative"
+        every = learnable & (signs[fastest] * y > 0)
+        learned.append(
+            f"the {word} targets"
+            if np.array_equal(new_samples, every)
+            else f"{new_samples.sum()} of the {word} targets"
+        )
         features.append(direction)
-        outputs.append([signs[hit]])
-        left &= ~news
-        # Residuals that no neuron sees, and those of zero inputs, stay.
-        unfitted = left | (~learnable & (y != 0))
+        outputs.append([signs[fastest]])
+        unlearned &= ~new_samples
+        # Residuals of zero inputs, and those on which no neuron is active, remain.
+        unfitted = unlearned | (~learnable & (y != 0))
         levels.append(float(np.sum(y[unfitted] ** 2)) / (2 * len(y)))
-    if left.any():
-        warnings.append(f"{left.sum()} of {len(y)} targets are not learned: no neuron of their sign is active on them.")
+    if unlearned.any():
+        warnings.append(
+            f"{unlearned.sum()} of {len(y)} targets are not learned, because no neuron of their sign is active on them."
+        )
     times = np.array(accelerated) * log_inverse_scale + offsets
     return Staircase(
         accelerated_times=np.array(accelerated),
@@ -175,12 +184,12 @@ def _staircase(
 
 
 def _slow(accelerated: np.ndarray, log_inverse_scale: float) -> tuple[str, ...]:
-    """A jump that another one follows or precedes too closely does not have its own time."""
+    """Describe, for each jump, why its time is uncertain: a neighbouring jump is too close. Empty for other jumps."""
     gaps = np.diff(accelerated) / accelerated[1:] * log_inverse_scale
-    beside = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
+    nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
     return tuple(
-        f"only {gap:.1f} e-folds of growth separate it from its neighbour" if gap < _SEPARATE_E_FOLDS else ""
-        for gap in beside
+        f"only {gap:.1f} e-folds of growth separate it from the neighbouring jump" if gap < _SEPARATE_E_FOLDS else ""
+        for gap in nearest
     )
 
 
@@ -194,5 +203,5 @@ def _require_orthogonal(x: np.ndarray) -> None:
         f"two inputs have a cosine of {largest:.3g}",
         argument="inputs",
         value=largest,
-        remedy="pass inputs that are orthogonal to each other, at most as many as their dimension",
+        remedy="give mutually orthogonal inputs (at most as many samples as dimensions)",
     )

@@ -1,4 +1,4 @@
-"""The path of one small ReLU neuron, exactly: great circles, joined where a datum is switched on or off."""
+"""Exact trajectory of one small ReLU neuron, composed of great circles between changes of its active samples."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ Inputs: TypeAlias = IsFinite[Float[np.ndarray, "n d"]]
 OneColumn: TypeAlias = IsFinite[Float[np.ndarray, "n ..."]]
 ExtremalKind = Literal["interior", "kink", "semi-stable", "dead"]
 
-# A velocity below this fraction of the sum of its terms' sizes is the round-off of a zero.
+# A velocity below this fraction of the sum of its terms' absolute values counts as zero.
 _ROUND_OFF = 1e-12
-# A direction this close (radian) to being orthogonal to a datum is on its boundary.
+# A direction whose angle to the boundary of a sample is below this value (radian) is on the boundary.
 _ON_BOUNDARY = 1e-9
-# Data whose directions differ by less than this (radian) share a boundary.
+# Samples whose directions differ by less than this value (radian) share a boundary.
 _SAME_LINE = 1e-11
 
 
 @dataclasses.dataclass(frozen=True)
 class AlignmentPath:
-    """The path of a balanced neuron while the residuals are frozen, in pieces of constant drift.
+    """The trajectory of a balanced neuron with frozen residuals, in pieces of constant drift.
 
     Attributes:
-        times: Time at which each piece begins, shape (pieces,); the first is zero.
+        times: Initial time of each piece, shape (pieces,); the first is zero.
         corners: Unit direction of the input weights at these times, shape (pieces, d).
         growths: log(‖θ(t)‖ / ‖θ(0)‖) at these times, shape (pieces,).
         drifts: F on each piece, shape (pieces, d).
-        end: The extremal direction that the path reaches or tends to, a unit vector, shape (d,).
+        end: The extremal direction that the neuron reaches or converges to, a unit vector, shape (d,).
         kind: "interior", "kink", "semi-stable" or "dead" (see `extremal_directions`).
-        rate: d log‖θ‖/dt at the end; negative where the neuron decays.
+        rate: d log‖θ‖/dt at the end; negative if the neuron decays.
     """
 
     times: Float[np.ndarray, " pieces"]
@@ -67,28 +67,28 @@ class AlignmentPath:
     def at(
         self, times: Annotated[Float[np.ndarray, " time"], Ge(0)]
     ) -> tuple[Float[np.ndarray, "time d"], Float[np.ndarray, " time"]]:
-        """Unit directions and log(‖θ(t)‖ / ‖θ(0)‖) at the given times t ≥ 0.
+        """Return the unit directions and log(‖θ(t)‖ / ‖θ(0)‖) at the given times t ≥ 0.
 
-        On a piece with drift F the input weights and the size a of the output weight obey w' = a F, a' = F·w, so that
-        the part of w across F is constant, and that along it turns into a as cosh and sinh.
+        On a piece with drift F, the input weights and the size a of the output weight obey w' = a F, a' = F·w. The
+        component of w across F is therefore constant, and the component along F and a exchange as cosh and sinh.
 
         Raises:
-            InputError: A time is negative or not finite.
+            InputError: If a time is negative or not finite.
         """
         piece = np.searchsorted(self.times, times, side="right") - 1
         corner, drift = self.corners[piece], self.drifts[piece]
-        # A power of two, so that no square vanishes or is too large, and nothing is rounded.
+        # Scaling by a power of two avoids overflow and underflow of squares without rounding errors.
         unit = np.exp2(np.frexp(np.abs(drift).max(axis=1, initial=0.0))[1] - 1)
         speed = unit * np.linalg.norm(drift / unit[:, None], axis=1)
         along = drift / np.where(speed > 0, speed, 1.0)[:, None]
         cosine = np.clip(np.sum(corner * along, axis=1), -1.0, 1.0)
         phase = speed * (times - self.times[piece])
         decay = np.exp(-phase)
-        # Everything over exp(phase), which may overflow.
+        # All terms are divided by exp(phase), which may overflow.
         ahead = cosine * (1 + decay**2) / 2 + (1 - decay**2) / 2
         direction = corner * decay[:, None] + along * (ahead - cosine * decay)[:, None]
         size = np.linalg.norm(direction, axis=1)
-        # A neuron that points against its drift shrinks without turning.
+        # A neuron that points in the direction opposite to its drift shrinks without turning.
         still = (size < 1e-8) | (speed == 0)
         direction = np.where(still[:, None], corner, direction / np.where(still, 1.0, size)[:, None])
         with np.errstate(divide="ignore"):
@@ -121,29 +121,31 @@ def alignment_path(
     *,
     sign: Literal[1, -1] = 1,
 ) -> AlignmentPath:
-    """Follow the direction of one neuron a·relu(w·x) from small initialisation.
+    """Compute the trajectory of the direction of one neuron a·relu(w·x) from a small initialisation.
 
-    As long as all weights are small the residuals r = y − f do not change, and a balanced neuron, |a| = ‖w‖, obeys
-    ŵ' = (I − ŵ ŵᵀ) F, d log‖θ‖/dt = F·ŵ, with the drift F = sign(a) E[r x; w·x > 0]. F is constant while no datum is
-    switched on or off; meanwhile ŵ moves along the great circle towards F/‖F‖. At w·x_j = 0 the neuron either
-    crosses, or, if sign(a)·r_j < 0, may be pushed back from both sides. It then slides along the boundary with the
-    shortest of the vectors F + c r_j x_j / n, 0 ≤ c ≤ 1 (Filippov's solution). So the path consists of finitely many
-    great circles, each with its time in closed form, and the result is exact up to rounding.
+    ŵ' = (I − ŵ ŵᵀ) F, d log‖θ‖/dt = F·ŵ, F = sign(a) E[r x; w·x > 0]
+
+    These equations hold for a balanced neuron, |a| = ‖w‖, as long as all weights are small, because the residuals
+    r = y − f are then constant. The drift F is constant until a sample becomes active or inactive, and ŵ moves along
+    the great circle towards F/‖F‖. At a boundary w·x_j = 0 the neuron may cross. If sign(a)·r_j < 0, the drift on both
+    sides may point to the boundary. The neuron then slides along it with the shortest of the vectors F + c r_j x_j / n,
+    0 ≤ c ≤ 1 (Filippov's solution). The trajectory consists of finitely many great circles, each with its time in
+    closed form, and the result is exact up to rounding.
 
     Args:
         inputs: x, shape (n, d); append a column of ones for a bias.
-        residuals: r, shape (n,) or (n, 1); the targets, for a network that starts small.
-        start: Initial direction of w, of any length but zero, shape (d,).
-        sign: Sign of the output weight a, either 1 or −1; a balanced neuron keeps it.
+        residuals: r, shape (n,) or (n, 1); for a small network, these are the targets.
+        start: Initial direction of w, of any nonzero length, shape (d,).
+        sign: Sign of the output weight a, 1 or −1. The sign of a balanced neuron is constant.
 
     Returns:
-        The path, for all times.
+        The trajectory, for all times.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, several outputs, residuals that vanish, a start
-            of length zero, or a sign other than ±1.
+        InputError: If shapes do not fit, a value is not finite, there are several outputs, all residuals vanish,
+            `start` is zero, or `sign` is not ±1.
 
-    Assumptions: one output; |a| = ‖w‖ (for |a| > ‖w‖ the path is the same, the times differ); generic data.
+    Assumptions: one output; |a| = ‖w‖ (for |a| > ‖w‖ the path is the same, but the times differ); generic data.
 
     References:
         Maennel, Bousquet, Gelly, arXiv:1803.08367; Boursier et al., arXiv:2206.00939.
@@ -156,36 +158,36 @@ def alignment_path(
     r = single_output(inputs, residuals)
     require_shape("start", start, (inputs.shape[1],))
     length = float(np.linalg.norm(start))
-    require(length > 0, "start is zero", argument="start", value=0.0, remedy="give the neuron a direction")
+    require(length > 0, "start is zero", argument="start", value=0.0, remedy="give a nonzero initial direction")
     return follow(FrozenDrift.of(inputs, r, sign), start / length)
 
 
 def single_output(inputs: np.ndarray, values: np.ndarray, name: str = "residuals") -> np.ndarray:
-    """Residuals or targets (n,), after checking that there is one for each sample and something to learn."""
+    """Check residuals or targets, which must not all vanish, and return them with shape (n,)."""
     require_shape(name, values, (len(inputs), 1) if values.ndim == 2 else (len(inputs),))
     r = values.reshape(-1)
     require(
         bool(np.any(r[:, None] * inputs)),
-        f"no datum has both an input and {name} other than zero",
+        f"{name} and inputs are not both nonzero on any sample",
         argument=name,
         value=0.0,
-        remedy="pass data from which there is something to learn",
+        remedy="give at least one sample where both are nonzero",
     )
     return r
 
 
 @dataclasses.dataclass(frozen=True)
 class FrozenDrift:
-    """The drift F(w) = constant + Σ pull_j x_j over the data with w·x_j > 0, no two of them on one line.
+    """The drift F(w) = constant + Σ pull_j x_j over the samples with w·x_j > 0, no two of them on one line.
 
-    Of data on one line, x_k = c_k x, those with c_k < 0 are on where the others are off: relu(−z) = relu(z) − z. So
-    they are one datum of pull Σ |c_k| pull_k, and a part of the drift that is always there.
+    For samples on one line, x_k = c_k x, those with c_k < 0 are active if the others are inactive:
+    relu(−z) = relu(z) − z. They are therefore merged into one sample with pull Σ |c_k| pull_k and a constant drift.
 
     Attributes:
         inputs: x, shape (n, d).
-        pulls: sign(a)·r_j / n, shape (n,), nowhere zero.
-        constant: The part of the drift that is always there, shape (d,).
-        zero: Size below which a drift is zero up to rounding.
+        pulls: sign(a)·r_j / n, shape (n,), all nonzero.
+        constant: The part of the drift that does not depend on w, shape (d,).
+        zero: Norm below which a drift counts as zero.
     """
 
     inputs: np.ndarray
@@ -195,7 +197,7 @@ class FrozenDrift:
 
     @classmethod
     def of(cls, x: np.ndarray, r: np.ndarray, sign: int) -> FrozenDrift:
-        """The drift of neurons with an output weight of that sign."""
+        """Return the drift of neurons whose output weight has the given sign."""
         lengths, pulls = np.linalg.norm(x, axis=1), sign * r / len(x)
         zero = _ROUND_OFF * float(np.abs(pulls) @ lengths)
         lines: list[int] = []
@@ -216,13 +218,13 @@ class FrozenDrift:
         return cls(x[lines][kept], np.array(merged)[kept], constant, zero)
 
     def over(self, active: np.ndarray) -> np.ndarray:
-        """F where these data are active; zero if it is so up to rounding."""
+        """Return F for the given active samples; a result of the size of rounding errors is set to zero."""
         drift = self.constant + (self.pulls * active) @ self.inputs
         return drift if np.linalg.norm(drift) > self.zero else np.zeros_like(drift)
 
 
 def follow(field: FrozenDrift, w: np.ndarray) -> AlignmentPath:
-    """The path from the unit vector w."""
+    """Compute the trajectory that starts at the unit vector w."""
     x, lengths = field.inputs, np.linalg.norm(field.inputs, axis=1)
     margin = x @ w
     active = margin > 0
@@ -235,37 +237,40 @@ def follow(field: FrozenDrift, w: np.ndarray) -> AlignmentPath:
         pieces.append((time, w, growth, drift))
         require(
             len(pieces) <= 100 * (len(x) + 1),
-            f"the path did not end after {len(pieces)} pieces",
+            f"the trajectory of a neuron on inputs did not end after {len(pieces)} pieces",
             argument="inputs",
             value=x.shape,
-            remedy="remove data that coincide, or move them a little",
+            remedy="remove duplicate samples or perturb them slightly",
         )
         ahead = float(w @ drift)
         if np.linalg.norm(drift - ahead * w) <= max(field.zero, _ON_BOUNDARY * speed):
-            return _ended(field, pieces, sliding, w, ahead)
+            return _finished(field, pieces, sliding, w, ahead)
         slope = x @ drift
         slope[sliding | (np.abs(slope) <= field.zero * lengths)] = 0.0
         approaching = np.where(active, slope < 0, slope > 0)
         if not approaching.any():
-            return _ended(field, pieces, sliding, drift / speed, speed)
-        waits = np.full(len(x), np.inf)
-        waits[approaching] = np.abs(margin[approaching] / slope[approaching])
-        hit = int(np.argmin(waits))
-        passed, grown = _duration(ahead / speed, float(waits[hit]) * speed)
+            return _finished(field, pieces, sliding, drift / speed, speed)
+        durations = np.full(len(x), np.inf)
+        durations[approaching] = np.abs(margin[approaching] / slope[approaching])
+        nearest = int(np.argmin(durations))
+        passed, grown = _duration(ahead / speed, float(durations[nearest]) * speed)
         time, growth = time + passed / speed, growth + grown
-        w = w + waits[hit] * drift
+        w = w + durations[nearest] * drift
         w = w / np.linalg.norm(w)
         margin = x @ w
         margin[sliding] = 0.0
-        margin[hit] = 0.0
-        if field.pulls[hit] < 0:
-            active[hit], sliding[hit] = False, True
+        margin[nearest] = 0.0
+        if field.pulls[nearest] < 0:
+            active[nearest], sliding[nearest] = False, True
         else:
-            active[hit] = not active[hit]
+            active[nearest] = not active[nearest]
 
 
 def _duration(cosine: float, distance: float) -> tuple[float, float]:
-    """(‖F‖·t, log growth) until w = ŵ + μ F up to its length, with distance = μ ‖F‖ and cosine = ŵ·F/‖F‖."""
+    """Return the duration (as ‖F‖·t) and the logarithmic growth until w is parallel to ŵ + μ F.
+
+    Here distance = μ ‖F‖ and cosine = ŵ·F/‖F‖.
+    """
     along = cosine + distance
     size = np.sqrt(along**2 + 1 - cosine**2)
     # cosine·(cosh s − 1) + sinh s = distance, solved for exp(s) without cancellation.
@@ -276,7 +281,10 @@ def _duration(cosine: float, distance: float) -> tuple[float, float]:
 def _least_drift(
     field: FrozenDrift, active: np.ndarray, sliding: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The shortest drift over the shares c of the data slid along; those with c = 0 or 1 are left behind."""
+    """Return the shortest drift over the shares c of the sliding samples, and the new active and sliding samples.
+
+    Samples with c = 0 or 1 no longer slide.
+    """
     candidates = np.flatnonzero(sliding)
     base = field.over(active)
     if not len(candidates):
@@ -293,10 +301,10 @@ def _least_drift(
     return drift if np.linalg.norm(drift) > field.zero else np.zeros_like(drift), active, sliding
 
 
-def _ended(field: FrozenDrift, pieces: list, sliding: np.ndarray, end: np.ndarray, rate: float) -> AlignmentPath:
+def _finished(field: FrozenDrift, pieces: list, sliding: np.ndarray, end: np.ndarray, rate: float) -> AlignmentPath:
     times, corners, growths, drifts = (np.array(each) for each in zip(*pieces, strict=True))
     boundary = np.abs(field.inputs @ end) <= _ON_BOUNDARY * np.linalg.norm(field.inputs, axis=1)
-    # On the far side of such a boundary the direction is left again.
+    # On the other side of such a boundary, neurons move away from the direction.
     open_ended = boundary & ((field.pulls > 0) | (~sliding & (rate < 0)))
     if not (drifts[-1].any() or sliding.any()):
         kind = "dead"

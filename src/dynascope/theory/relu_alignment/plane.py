@@ -1,4 +1,4 @@
-"""Every extremal direction of data in the plane, with its basin: one scan of the circle."""
+"""All extremal directions and basins for inputs in the plane, by a scan of the circle."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["PlaneAttractor", "angle_within_arc", "attractors_in_plane"]
 
-# Boundaries this close (radian) are one.
+# Boundaries closer than this (radian) count as one.
 _SAME_ANGLE = 1e-12
 
 
 class PlaneAttractor(NamedTuple):
-    """Where the initial angles of one arc of the circle lead.
+    """An extremal direction in the plane and the arc of initial angles that converge to it.
 
     Attributes:
         angle: Angle of the extremal direction, in [0, 2π).
         kind: "interior", "kink", "semi-stable" or "dead".
-        start: Where the basin begins, in [0, 2π).
-        end: Where the basin ends; start < end ≤ start + 2π.
+        start: Angle at which the basin begins, in [0, 2π).
+        end: Angle at which the basin ends; start < end ≤ start + 2π.
     """
 
     angle: float
@@ -39,21 +39,22 @@ class PlaneAttractor(NamedTuple):
 def angle_within_arc(
     start: FiniteNumbers, drift: IsFinite[Float[np.ndarray, " 2"]], times: NonNegativeNumbers
 ) -> Float[np.ndarray, ...]:
-    """Angle of a neuron in the plane while no datum is switched on or off.
+    """Compute the angle of a neuron in the plane, as long as its active samples do not change.
 
-    With the constant drift F = sign(a) E[r x; w·x > 0] of angle φ_F the angle obeys φ' = −‖F‖ sin(φ − φ_F), hence
-    tan((φ(t) − φ_F)/2) = tan((φ(0) − φ_F)/2) exp(−‖F‖ t).
+    tan((φ(t) − φ_F)/2) = tan((φ(0) − φ_F)/2) exp(−‖F‖ t)
+
+    This solves φ' = −‖F‖ sin(φ − φ_F) for the constant drift F = sign(a) E[r x; w·x > 0] with angle φ_F.
 
     Args:
         start: φ(0) in radian, any shape.
         drift: F, shape (2,).
-        times: Gradient-flow times t ≥ 0, of a shape that broadcasts with that of the start.
+        times: Gradient-flow times t ≥ 0; their shape broadcasts with that of `start`.
 
     Returns:
-        φ(t), within π of φ(0), of the common shape.
+        φ(t), within π of φ(0), of the broadcast shape.
 
     Raises:
-        InputError: Values that are not finite, a negative time, or a drift that is not a vector in the plane.
+        InputError: If a value is not finite, a time is negative, or the drift is not a vector in the plane.
 
     References:
         Maennel, Bousquet, Gelly, arXiv:1803.08367.
@@ -69,30 +70,30 @@ def angle_within_arc(
     if speed == 0:
         return first + 0.0 * time
     away = np.remainder(first - np.arctan2(drift[1], drift[0]) + np.pi, 2 * np.pi) - np.pi
-    # By sine and cosine of the half angle the point opposite to the drift, where the tangent is infinite, stays put.
+    # With sine and cosine of the half angle, the point opposite to the drift, where the tangent is infinite, is fixed.
     left = 2 * np.arctan2(np.sin(away / 2) * np.exp(-speed * time), np.cos(away / 2))
     return first + (left - away)
 
 
 def attractors_in_plane(field: FrozenDrift) -> list[PlaneAttractor]:
-    """All attractors of ŵ' = (I − ŵ ŵᵀ) F(ŵ) on the circle, by the start of their basins.
+    """Return all attractors of ŵ' = (I − ŵ ŵᵀ) F(ŵ) on the circle, sorted by the start of their basins.
 
-    The circle is cut at the 2n boundaries arg x_j ± π/2 and at the zeros of the velocity between them. On each piece
-    the angle moves one way. A basin ends where the motion parts.
+    The circle is divided at the 2n boundaries arg x_j ± π/2 and at the zeros of the velocity between them. On each
+    piece, the angle moves in one direction. A basin ends at an angle from which the motion diverges.
     """
     require(
         len(field.inputs) > 0,
-        "the residuals of equal inputs cancel, so that no neuron moves",
+        "residuals of equal inputs cancel, so that the drift is zero",
         argument="residuals",
         value=0.0,
-        remedy="pass residuals that vary with the inputs",
+        remedy="give residuals that do not cancel on equal inputs",
     )
     towards = np.arctan2(field.inputs[:, 1], field.inputs[:, 0])
 
     def drift_at(angle: float) -> np.ndarray:
         return field.over(np.cos(angle - towards) > 0)
 
-    nodes, boundary = _cut(towards, drift_at)
+    nodes, boundary = _nodes(towards, drift_at)
     count = len(nodes)
     ends = np.append(nodes[1:], nodes[0] + 2 * np.pi)
     drifts = np.array([drift_at(middle) for middle in (nodes + ends) / 2])
@@ -103,7 +104,7 @@ def attractors_in_plane(field: FrozenDrift) -> list[PlaneAttractor]:
 
     motion = np.array([np.sign(velocity(k, (nodes[k] + ends[k]) / 2)) for k in range(count)]).astype(int)
     found = []
-    edges = [k for k in range(count) if _parts(motion, k, velocity(k - 1, nodes[k]), velocity(k, nodes[k]))]
+    edges = [k for k in range(count) if _diverges(motion, k, velocity(k - 1, nodes[k]), velocity(k, nodes[k]))]
     for first, following in zip(edges, [*edges[1:], edges[0] + count], strict=True):
         pieces = np.arange(first, following)
         moves = motion[pieces % count]
@@ -121,8 +122,8 @@ def attractors_in_plane(field: FrozenDrift) -> list[PlaneAttractor]:
     return found
 
 
-def _cut(towards: np.ndarray, drift_at) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted angles of the boundaries and of the zeros of the velocity, and which of them are boundaries."""
+def _nodes(towards: np.ndarray, drift_at) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sorted angles of the boundaries and of the zeros of the velocity, and which of them are boundaries."""
     angles = np.sort(np.concatenate([towards + np.pi / 2, towards - np.pi / 2]) % (2 * np.pi))
     angles = angles[np.append(True, np.diff(angles) > _SAME_ANGLE)]
     if angles[0] + 2 * np.pi - angles[-1] <= _SAME_ANGLE:
@@ -141,8 +142,8 @@ def _cut(towards: np.ndarray, drift_at) -> tuple[np.ndarray, np.ndarray]:
     return nodes[order], (np.arange(len(nodes)) < len(angles))[order]
 
 
-def _parts(motion: np.ndarray, k: int, arriving: float, leaving: float) -> bool:
-    """Whether the motion parts at node k: what lies before it and what lies after it end elsewhere."""
+def _diverges(motion: np.ndarray, k: int, arriving: float, leaving: float) -> bool:
+    """Whether the motion diverges at node k, so that the pieces before and after it belong to different basins."""
     before, after = motion[k - 1], motion[k]
     if before > 0 and after > 0:
         return not (arriving > 0 and leaving > 0)
