@@ -81,8 +81,8 @@ class LineLimit(NamedTuple):
         second: u, shape (..., h).
         strength: θ.
         loss: p E(f − y)².
-        status: "converges" (to θ = S, exponentially), "power law" (to θ = S = 0, as 1/t), "saddle" (trapped at θ = 0 ≠
-            S) or "static" (the initial weights are a fixed point).
+        status: "converges" (to θ = S, exponentially), "power law" (to θ = S = 0, as 1/t), "saddle" (trapped at
+            θ = 0 ≠ S) or "static" (the initial weights are a fixed point).
     """
 
     first: Float[np.ndarray, "... inputs width"]

@@ -129,10 +129,10 @@ def neuron_trajectory(
 
     da/dt = −η_a w·(β − β*), dw/dt = −η_w a (β − β*), β = a w
 
-    The flow conserves `neuron_imbalance`. Let κ = √(η_a η_w), T = κt, A = (η_w/η_a)^¼ a, W = (η_a/η_w)^¼ w, λ = A² −
-    ‖W‖², s = ‖β*‖ and ω = √(λ²/4 + s²). Let (e_p, e_A) be the unit eigenvector of ((−λ/2, s), (s, λ/2)) for +ω, and c₊
-    = e_p p₀ + e_A A₀, c₋ = e_p A₀ − e_A p₀ the components of the initial weights (p₀ = β̂*·W₀, A₀). Then with m =
-    exp(−2ωT) and Γ = 2ω + λ
+    The flow conserves `neuron_imbalance`. Let κ = √(η_a η_w), T = κt, A = (η_w/η_a)^¼ a, W = (η_a/η_w)^¼ w,
+    λ = A² − ‖W‖², s = ‖β*‖ and ω = √(λ²/4 + s²). Let (e_p, e_A) be the unit eigenvector of ((−λ/2, s), (s, λ/2)) for
+    +ω, and let c₊ = e_p p₀ + e_A A₀ and c₋ = e_p A₀ − e_A p₀ be the components of the initial weights (p₀ = β̂*·W₀,
+    A₀). With m = exp(−2ωT) and Γ = 2ω + λ, the solution is
 
         A = (e_A c₊ + e_p c₋ m)/√D,  β̂*·W = (e_p c₊ − e_A c₋ m)/√D,  W⊥ = exp(−ΓT/2) W⊥(0)/√D,
         D = m + (c₊² + c₋² m)(1 − m)/(2ω) + ‖W⊥(0)‖² m (1 − exp(−λT))/λ,
@@ -142,8 +142,8 @@ def neuron_trajectory(
     weights down to 1e-300 and times up to 1e300 are valid. Initial weights with c₊ = 0 (to a relative 1e-12) flow into
     the saddle a = 0, w ⊥ β*; `neuron_limit` reports this case.
 
-    The paper sums the loss over samples and whitens to XᵀX = I. Here the loss is the mean, L = ½ E(y − xᵀβ)², and XᵀX/n
-    = I. Both conventions give β* = E[x y] and the same time.
+    The paper sums the loss over samples and whitens to XᵀX = I. Here the loss is the mean, L = ½ E(y − xᵀβ)², and
+    XᵀX/n = I. Both conventions give β* = E[x y] and the same time.
 
     Args:
         initial_output: a(0), shape (...), of any sign or zero.
@@ -191,8 +191,8 @@ def neuron_limit(
 ) -> NeuronLimit:
     """Compute the limit of `neuron_trajectory` as t → ∞ and the way in which it is reached.
 
-    For c₊ ≠ 0, the flow converges to A = ±√(ω + λ/2), W = ±√(ω − λ/2) β̂*, with the sign of c₊, so that β = β*. For c₊
-    = 0, it ends in the saddle A = 0, W = √−λ W⊥/‖W⊥‖. With a zero target, only the larger of the two layers remains.
+    If c₊ ≠ 0, the flow converges to A = ±√(ω + λ/2), W = ±√(ω − λ/2) β̂*, with the sign of c₊, so that β = β*. If
+    c₊ = 0, it ends in the saddle A = 0, W = √−λ W⊥/‖W⊥‖. With a zero target, only the larger of the two layers remains.
 
     Args:
         initial_output: a(0), shape (...).

@@ -1,4 +1,4 @@
-"""From one task to the next: what a λ-balanced linear network forgets, how it reverses, and what its features give."""
+"""Exact continual, reversal and transfer learning of λ-balanced two-layer linear networks."""
 
 from dynascope.validation import face
 

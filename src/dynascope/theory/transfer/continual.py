@@ -1,4 +1,4 @@
-"""Continual learning: what a two-layer linear network forgets of one task while it learns the next."""
+"""Continual learning: forgetting of an old task while a two-layer linear network learns a new one."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _Map: TypeAlias = IsFinite[Real[ArrayLike, "inputs outputs"]]
 _covers = functools.partial(
     covers,
     data="whitened inputs, any old and new targets",
-    gives="the error on the old targets while the new ones are learned",
+    gives="the error on the old targets during training on the new ones",
     reference="arXiv:2409.14623",
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 
 
 class Forgetting(NamedTuple):
-    """Both tasks while a network trains on the second.
+    """Errors on both tasks while a network trains on the second.
 
     Attributes:
         old_error: F(t) = ½‖W₁W₂ − A‖², the error on the old map, shape (..., times).
         new_error: ½‖W₁W₂ − B‖², the error on the new map, shape (..., times).
-        end: ½‖B − A‖², where F ends if the new map is reached, a number.
+        end: ½‖B − A‖², the limit of F if the new map is reached, a number.
     """
 
     old_error: Float[AnyArray, "*members times"]
@@ -51,7 +51,7 @@ class Forgetting(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(network="two-layer linear, any widths", start="λ-balanced, such as converged on the old targets")
+@_covers(network="two-layer linear, any widths", start="λ-balanced, for example converged on the old targets")
 def forgetting(
     first: FirstLayer,
     second: SecondLayer,
@@ -63,25 +63,29 @@ def forgetting(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> Forgetting:
-    """What a λ-balanced network forgets of the map A while it trains on the map B: F(t) = ½‖W₁W₂(t) − A‖².
+    """Compute the error of a λ-balanced network on an old map A while it trains on a new map B.
 
-    The product follows the exact solution of `balanced.product` from the given weights, which `converged_layers` gives
-    for a network that has learned A. Where B is reached, F ends at ½‖B − A‖² whatever λ is: the balance of the layers
-    decides how forgetting goes, not how much is forgotten in the end. (B is not reached by a bottleneck of lower rank,
-    nor by a square network with λ = 0 if the determinants of A and B differ in sign; see `balanced.balanced_limit`.)
+    F(t) = ½‖W₁W₂(t) − A‖²
+
+    The product W₁W₂ follows the exact solution of `balanced.product` from the given weights. For a network that has
+    learned A, `converged_layers` returns these weights. If B is reached, F converges to ½‖B − A‖² for any λ: the
+    balance of the layers affects the time course of forgetting, but not the final amount. B is not reached by a
+    bottleneck of lower rank, nor by a square network with λ = 0 if the determinants of A and B differ in sign; see
+    `balanced.balanced_limit`.
 
     Args:
-        first: W₁ at the switch of tasks, shape (..., d, h), for f(x) = x W₁ W₂.
-        second: W₂ at the switch, shape (..., h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for some λ of each member.
+        first: W₁ at the switch of tasks, shape (..., d, h), with f(x) = x W₁ W₂.
+        second: W₂ at the switch, shape (..., h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I. Members may have different λ.
         old_map: A = E[x yᵀ] of the old task, shape (d, c); inputs have E[x xᵀ] = I.
         new_map: B of the new task, shape (d, c).
         times: Gradient-flow times t ≥ 0 since the switch, shape (times,).
-        rates: η₁ and η₂, each a number or one for each member.
+        rates: η₁ and η₂, each a number or one value per member.
         approximate: As in `balanced.gram`.
         steps: As in `balanced.gram`.
 
     Raises:
-        InputError: Maps of different shapes, or as `balanced.product`. Where JAX traces them, such values give NaN.
+        InputError: If the maps have different shapes, or in the cases of `balanced.product`. Traced values outside this
+            domain give NaN.
 
     References:
         Dominé, Anguita, Proca, Braun, Kunin, Mediano & Saxe, arXiv:2409.14623.
@@ -111,20 +115,22 @@ def lazy_forgetting(
     times: NonNegativeArray,
     balance: IsFinite[Real[ArrayLike, ""]],
 ) -> Float[AnyArray, " times"]:
-    """The lazy limit of `forgetting`, ½‖B − A‖² (1 − e^(−|λ|t))², for |λ| far above the singular values of both maps.
+    """Compute the lazy limit of `forgetting`, for |λ| far above the singular values of both maps.
+
+    F(t) = ½‖B − A‖² (1 − e^(−|λ|t))²
 
     Args:
         old_map: A, shape (d, c).
         new_map: B, shape (d, c).
         times: Gradient-flow times t ≥ 0 since the switch, shape (times,).
-        balance: λ, of a network as wide as it has outputs for λ > 0, or inputs for λ < 0.
+        balance: λ. The width of the network equals the number of outputs for λ > 0, and of inputs for λ < 0.
 
     Returns:
         The error on the old map, shape (times,).
 
     Raises:
-        InputError: Maps of different shapes, values that are not finite, or t < 0. Where JAX traces them, such values
-            give NaN.
+        InputError: If the maps have different shapes, a value is not finite, or t < 0. Traced values outside this
+            domain give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623.
@@ -159,7 +165,7 @@ def _require_one_shape(old_map: Any, new_map: Any) -> None:
         f"new_map has shape {new_map.shape} and old_map {old_map.shape}",
         argument="new_map",
         value=new_map.shape,
-        remedy="give two matrices of the same shape",
+        remedy="give two maps of the same shape",
     )
 
 

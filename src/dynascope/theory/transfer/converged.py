@@ -1,4 +1,4 @@
-"""The layers of a λ-balanced two-layer linear network that has learned a map, and their derivatives."""
+"""Layers of a λ-balanced two-layer linear network that has learned a map, and their derivatives."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from dynascope.validation.bounded import PositiveInt
 
 __all__ = ["converged_layers"]
 
-_ROUNDING = 400  # roundings that a target which was computed from data may have gone through
-_UNIQUE = 100  # roundings by which the last mode kept and the first one left out differ
-_EQUAL = 1e-6  # relative difference of two ω up to which the modes count as degenerate
+_ROUNDING = 400  # rounding errors, in units of ε, of a target computed from data
+_UNIQUE = 100  # units of ε by which the last mode kept and the first mode left out must differ
+_EQUAL = 1e-6  # relative difference of two ω, up to which their modes count as degenerate
 
 
 @covers(
@@ -44,35 +44,36 @@ def converged_layers(
     balance: IsFinite[Real[ArrayLike, ""]],
     width: PositiveInt,
 ) -> tuple[Float[AnyArray, "inputs width"], Float[AnyArray, "width outputs"]]:
-    """The layers of a λ-balanced network that has learned a map, whatever its generic start.
+    """Compute the layers of a λ-balanced network that has learned a map, from generic initial weights.
 
-    With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), mode i has the first weights
-    u √(ω − λ/2) and the second weights √(ω + λ/2) vᵀ, for the h strongest modes; a network wider than there are modes
-    has |λ| left in directions that the map does not use. A rotation of the hidden neurons is free, and changes neither
-    the function nor how it learns further.
+    With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), mode i has the first-layer weights u
+    √(ω − λ/2) and the second-layer weights √(ω + λ/2) vᵀ, for the h strongest modes. If there are fewer modes than
+    hidden neurons, the remaining directions have squared singular values |λ| and do not contribute to the map. The
+    layers are determined up to a rotation of the hidden neurons, which affects neither the function nor further
+    training.
 
-    Quantities that no such rotation changes, such as W₁W₂, W₁W₁ᵀ and the results of `forgetting`, have a first
-    derivative in Σ and λ, also at equal singular values. The layers themselves have one where the singular values
-    differ, and in λ. Forward mode (`jax.jvp`) cannot detect a quantity that a rotation changes, and takes one rotation.
+    Quantities that are invariant under this rotation, for example W₁W₂, W₁W₁ᵀ and the results of `forgetting`, are
+    differentiable once in Σ and λ, also at equal singular values. The layers themselves are differentiable in λ, and in
+    Σ if the singular values differ. Forward mode (`jax.jvp`) cannot detect a quantity that depends on the rotation, and
+    uses one particular rotation.
 
     Args:
         target_map: Σ, shape (d, c).
         balance: λ in W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
-        width: h; at most c for λ > 0, at most d for λ < 0, any for λ = 0.
+        width: h; at most c for λ > 0, at most d for λ < 0, any width for λ = 0.
 
     Returns:
         W₁, shape (d, h), and W₂, shape (h, c).
 
     Raises:
-        InputError: A width that the balance does not allow, or at which the limit depends on the start, because the
-            last direction kept is as strong as the first one left out. In reverse mode, a quantity that depends on the
-            rotation of modes with equal singular values. At λ = 0, a derivative in Σ or λ where W₁W₁ᵀ has a corner: in
-            both where a mode of strength zero is kept, in λ also where the network is wider than there are modes. Where
-            JAX traces them, values that are not finite and widths that the balance does not allow give NaN, and so do
-            the other cases in derivatives.
+        InputError: If the width is not possible at this balance, or if the limit depends on the initial weights because
+            the last mode kept is as strong as the first mode left out. In reverse mode, if the quantity depends on the
+            rotation of modes with equal singular values. At λ = 0, if the derivative does not exist: in Σ and in λ if a
+            mode of strength zero is kept, and in λ also if there are more hidden neurons than modes. Traced values that
+            are not finite and impossible widths give NaN; in the other cases, traced derivatives are NaN.
 
     References:
-        Limit t → ∞ of the solution in Dominé et al., arXiv:2409.14623.
+        Limit t → ∞ of the solution by Dominé et al., arXiv:2409.14623.
 
     Example:
         >>> import numpy as np
@@ -88,12 +89,12 @@ def converged_layers(
     """
     require_known(width=width)
     require_shape("target_map", target_map, (..., None, None))
-    wanted: Any = target_map
+    target: Any = target_map
     imbalance: Any = balance
-    if is_traced(wanted) or is_traced(imbalance):
-        return _differentiable(wanted, imbalance, width)
-    _require_unique(_strengths(wanted), float(imbalance), width, wanted.shape)
-    return _layers(wanted, imbalance, width)
+    if is_traced(target) or is_traced(imbalance):
+        return _differentiable(target, imbalance, width)
+    _require_unique(_strengths(target), float(imbalance), width, target.shape)
+    return _layers(target, imbalance, width)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -111,7 +112,7 @@ def _(width: int, primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[
         _require_smooth(strengths, float(balance), width, map_dot is not None, balance_dot is not None)
     factor, by_map, by_balance, equal = _changes(target_map, balance, map_dot, balance_dot, width)
     if map_dot is not None:
-        factor, by_map, by_balance = _turned(equal, factor, by_map, by_balance)
+        factor, by_map, by_balance = _rotated(equal, factor, by_map, by_balance)
         by_map = rotation_invariant(by_map, factor, equal)
     return tuple((each[: len(target_map)], each[len(target_map) :].T) for each in (factor, by_map + by_balance))
 
@@ -133,17 +134,17 @@ def _layers(target_map: Array, balance: Array, width: int) -> tuple[Array, Array
 def _changes(
     target_map: Array, balance: Array, map_dot: Array | None, balance_dot: Array | None, width: int
 ) -> tuple[Array, Array, Array, Array]:
-    """Q = (W₁; W₂ᵀ), its changes with the map and with the balance, and the pairs of degenerate columns.
+    """Return Q = (W₁; W₂ᵀ), its derivatives along the map and the balance, and the pairs of degenerate columns.
 
-    The columns √(2ω) v are eigenvectors v of F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]] with eigenvalues ω. By perturbation theory
-    v changes along another eigenvector by its element of dF over the difference of the eigenvalues. Between columns
-    of equal ω any division into two parts gives the right change of Q Qᵀ; here, both change alike.
+    The columns √(2ω) v are eigenvectors v of F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]] with eigenvalues ω. In perturbation theory,
+    the derivative of v along another eigenvector is the matrix element of dF divided by the difference of the
+    eigenvalues. For two columns of equal ω, only the sum of their mutual changes affects Q Qᵀ; it is divided equally.
     """
     target_map = once_differentiable(target_map, "converged_layers", "target_map")
     balance = once_differentiable(balance, "converged_layers", "balance")
     (inputs, outputs), size = target_map.shape, max(target_map.shape)
     left, strengths, right = _modes(target_map)
-    # As if the map were square: what only the smaller side lacks is never reached.
+    # The map is padded to a square; padded modes of the smaller side have zero strength and are never reached.
     sizes = _resized(strengths, size, axis=0)
     inner, outer = jnp.sqrt(speed_along(sizes, balance)), jnp.sqrt(speed_along(sizes, -balance))
     omega = jnp.hypot(sizes, balance / 2)
@@ -181,10 +182,10 @@ def _changes(
 
 
 @float64_jit
-def _turned(equal: Array, *factors: Array) -> tuple[Array, ...]:
-    """The factors with their degenerate columns turned into each other by a rotation of no special angles.
+def _rotated(equal: Array, *factors: Array) -> tuple[Array, ...]:
+    """Rotate the degenerate columns of the factors into each other by a rotation with generic angles.
 
-    A quantity that depends on the rotation may be stationary at the one that the decomposition happens to have.
+    A quantity that depends on the rotation may be stationary at the rotation that the decomposition returns.
     """
     place, identity = jnp.arange(len(equal)), jnp.eye(len(equal))
     angles = jnp.where(equal & (place[:, None] < place), jnp.cos(place[:, None] + 2 * place), 0)
@@ -194,21 +195,21 @@ def _turned(equal: Array, *factors: Array) -> tuple[Array, ...]:
 
 
 def _modes(target_map: Array) -> tuple[Array, Array, Array]:
-    """All singular vectors of the map, and its singular values without those that are rounding."""
+    """Return all singular vectors of the map, and its singular values with rounding errors set to zero."""
     left, strengths, right = jnp.linalg.svd(target_map, full_matrices=True)
-    # What rounding leaves of a mode that the target does not have is not learned, however small the balance is.
+    # A singular value at the level of rounding errors counts as zero, however small the balance is.
     least = _ROUNDING * jnp.finfo(strengths.dtype).eps * jnp.max(strengths, initial=0)
     return left, jnp.where(strengths > least, strengths, 0), right
 
 
 def _ratio(one: Array, other: Array) -> Array:
-    """One over the other, and zero where that is zero."""
+    """Return one over the other, and zero if the denominator is zero."""
     some = other != 0
     return jnp.where(some, one / jnp.where(some, other, 1), 0)
 
 
 def _resized(values: Array, length: int, *, axis: int) -> Array:
-    """Cut off, or filled up with zeros."""
+    """Truncate an axis to a length, or pad it with zeros."""
     kept = jnp.moveaxis(values, axis, 0)[:length]
     filled = jnp.zeros((length, *kept.shape[1:]), kept.dtype).at[: len(kept)].set(kept)
     return jnp.moveaxis(filled, 0, axis)
@@ -219,10 +220,10 @@ def _require_unique(strengths: np.ndarray, balance: float, width: int, shape: tu
     widest = outputs if balance > 0 else inputs
     require(
         balance == 0 or width <= widest,
-        f"width is {width} at a balance of {balance:.6g}",
+        f"width is {width} for a balance of {balance:.6g}",
         argument="width",
         value=width,
-        remedy=f"choose at most {widest}, the number of {'outputs' if balance > 0 else 'inputs'}",
+        remedy=f"choose a width of at most {widest}, the number of {'outputs' if balance > 0 else 'inputs'}",
     )
     unused = widest - len(strengths) if balance else 0
     growth = [*np.hypot(strengths, balance / 2), *([abs(balance) / 2] * unused)]
@@ -230,25 +231,25 @@ def _require_unique(strengths: np.ndarray, balance: float, width: int, shape: tu
     unique = width >= len(growth) or growth[width - 1] <= rounding or growth[width - 1] - growth[width] > rounding
     require(
         unique,
-        f"at width {width} the limit depends on the start",
+        f"for a width of {width} the limit depends on the initial weights",
         argument="width",
         value=width,
-        remedy="choose a width between modes of different strengths, or take the weights of a trained network",
+        remedy="choose a width that separates modes of different strengths, or use the weights of a trained network",
     )
 
 
 def _require_smooth(strengths: np.ndarray, balance: float, width: int, by_map: bool, by_balance: bool) -> None:
-    """Reject derivatives where modes without target start to grow, as they do at λ = 0 on one side only."""
+    """Reject derivatives at λ = 0 if modes without target begin to grow, which they do on one side of λ = 0 only."""
     if balance:
         return
     rank = int(np.sum(strengths > _ROUNDING * np.finfo(strengths.dtype).eps * strengths.max(initial=0)))
-    for name, asked, most in (
+    for name, differentiated, limit in (
         ("target_map", by_map, rank if rank < len(strengths) else width),
         ("balance", by_balance, rank),
     ):
         require(
-            not asked or width <= most,
-            f"at balance 0 a network of width {width} has no derivative in {name} at a target_map of rank {rank}",
+            not differentiated or width <= limit,
+            f"at balance 0, a network of width {width} has no derivative in {name} for a target_map of rank {rank}",
             argument=name,
             value=width,
             remedy="differentiate at another balance, or choose a width of at most the rank",

@@ -1,4 +1,4 @@
-"""Transfer with all layers trained: a new output next to the old ones, started at zero."""
+"""Transfer with both layers trained: new outputs, initialised at zero, are added to the old ones."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["JointTransfer", "joint_transfer"]
 
 
 class JointTransfer(NamedTuple):
-    """Old and new outputs while both are trained.
+    """Product and errors while the old and the new outputs are trained together.
 
     Attributes:
-        product: W₁W₂ with the new outputs last, shape (..., times, d, c + k).
+        product: W₁W₂, with the new outputs in the last columns, shape (..., times, d, c + k).
         old_error: ½‖W₁W₂ − A‖² on the old outputs, shape (..., times).
-        new_error: The same on the new outputs, shape (..., times).
+        new_error: ½‖W₁W₂ − C‖² on the new outputs, shape (..., times).
     """
 
     product: Float[AnyArray, "*members times inputs outputs"]
@@ -44,8 +44,8 @@ class JointTransfer(NamedTuple):
 @covers(
     network="two-layer linear, any widths",
     data="whitened inputs, any old and new targets",
-    start="λ-balanced, such as converged on the old targets; new outputs from zero",
-    gives="the outputs on old and new targets over time",
+    start="λ-balanced, for example converged on the old targets; new outputs at zero",
+    gives="the errors on the old and the new targets over time",
     reference="arXiv:2409.14623",
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
@@ -70,27 +70,28 @@ def joint_transfer(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> JointTransfer:
-    """A λ-balanced network that gets new outputs, with weights zero, and trains on old and new targets together.
+    """Compute the training of a λ-balanced network to which new outputs with zero weights have been added.
 
-    Columns of zeros do not change W₂ W₂ᵀ, so the enlarged network is λ-balanced with the same λ, and follows the exact
-    solution of `balanced.product` with the enlarged map (A, C). The errors are ½‖W₁W₂ − A‖² over the old
-    outputs and ½‖W₁W₂ − C‖² over the new ones.
+    Columns of zeros do not change W₂ W₂ᵀ. The enlarged network is therefore λ-balanced with the same λ, and follows the
+    exact solution of `balanced.product` for the enlarged map (A, C). The errors are ½‖W₁W₂ − A‖² over the old outputs
+    and ½‖W₁W₂ − C‖² over the new outputs.
 
     Args:
-        first: W₁, shape (..., d, h), for f(x) = x W₁ W₂.
+        first: W₁, shape (..., d, h), with f(x) = x W₁ W₂.
         second: W₂ of the old outputs, shape (..., h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
         old_map: A = E[x yᵀ] of the old targets, shape (d, c); inputs have E[x xᵀ] = I.
         new_map: C of the new targets, shape (d, k).
         times: Gradient-flow times t ≥ 0 since the new outputs were added, shape (times,).
-        rates: η₁ and η₂, each a number or one for each member.
+        rates: η₁ and η₂, each a number or one value per member.
         approximate: As in `balanced.gram`.
         steps: As in `balanced.gram`.
 
     Raises:
-        InputError: Shapes that do not fit, or as `balanced.product`. Where JAX traces them, such values give NaN.
+        InputError: If shapes do not fit, or in the cases of `balanced.product`. Traced values outside this domain give
+            NaN.
 
     References:
-        The exact solution is that of Dominé et al., arXiv:2409.14623; its use for new outputs is ours.
+        The exact solution is by Dominé et al., arXiv:2409.14623; its use for new outputs is ours.
 
     Example:
         >>> import jax, numpy as np
@@ -110,14 +111,14 @@ def joint_transfer(
         f"new_map has shape {new.shape} and old_map {old.shape}",
         argument="new_map",
         value=new.shape,
-        remedy="give both a row for each input",
+        remedy="give both maps one row per input",
     )
     require(
         readout.shape[-1] == old.shape[1],
         f"second has shape {readout.shape} and old_map {old.shape}",
         argument="second",
         value=readout.shape,
-        remedy="give both a column for each old output",
+        remedy="give second and old_map one column per old output",
     )
     enlarged = _joined(readout, np.zeros((*readout.shape[:-1], new.shape[1]), readout.dtype))
     target_map = _joined(old, new)
@@ -127,7 +128,7 @@ def joint_transfer(
 
 
 def _joined(left: Any, right: Any) -> Any:
-    """Both side by side, in NumPy unless one is traced."""
+    """Concatenate two arrays along the last axis, in NumPy unless one of them is traced."""
     numbers = jnp if is_traced(left) or is_traced(right) else np
     return numbers.concatenate([left, right], axis=-1)
 

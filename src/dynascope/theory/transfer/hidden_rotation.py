@@ -1,4 +1,4 @@
-"""Gradients through layers that are defined up to a rotation of degenerate hidden modes."""
+"""Gradients through layers that are determined up to a rotation of degenerate hidden modes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynascope.validation import is_traced, require
 
 __all__ = ["rotation_invariant"]
 
-_RELATIVE, _ABSOLUTE = 1e-6, 1e-8  # rounding of a gradient: of its size, and where it is zero of values of order one
+_RELATIVE, _ABSOLUTE = 1e-6, 1e-8  # tolerance of a gradient: relative to its size, and absolute
 
 
 def rotation_invariant(
@@ -24,10 +24,10 @@ def rotation_invariant(
     factor: Float[Array, "*batch size width"],
     degenerate: Bool[Array, "*batch width width"],
 ) -> Float[Array, "*batch size width"]:
-    """Returns the change dQ of a factor Q, and rejects gradients that depend on rotations of degenerate columns.
+    """Return the change dQ of a factor Q, and reject gradients that depend on rotations of degenerate columns.
 
-    A function of Q does not change when columns i and j rotate into each other if its gradient G makes Qᵀ G symmetric
-    at (i, j). Other functions have no derivative where the columns are degenerate.
+    A function of Q is invariant under a rotation of columns i and j into each other if its gradient G makes Qᵀ G
+    symmetric at (i, j). Other functions have no derivative if the columns are degenerate.
     """
     return _identity.bind(change, factor, degenerate)
 
@@ -44,17 +44,17 @@ def _transposed(gradient: Any, change: Any, factor: Any, degenerate: Any) -> lis
     invariant = ~jnp.any(dependent & degenerate, axis=(-2, -1))
     require(
         is_traced(invariant) or bool(np.all(invariant)),
-        "the differentiated quantity depends on how degenerate modes of the layers are rotated, and the layers of a "
-        "target_map with equal singular values are known up to a rotation only",
+        "target_map has equal singular values, so that the layers are determined only up to a rotation of these modes, "
+        "and the differentiated quantity depends on the rotation",
         argument="target_map",
-        remedy="differentiate a quantity that no rotation changes, such as first @ second, first @ first.T or the "
-        "result of forgetting, or a target_map with different singular values",
+        remedy="differentiate a quantity that is invariant under the rotation, such as first @ second, first @ first.T "
+        "or the result of forgetting, or choose a target_map with different singular values",
     )
     return [nan_outside(invariant, gradient, leading=True), None, None]
 
 
 def _columns(factor: Array, gradient: Array) -> Array:
-    """Qᵀ G."""
+    """Return Qᵀ G."""
     return factor.mT @ gradient
 
 
@@ -73,7 +73,7 @@ def _batched(values: tuple[Any, ...], axes: tuple[int | None, ...]) -> tuple[Any
     return _identity.bind(*front), 0
 
 
-# A primitive, as `jax.custom_derivatives.linear_call` has no batching rule.
+# A primitive is needed because `jax.custom_derivatives.linear_call` has no batching rule.
 _identity = Primitive("rotation_invariant")
 _identity.def_impl(_first)
 _identity.def_abstract_eval(_first)

@@ -1,4 +1,4 @@
-"""Transfer with a frozen first layer: how fast a new readout learns from the features of an old task, and how far."""
+"""Transfer with a frozen first layer: learning speed and final error of a new readout on old features."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from dynascope.validation.bounded import FiniteArray, NonNegativeArray
 
 __all__ = ["TransferError", "speed_along", "transfer_error", "transfer_speed"]
 
-_CLOSE = 1e-8  # differences of the decays below which their divided difference is a derivative
+_CLOSE = 1e-8  # difference of two decays, below which their divided difference is replaced by the derivative
 
 
 class TransferError(NamedTuple):
-    """The loss of a new readout on frozen features.
+    """Loss of a new readout on frozen features.
 
     Attributes:
-        error: ½ E‖f(x) − x c‖² at each time, shape (times,).
-        floor: Its limit, what the features cannot express, shape ().
+        error: ½ E‖f(x) − x c‖² over time, shape (times,).
+        floor: Limit of the error: the part of the target that the features cannot express, shape ().
     """
 
     error: Float[AnyArray, " times"]
@@ -48,22 +48,24 @@ class TransferError(NamedTuple):
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, BALANCED_LAYERS),
 )
 def transfer_speed(strength: FiniteArray, balance: FiniteArray) -> Float[AnyArray, ...]:
-    """The speed at which a new readout learns along an input direction of the old task: √(s² + λ²/4) − λ/2.
+    """Compute the speed at which a new readout learns along an input direction of the old task.
 
-    It is the eigenvalue of W₁ W₁ᵀ along a left singular vector of the old target map (d, c), where W₁ (d, h) is the
-    frozen first layer of f(x) = x W₁ W₂ after convergence; the error along it falls as exp(−speed · t). Strongly
-    negative λ gives task-agnostic features, with the speed |λ| in all directions; λ = 0 the speed s; strongly positive
-    λ the speed s²/λ.
+    √(s² + λ²/4) − λ/2
 
-    Both arguments broadcast; the result can be compiled and differentiated, and nothing cancels in it.
+    The speed is the eigenvalue of W₁ W₁ᵀ along a left singular vector of the old target map (d, c). W₁ (d, h) is the
+    frozen first layer of f(x) = x W₁ W₂ after convergence. The error along this direction decays as exp(−speed · t).
+    For strongly negative λ the features are task-agnostic, with speed |λ| in all directions. For λ = 0 the speed is s,
+    and for strongly positive λ it is s²/λ.
+
+    Both arguments broadcast. The result is computed without cancellation, and can be compiled and differentiated.
 
     Args:
-        strength: s, singular value of the old target map; 0 for a direction that the old task did not use, if the
-            network is as wide as it has inputs.
+        strength: s, singular value of the old target map. It is 0 for a direction that the old task does not use, if
+            the network has at least as many hidden neurons as inputs.
         balance: λ in W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
 
     Raises:
-        InputError: A value that is not finite. Where JAX traces them, such values give NaN.
+        InputError: If a value is not finite. Traced values outside this domain give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623, for the features; the protocol of a frozen first layer is ours.
@@ -94,29 +96,32 @@ def transfer_error(
     *,
     second_rate: Annotated[Real[ArrayLike, ""], Gt(0)] = 1.0,
 ) -> TransferError:
-    """The loss of a new readout that starts at zero on top of a frozen first layer: ½‖exp(−W₁ W₁ᵀ η t) c‖².
+    """Compute the loss of a new readout, initialised at zero, on top of a frozen first layer.
 
-    The readout v of f(x) = x W₁ v follows v' = −η W₁ᵀ (W₁ v − c). Along a left singular vector of W₁ the error falls
-    at the squared singular value; what is orthogonal to the columns of W₁ remains, floor = ½‖(I − Π) c‖².
+    ½‖exp(−W₁ W₁ᵀ η t) c‖²
 
-    It can be compiled and differentiated with respect to all but the rank of W₁, also where its singular values are
-    equal.
+    The readout v of f(x) = x W₁ v obeys v' = −η W₁ᵀ (W₁ v − c). Along each left singular vector of W₁, the error decays
+    at a rate given by the squared singular value. The component of c orthogonal to the columns of W₁ remains:
+    floor = ½‖(I − Π) c‖².
+
+    Can be compiled and differentiated, also if singular values of W₁ are equal, as long as the rank of W₁ does not
+    change.
 
     Args:
-        first: W₁, shape (d, h), such as that of a network that has converged on another task.
-        new_map: c, shape (d, k): the new targets are y = x c, for inputs with E[x xᵀ] = I.
+        first: W₁, shape (d, h), for example of a network that has converged on another task.
+        new_map: c, shape (d, k). The new targets are y = x c, for inputs with E[x xᵀ] = I.
         times: Gradient-flow times t ≥ 0, shape (times,).
-        second_rate: η > 0, learning rate of the readout.
+        second_rate: η > 0, the learning rate of the readout.
 
     Returns:
-        `TransferError`; singular values up to rounding count as zero in its floor.
+        The error over time and its floor, in which singular values below the rounding error count as zero.
 
     Raises:
-        InputError: A value that is not finite, t < 0, shapes that do not fit, or a rate that is not positive. Where JAX
-            traces them, such values give NaN.
+        InputError: If a value is not finite, t < 0, shapes do not fit, or the rate is not positive. Traced values
+            outside this domain give NaN.
 
     References:
-        The setting is that of Dominé et al., arXiv:2409.14623; the protocol and the solution are ours.
+        The setting is from Dominé et al., arXiv:2409.14623; the protocol and the solution are ours.
 
     Example:
         >>> import numpy as np
@@ -133,7 +138,7 @@ def transfer_error(
         f"new_map has shape {targets.shape} and first {features.shape}",
         argument="new_map",
         value=targets.shape,
-        remedy="give both a row for each input",
+        remedy="give new_map and first one row per input",
     )
     require_shape("times", times, (), (None,))
     return _readout_error(features, targets, times, second_rate)
@@ -145,13 +150,13 @@ def _speed(strength: Array, balance: Array) -> Array:
 
 
 def speed_along(strength: Array, balance: Array) -> Array:
-    """√(s² + λ²/4) − λ/2."""
+    """Return √(s² + λ²/4) − λ/2 without cancellation."""
     half = balance / 2
-    # The square root has no derivative where both vanish, and its subtraction would cancel where λ is positive.
+    # The square root has no derivative if both vanish, and the subtraction would cancel if λ is positive.
     nothing = (strength == 0) & (half == 0)
     omega = jnp.hypot(jnp.where(nothing, 1, strength), half)
-    # Divided before multiplied, so that the square of s does not leave the floating-point range; chosen between, as a
-    # maximum has another derivative at λ = 0.
+    # The division before the multiplication avoids overflow and underflow of s². `where` instead of `maximum` gives the
+    # correct derivative at λ = 0.
     ahead, behind = jnp.where(half > 0, half, 0), jnp.where(half > 0, 0, half)
     speed = jnp.where(half > 0, strength * (strength / (omega + ahead)), omega - behind)
     return jnp.where(nothing, jnp.abs(strength), speed)
@@ -168,7 +173,7 @@ def _readout_error(first: Array, new_map: Array, times: Array, rate: Array) -> T
 
 @jax.custom_jvp
 def _remaining(first: Array, new_map: Array, times: Array) -> tuple[Array, Array]:
-    """½‖exp(−W₁ W₁ᵀ t) c‖² at each time, and its limit."""
+    """Return ½‖exp(−W₁ W₁ᵀ t) c‖² at each time, and its limit."""
     along, _, rates, used = _directions(first, new_map)
     powers = jnp.sum(along**2, axis=1)
     floor = jnp.sum(jnp.where(used, 0, powers)) / 2
@@ -177,8 +182,8 @@ def _remaining(first: Array, new_map: Array, times: Array) -> tuple[Array, Array
 
 @_remaining.defjvp
 def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    # Singular vectors have no derivative where singular values are equal; a function of W₁ W₁ᵀ has the divided
-    # differences of its values. The number of directions in use does not change.
+    # Singular vectors have no derivative if singular values are equal. A function of W₁ W₁ᵀ has one, which consists of
+    # divided differences of its values. The number of directions in use is constant.
     (first, new_map, times), (first_dot, new_map_dot, times_dot) = primals, tangents
     along, left, rates, used = _directions(first, new_map)
     decayed = jnp.exp(-2 * times[:, None] * rates)
@@ -191,14 +196,17 @@ def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[tuple[Ar
     error_dot = jnp.einsum("tij,ij,ic,jc->t", differences, moved, along, along) / 2
     error_dot += decayed @ jnp.sum(along * turned, axis=1)
     error_dot -= times_dot * (decayed @ (rates * jnp.sum(along**2, axis=1)))
-    # What is not used sees only how the directions in use turn into it.
+    # The unused directions change only because the directions in use rotate into them.
     mixed = jnp.where(~used[:, None] & used, moved / jnp.where(used, rates, 1), 0) @ along
     unused = jnp.where(used[:, None], 0, along)
     return _remaining(*primals), (error_dot, jnp.sum(unused * turned) - jnp.sum(unused * mixed))
 
 
 def _directions(first: Array, new_map: Array) -> tuple[Array, Array, Array, Array]:
-    """The target along all left singular vectors, these, the rates along them, and which of them W₁ uses."""
+    """Return the components of the target along all left singular vectors, and these vectors.
+
+    Also returns the rates along the vectors, and which of them W₁ uses.
+    """
     left, sizes, _ = jnp.linalg.svd(first, full_matrices=True)
     used = sizes > max(first.shape) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes, initial=0)
     missing = len(first) - len(sizes)

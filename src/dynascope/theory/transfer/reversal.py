@@ -1,4 +1,4 @@
-"""Reversal learning: a two-layer linear network that has learned a map, and is then given its negative."""
+"""Reversal learning: a two-layer linear network that has learned a map is trained on its negative."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ _DOMAIN: dict[str, Any] = {
 
 
 class Reversal(NamedTuple):
-    """A mode on its way from s to −s, each number of the broadcast shape.
+    """Trajectory of a mode from s to −s, each number of the broadcast shape.
 
     Attributes:
-        strength: θ, from s at the start to −s (to 0 for λ = 0).
-        residual: −s − θ, what is still to be learned, computed without cancellation; the loss of the mode is
-            residual²/2.
+        strength: θ, from s at t = 0 to −s (to 0 for λ = 0).
+        residual: −s − θ, the remaining error, computed without cancellation. The loss of the mode is residual²/2.
     """
 
     strength: Float[AnyArray, ...]
@@ -45,34 +44,32 @@ class Reversal(NamedTuple):
     __repr__ = short_repr
 
 
-@covers(**_DOMAIN, gives="the strength of each mode while it is reversed")
+@covers(**_DOMAIN, gives="the strength of each mode during the reversal")
 def reversal_trajectory(
     times: NonNegativeArray, strength: FiniteArray, balance: FiniteArray, *, rates: LayerRates = LayerRates()
 ) -> Reversal:
-    """The strength of a mode after its target has turned from s to −s.
+    """Compute the strength of a mode after its target has changed from s to −s.
 
-    From convergence the singular modes of the target map stay decoupled, and each has, with ω = √(s² + λ²/4) and
-    e = exp(−2ωt),
+        θ(t) = −s + 2 s ω² e / [λ²/4 + s² e (2 − e)],  ω = √(s² + λ²/4),  e = exp(−2ωt).
 
-        θ(t) = −s + 2 s ω² e / [λ²/4 + s² e (2 − e)].
+    In a converged network, the singular modes of the target map remain decoupled. The formula is evaluated as an
+    average of the rich solution s e/(2 − e) and the lazy solution s (2e − 1) with the weights s² (2 − e) and (λ²/4)/e,
+    without cancellation or overflow. For λ = 0 only the rich solution remains: the mode is unlearned and never
+    relearned, because exactly balanced layers shrink together into the saddle at zero. For |λ| ≫ s only the lazy
+    solution remains, with e = exp(−|λ|t).
 
-    It is evaluated as an average of the rich path s e/(2 − e) and the lazy path s (2e − 1) with the weights
-    s² (2 − e) and (λ²/4)/e, in which nothing cancels and nothing overflows. For λ = 0 the rich path alone is left: the
-    mode is unlearned and never relearned, since exactly balanced layers shrink together into the saddle at zero. For
-    |λ| ≫ s the lazy one is left, with e = exp(−|λ|t).
-
-    All arguments broadcast. The result has the dtype of the arguments, can be compiled and differentiated.
+    All arguments broadcast. The result has the dtype of the arguments, and can be compiled and differentiated.
 
     Args:
         times: Gradient-flow times t ≥ 0 since the reversal.
         strength: s, singular value of the target map, or −s for a mode that has learned the negative.
-        balance: λ in W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, of either sign, for f(x) = x W₁ W₂; with rates,
-            η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ = √(η₁ η₂) λ I.
-        rates: η₁ and η₂, which together make everything √(η₁ η₂) times as fast.
+        balance: λ of either sign, with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for f(x) = x W₁ W₂. With rates, the condition is η₁ W₂
+            W₂ᵀ − η₂ W₁ᵀ W₁ = √(η₁ η₂) λ I.
+        rates: η₁ and η₂. Time is rescaled by √(η₁ η₂).
 
     Raises:
-        InputError: A value that is not finite, t < 0, or a rate that is not positive. Where JAX traces them, such
-            values give NaN.
+        InputError: If a value is not finite, t < 0, or a rate is not positive. Traced values outside this domain give
+            NaN.
 
     References:
         Dominé, Anguita, Proca, Braun, Kunin, Mediano & Saxe, arXiv:2409.14623; the closed form of a mode is ours.
@@ -83,7 +80,7 @@ def reversal_trajectory(
         ...     print(f"{reversal_trajectory(1.0, 1.5, 0.2).strength:.8f}")
         -0.02317182
     """
-    times, *mode = _fitting(strength, balance, rates, times=times)
+    times, *mode = _broadcast_mode(strength, balance, rates, times=times)
     return _reversed(times, _Mode(*mode))
 
 
@@ -91,13 +88,15 @@ def reversal_trajectory(
 def reversal_time(
     strength: FiniteArray, balance: FiniteArray, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, ...]:
-    """When a mode passes zero on its way from s to −s: t₀ = ln(1 + 2ω/|λ|)/(2ω), ω = √(s² + λ²/4).
+    """Compute the time at which a mode passes through zero on its way from s to −s.
 
-    A small imbalance costs little: t₀ ≈ ln(2s/|λ|)/(2s). Exactly balanced layers never come out of the saddle,
-    t₀ = ∞ (steps of a finite size break the balance, and escape late). Lazy networks, |λ| ≫ s, need t₀ = ln 2/|λ|
-    whatever the mode.
+    t₀ = ln(1 + 2ω/|λ|)/(2ω), ω = √(s² + λ²/4)
 
-    All arguments broadcast; the result can be compiled and differentiated.
+    For a small imbalance, the time grows only logarithmically, t₀ ≈ ln(2s/|λ|)/(2s). Exactly balanced layers never
+    escape from the saddle, t₀ = ∞. (Finite learning rates break the balance, and the mode escapes late.) In lazy
+    networks, |λ| ≫ s, all modes have t₀ = ln 2/|λ|.
+
+    All arguments broadcast. The result can be compiled and differentiated.
 
     Args:
         strength: s ≠ 0, of either sign.
@@ -108,7 +107,7 @@ def reversal_time(
         Gradient-flow times since the reversal, ∞ for λ = 0.
 
     Raises:
-        InputError: s = 0, or as `reversal_trajectory`. Where JAX traces them, such values give NaN.
+        InputError: If s = 0, or in the cases of `reversal_trajectory`. Traced values outside this domain give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623, for the setting; the closed form is ours.
@@ -119,24 +118,24 @@ def reversal_time(
         ...     print(f"{reversal_time(1.5, 0.2):.9f} {reversal_time(1.5, 0.0)}")
         0.922840711 inf
     """
-    mode = _Mode(*_fitting(strength, balance, rates))
+    mode = _Mode(*_broadcast_mode(strength, balance, rates))
     require(
         is_traced(mode.strength) or bool(np.all(np.asarray(mode.strength) != 0)),
-        "a strength is zero",
+        "strength is zero",
         argument="strength",
         value=0.0,
-        remedy="leave out modes that have nothing to reverse",
+        remedy="leave out modes of zero strength",
     )
     return _crossing(mode)
 
 
 class _Mode(NamedTuple):
-    """Modes that are to be reversed; still in NumPy where they are known.
+    """Modes to be reversed; known values stay NumPy arrays.
 
     Attributes:
         strength: s.
         balance: λ.
-        rates: η₁ and η₂; all broadcast.
+        rates: η₁ and η₂; all attributes broadcast.
     """
 
     strength: Float[Array, ...]
@@ -145,12 +144,12 @@ class _Mode(NamedTuple):
 
     @property
     def valid(self) -> Bool[Array, ...]:
-        """Whether all is finite and the rates positive."""
+        """Whether all values are finite and the rates positive."""
         return jnp.isfinite(self.strength) & jnp.isfinite(self.balance) & positive_rates(self.rates)
 
 
-def _fitting(strength: Any, balance: Any, rates: LayerRates, **before: Any) -> list[Any]:
-    """All in their common shape."""
+def _broadcast_mode(strength: Any, balance: Any, rates: LayerRates, **before: Any) -> list[Any]:
+    """Broadcast all arguments to their common shape."""
     numbers = {"strength": strength, "balance": balance, "rates.first": rates.first, "rates.second": rates.second}
     *found, first, second = broadcast(**before, **numbers)
     return [*found, LayerRates(first, second)]
@@ -159,7 +158,7 @@ def _fitting(strength: Any, balance: Any, rates: LayerRates, **before: Any) -> l
 @float64_jit
 def _reversed(times: Array, mode: _Mode) -> Reversal:
     target, balance, rate = mode.strength, mode.balance, clock_of(mode.rates)
-    # Zeros are replaced where their logarithms and roots are not used, or the derivatives would not be finite.
+    # Zeros are replaced in unused branches to keep the derivatives finite.
     empty, balanced = target == 0, balance == 0
     size, half = jnp.abs(jnp.where(empty, 1, target)), jnp.abs(jnp.where(balanced, 1, balance)) / 2
     unbalanced = jnp.where(empty, half, jnp.hypot(size, half))
