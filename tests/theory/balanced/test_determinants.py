@@ -43,8 +43,8 @@ def integrated(first: np.ndarray, second: np.ndarray, time: float) -> float:
 def test_training_stops_at_the_loss_that_the_warning_tells(width):
     first, second = layers(+1, width=width)  # and that of the target is negative
     assert distance_kept(first, second, TARGET) == pytest.approx(WEAKEST)
-    told = rf"differ in sign.* stops at a saddle, where ½‖W₁W₂ − Σ‖² is {WEAKEST**2 / 2:.4g} or more"
-    with pytest.warns(UserWarning, match=told):
+    message = rf"differ in sign.* stops at a saddle, where ½‖W₁W₂ − Σ‖² is at least {WEAKEST**2 / 2:.4g}"
+    with pytest.warns(UserWarning, match=message):
         ends = loss(first, second, TARGET, TIMES)
     # The weakest mode is what stays; the others have come within exp(−2 s t) of theirs.
     assert ends[-1] == pytest.approx(WEAKEST**2 / 2, rel=1e-4)

@@ -1,4 +1,4 @@
-"""λ-balanced two-layer linear networks on whitened inputs: the whole of training in closed form."""
+"""Exact training of λ-balanced two-layer linear networks on whitened inputs, in closed form."""
 
 from dynascope.validation import face
 

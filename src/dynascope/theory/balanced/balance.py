@@ -1,4 +1,4 @@
-"""How far the two layers of a linear network are from balance."""
+"""Balance of the two layers of a linear network, and its deviation from λ-balance."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
     "require_balanced",
 ]
 
-# The units of two layers, and of a map that they learn; those that come first are brought to order one.
+# The units of the layers, rates and target map; those listed first are scaled to order one.
 RATE_UNITS = {"first": "a^-2 t^-1", "second": "w^-2 t^-1"}
 LAYER_UNITS: dict[str, Any] = {"first": "w", "second": "a", "rates": RATE_UNITS}
 UNITS: dict[str, Any] = LAYER_UNITS | {"target_map": "w a"}
@@ -51,12 +51,12 @@ MapTimes: TypeAlias = Annotated[Real[ArrayLike, " times"], Ge(0)]
 
 
 class TwoLayers(NamedTuple):
-    """The layers of f(x) = x W₁ W₂ and their rates, or of an ensemble; still in NumPy where they are known.
+    """The layers of f(x) = x W₁ W₂ and their rates, or an ensemble; known values stay NumPy arrays.
 
     Attributes:
         first: W₁, shape (..., d, h).
         second: W₂, shape (..., h, c).
-        rates: η₁ and η₂, each a number or one for each member.
+        rates: η₁ and η₂, each a number or one value per member.
     """
 
     first: Float[Array, "*members inputs width"]
@@ -67,15 +67,15 @@ class TwoLayers(NamedTuple):
 
     @classmethod
     def checked(cls, first: Any, second: Any, rates: LayerRates, **further: Any) -> TwoLayers:
-        """Two layers that can be multiplied; their leading axes, and those of other arrays, fit together."""
+        """Check that the shapes of the two layers match, and that all leading axes broadcast."""
         for name, layer in (("first", first), ("second", second)):
             require_shape(name, layer, (..., None, None))
         require(
             first.shape[-1] == second.shape[-2],
-            f"the layers have shapes {first.shape} and {second.shape}",
+            f"first has shape {first.shape} and second {second.shape}",
             argument="second",
             value=second.shape,
-            remedy="give it as many rows as the first layer has columns",
+            remedy="give second as many rows as first has columns",
         )
         require_broadcast(
             first=first.shape[:-2],
@@ -93,10 +93,10 @@ class TwoLayers(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """The conserved difference of the layers.
+    """The conserved balance of the layers, and the deviation from λ-balance.
 
     Attributes:
-        value: λ, the mean of the eigenvalues of Δ, in units of κ; positive where the second layer is larger.
+        value: λ, the mean of the eigenvalues of Δ, in units of κ; positive if the second layer is larger.
         error: ‖Δ − λ I‖/(‖U₁‖² + ‖U₂‖²), zero for a λ-balanced network.
     """
 
@@ -108,20 +108,22 @@ class Balance(NamedTuple):
 
 @finite_answers()
 def layer_balance(first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()) -> Balance:
-    """λ of the matrix Δ = U₂ U₂ᵀ − U₁ᵀ U₁ that gradient flow conserves, and how far Δ is from λ I.
+    """Compute the balance λ of two linear layers, and the deviation of Δ from λ I.
 
-    For equal rates U₁, U₂ are the layers W₁, W₂; in general U₁ = (η₂/η₁)^¼ W₁, U₂ = (η₁/η₂)^¼ W₂, which follow the flow
-    of unit rates in the time κ t, κ = √(η₁ η₂). Exact balance with λ > 0 needs as many outputs as hidden neurons or
-    more, with λ < 0 as many inputs.
+    Δ = U₂ U₂ᵀ − U₁ᵀ U₁
+
+    Gradient flow conserves Δ. For equal rates, U₁ and U₂ are the layers W₁ and W₂. In general, U₁ = (η₂/η₁)^¼ W₁ and
+    U₂ = (η₁/η₂)^¼ W₂, which obey the flow with unit rates in the time κ t, κ = √(η₁ η₂). Exact balance with λ > 0
+    requires at least as many outputs as hidden neurons. For λ < 0, it requires at least as many inputs.
 
     Args:
-        first: W₁, shape (..., d, h), for f(x) = x W₁ W₂.
+        first: W₁, shape (..., d, h), with f(x) = x W₁ W₂.
         second: W₂, shape (..., h, c).
-        rates: η₁ and η₂, each a number or one for each member.
+        rates: η₁ and η₂, each a number or one value per member.
 
     Raises:
-        InputError: Layers that do not fit together, values that are not finite, or a rate that is not positive. Where
-            JAX traces them, such values give NaN.
+        InputError: If the shapes of the layers do not match, a value is not finite, or a rate is not positive. Traced
+            values outside this domain give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623.
@@ -146,30 +148,33 @@ def balance_of(network: TwoLayers) -> Balance:
     charges, width = layer_charges(first, second, (1 / ratio, ratio)), first.shape[-1]
     value, size = charges.total / width, charges.size
     rest = charges.matrix - value[..., None, None] * jnp.eye(width, dtype=first.dtype)
-    # In units of the size, and with a slope of zero where the norm has its corner, at exact balance.
+    # In units of the size; at exact balance, where the norm is not differentiable, the derivative is set to zero.
     squares = jnp.sum((rest / jnp.where(size > 0, size, 1)[..., None, None]) ** 2, axis=(-2, -1))
     some = squares > 0
     return Balance(value, jnp.where(some, jnp.sqrt(jnp.where(some, squares, 1)), 0))
 
 
 def require_balanced(network: TwoLayers, approximate: bool) -> Balance:
-    """The balance of known layers, in NumPy; not λ-balanced ones are refused, or warned of."""
+    """Return the balance of known layers, in NumPy.
+
+    If the layers are not λ-balanced, warns if `approximate` is set, and otherwise raises `InputError`.
+    """
     balance = jax.tree.map(np.asarray, _balance(network))
     worst = float(np.max(balance.error, initial=0.0))
     balanced = worst <= balance_rounding(np.result_type(network.first, network.second))
-    problem = f"W₂ W₂ᵀ − W₁ᵀ W₁ differs from λ I by {worst:.3g} of the size of the layers"
+    problem = f"W₂ W₂ᵀ − W₁ᵀ W₁ differs from λ I by {worst:.3g}, relative to the size of the layers"
     require(
         balanced or approximate,
         problem,
         argument="second",
         value=worst,
-        remedy="start λ-balanced (networks.balanced_linear), or pass approximate=True",
+        remedy="use λ-balanced initial weights (networks.balanced_linear), or pass approximate=True",
     )
     if not balanced:
-        warnings.warn(f"{problem}; the solution is that of a λ-balanced start", stacklevel=3)
+        warnings.warn(f"{problem}; the solution assumes λ-balanced initial weights", stacklevel=3)
     return balance
 
 
 def balance_rounding(dtype: Any) -> float:
-    """The error of balance that is rounding."""
+    """Return the largest balance error that counts as rounding error."""
     return max(BALANCED_LAYERS.limit, 100 * float(jnp.finfo(dtype).eps))

@@ -1,4 +1,4 @@
-"""Where a λ-balanced network ends, how fast it gets there, and how large a step it bears there."""
+"""Limit of a λ-balanced network, with its convergence rates, sharpness and largest stable learning rate."""
 
 from __future__ import annotations
 
@@ -29,27 +29,29 @@ _GIVES = {
     "largest_stable_step": "t",
     "balance": {"value": "w a"},
 }
-_ABSENT = 1e-10  # share of the initial weights below which a direction is missing from the start
+_ABSENT = 1e-10  # component relative to the initial weights, below which a direction counts as missing
 
 
 class BalancedLimit(NamedTuple):
-    """The end of training.
+    """The limit of training.
 
     Attributes:
         first: W₁ W₁ᵀ, shape (d, d).
         product: W₁ W₂, shape (d, c).
         second: W₂ᵀ W₂, shape (c, c).
         loss: ½‖W₁W₂ − Σ‖².
-        status: "converges" to the best map of the network's rank, exponentially; "power law" if modes without target
-            vanish as 1/t; "saddle" if the start lacks a direction that it needs; "static" if the start is at rest.
-        reachability: Size of the smallest part of the start along a direction that is learned, over the size of the
-            start. Below 1e-10 counts as missing; in training, finite steps and rounding find the direction in the end.
-        decay_rates: Rates at which errors of the map decay near the end, where it is reached: the eigenvalues of the
-            kernel, ascending, shape (d·c,).
+        status: "converges" to the best map of the rank of the network, exponentially; "power law" if modes without
+            target vanish as 1/t; "saddle" if the initial weights lack a required direction; "static" if they are a
+            fixed point.
+        reachability: Smallest component of the initial weights along a direction that is learned, relative to the norm
+            of the initial weights. Values below 1e-10 count as missing. In training, finite steps and rounding errors
+            eventually find such a direction.
+        decay_rates: Rates at which errors of the map decay near the limit, if the map is learned: the eigenvalues of
+            the NTK in ascending order, shape (d·c,).
         sharpness: Largest eigenvalue of the Hessian, in the metric of the rates.
-        largest_stable_step: 2/sharpness, the learning rate (as a factor on η₁ and η₂) above which descent leaves the
-            end. With equal rates, 1/ω₁ = 1/√(λ²/4 + s₁²) where the map is reached.
-        balance: λ and how far the start is from balance; the limit is exact where that is zero.
+        largest_stable_step: 2/sharpness, the learning rate (as a factor on η₁ and η₂) above which gradient descent is
+            unstable at the limit. With equal rates, it is 1/ω₁ = 1/√(λ²/4 + s₁²) if the map is learned.
+        balance: λ and the deviation of the initial weights from λ-balance; the limit is exact if the deviation is zero.
     """
 
     first: Float[np.ndarray, "inputs inputs"]
@@ -66,7 +68,7 @@ class BalancedLimit(NamedTuple):
     __repr__ = short_repr
 
 
-@covers_balanced(gives="the end of training, its rates, sharpness and largest stable step")
+@covers_balanced(gives="the limit of training, its convergence rates, sharpness and largest stable step")
 @in_units(*STANDARDS, **UNITS, gives=_GIVES, infinite=True)
 def balanced_limit(
     first: IsFinite[Real[ArrayLike, "inputs width"]],
@@ -76,25 +78,29 @@ def balanced_limit(
     rates: LayerRates = LayerRates(),
     approximate: bool = False,
 ) -> BalancedLimit:
-    """The limit of `gram` as t → ∞, from any start.
+    """Compute the limit of `gram` as t → ∞, from any λ-balanced initial weights.
 
-    P∞ = Σ 2 f vvᵀ over eigenvectors v of F with eigenvalues f > 0: of all directions, largest f first, those that the
-    columns of Q₀ still reach when the ones before are taken away. From a generic start these are the h largest, and
-    W₁W₂ is the best map of rank h. A start that lacks one ends at a saddle: with λ = 0, square layers and a full map,
-    whenever the determinants of W₁W₂ and Σ differ in sign.
+    P∞ = Σ 2 f vvᵀ
+
+    The sum is over eigenvectors v of F with eigenvalues f > 0. Starting with the largest f, it includes each direction
+    that the columns of Q₀ still reach after the previous directions have been removed. For generic initial weights
+    these are the directions of the h largest f, and W₁W₂ is the best map of rank h. Initial weights that lack a
+    required direction flow into a saddle. For λ = 0, square layers and a map of full rank, this happens whenever the
+    determinants of W₁W₂ and Σ differ in sign.
 
     Args:
-        first: W₁ at the start, shape (d, h).
-        second: W₂ at the start, shape (h, c).
-        target_map: Σ = E[x yᵀ], shape (d, c); inputs have E[x xᵀ] = I.
+        first: Initial W₁, shape (d, h).
+        second: Initial W₂, shape (h, c).
+        target_map: Σ = E[x yᵀ], shape (d, c), for inputs with E[x xᵀ] = I.
         rates: η₁ and η₂, two numbers.
-        approximate: As in `gram`.
+        approximate: See `gram`.
 
     Raises:
-        InputError: As `gram`.
+        InputError: In the cases of `gram`.
 
     References:
-        Dominé et al., arXiv:2409.14623; the limit from starts that lack a direction, and the sharpness, are ours.
+        Dominé et al., arXiv:2409.14623; the limit from initial weights that lack a direction, and the sharpness, are
+        ours.
 
     Example:
         >>> end = balanced_limit([[0.1], [0.0]], [[0.1]], [[2.0], [0.0]])
@@ -112,7 +118,7 @@ def balanced_limit(
     drift = drift_matrix(target, balance.value, np)
     ratio = float(np.sqrt(first_rate / second_rate))
     inner, outer = first / np.sqrt(ratio), second * np.sqrt(ratio)
-    factor, reachability, marginal = _last_factor(drift, np.concatenate([inner, outer.T]))
+    factor, reachability, marginal = _limiting_factor(drift, np.concatenate([inner, outer.T]))
     inner, outer = factor[: len(first)], factor[len(first) :].T
     found = inner @ outer
     excess = float(np.sum((found - target) ** 2)) / 2
@@ -145,36 +151,40 @@ def balanced_limit(
 
 
 def slowest_rate(inputs: int, outputs: int, weakest: float, balances: np.ndarray) -> float:
-    """The smallest rate at which networks as wide as they have inputs or outputs converge, over all λ.
+    """Return the smallest convergence rate over all λ, for networks as wide as their inputs or outputs.
 
-    It is the gap between the eigenvalue ω of the weakest mode and that of the strongest direction that is left out.
+    The rate is the gap between the eigenvalue ω of the weakest mode and that of the strongest direction that is not
+    learned.
+
+    Args: inputs: Number of inputs. outputs: Number of outputs. weakest: Singular value of the weakest mode of the
+    target map. balances: λ of the networks.
     """
     omega = np.hypot(weakest, balances / 2)
     left_out = -omega if inputs == outputs else np.sign(outputs - inputs) * balances / 2
     return float(np.min(omega - left_out))
 
 
-def _last_factor(drift: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float, bool]:
-    """A factor of P∞, the reachability, and whether a direction without growth or decay takes part."""
+def _limiting_factor(drift: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float, bool]:
+    """Return a factor of P∞, the reachability, and whether a direction with neither growth nor decay is present."""
     values, vectors = np.linalg.eigh(drift)
     values, vectors = values[::-1], vectors[:, ::-1]
     size = float(np.linalg.norm(start))
-    left = np.eye(start.shape[1])  # combinations of hidden neurons that are not bound yet
+    free = np.eye(start.shape[1])  # combinations of hidden neurons that have not converged yet
     same = 1e-9 * max(float(np.abs(values).max(initial=0.0)), 1e-300)
     groups = np.split(np.arange(len(values)), np.flatnonzero(-np.diff(values) > same) + 1)
     columns, smallest, marginal = [], np.inf, False
     for group in groups:
-        parts, sizes, turned = np.linalg.svd(vectors[:, group].T @ start @ left)
+        parts, sizes, turned = np.linalg.svd(vectors[:, group].T @ start @ free)
         present = int(np.sum(sizes > _ABSENT * size)) if size > 0 else 0
         value = float(values[group].mean())
         if value > same:
             columns.append(np.sqrt(2 * value) * vectors[:, group] @ parts[:, :present])
-            wanted = sizes[: min(len(group), left.shape[1])]
-            smallest = min(smallest, float(wanted.min(initial=np.inf)) / size if size > 0 else 0.0)
+            required = sizes[: min(len(group), free.shape[1])]
+            smallest = min(smallest, float(required.min(initial=np.inf)) / size if size > 0 else 0.0)
         elif value > -same:
             marginal = marginal or present > 0
-        left = left @ turned[present:].T
-    # Padded, so that the factor has as many columns as there are hidden neurons.
+        free = free @ turned[present:].T
+    # The factor is padded to one column per hidden neuron.
     factor = np.concatenate(columns, axis=1) if columns else np.zeros((len(start), 0))
     missing = start.shape[1] - factor.shape[1]
     factor = np.pad(factor, ((0, 0), (0, max(missing, 0))))
@@ -182,12 +192,12 @@ def _last_factor(drift: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, floa
 
 
 def _sharpness(inner: np.ndarray, outer: np.ndarray, target: np.ndarray) -> float:
-    """Largest eigenvalue of the Hessian of ½‖U₁U₂ − Σ‖² at a limit, which no rotation of the hidden layer changes.
+    """Return the largest eigenvalue of the Hessian of ½‖U₁U₂ − Σ‖² at a limit.
 
-    Along (A, B) the loss has the curvature ‖A U₂ + U₁ B‖² + 2⟨U₁U₂ − Σ, A B⟩. At a limit the residual is orthogonal to
-    what the layers use, and their neurons are orthogonal to each other, with the squared norms p and q. So it falls
-    apart: within what is used the largest curvature is max p + max q; in the directions that are left out each neuron
-    has the matrix [[q, r], [r, p]] with the singular values r of the residual.
+    Along (A, B) the loss has the curvature ‖A U₂ + U₁ B‖² + 2⟨U₁U₂ − Σ, A B⟩. At a limit, the residual is orthogonal to
+    the directions in use, and the hidden neurons are orthogonal to each other, with squared norms p and q. The Hessian
+    therefore decomposes: in the directions in use, the largest curvature is max p + max q. In the other directions,
+    each neuron has the matrix [[q, r], [r, p]] with the singular values r of the residual.
     """
     p, q = np.sum(inner**2, axis=0), np.sum(outer**2, axis=1)
     rest = np.linalg.norm(inner @ outer - target, 2)

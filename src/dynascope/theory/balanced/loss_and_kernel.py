@@ -1,4 +1,4 @@
-"""What follows from the exact solution: the loss and the kernel of a λ-balanced network at any time."""
+"""Loss and NTK of a λ-balanced network at any time, from the exact solution."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dynascope.validation.bounded import NonNegativeArray, PositiveInt
 
 __all__ = ["loss", "ntk"]
 
-_SHARE = 1e-6  # of the power that the map explains, by which the power of the targets may be rounded
+_SHARE = 1e-6  # tolerance of the power of the targets, relative to the power that the map explains
 
 
 @covers_balanced(gives="the loss at any time")
@@ -39,27 +39,29 @@ def loss(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> Float[AnyArray, "*members times"]:
-    """L = ½‖W₁W₂ − Σ‖² + ½(E‖y‖² − ‖Σ‖²) over time.
+    """Compute the loss over time.
 
-    The first term stays above ½ s², s the smallest singular value of Σ, where det W₁W₂ and det Σ differ in sign and
-    λ = 0, as `gram` explains; a warning says so.
+    L = ½‖W₁W₂ − Σ‖² + ½(E‖y‖² − ‖Σ‖²)
+
+    If λ = 0 and det W₁W₂ and det Σ differ in sign, the first term does not fall below ½ s², where s is the smallest
+    singular value of Σ, and the function warns (see `gram`).
 
     Args:
-        first: As in `gram`.
-        second: As in `gram`.
-        target_map: As in `gram`.
-        times: As in `gram`.
-        target_power: E‖y‖² ≥ ‖Σ‖², or one for each member; without it the second term, the loss that no linear map
-            avoids, is left out.
-        rates: As in `gram`.
-        approximate: As in `gram`.
-        steps: As in `gram`.
+        first: See `gram`.
+        second: See `gram`.
+        target_map: See `gram`.
+        times: See `gram`.
+        target_power: E‖y‖² ≥ ‖Σ‖², a number or one value per member. If None, the second term, the loss of the best
+            linear map, is omitted.
+        rates: See `gram`.
+        approximate: See `gram`.
+        steps: See `gram`.
 
     Returns:
         L, shape (..., times).
 
     Raises:
-        InputError: E‖y‖² below ‖Σ‖², or as `gram`. Where JAX traces them, such values give NaN.
+        InputError: If E‖y‖² is below ‖Σ‖², or in the cases of `gram`. Traced values outside this domain give NaN.
 
     Example:
         >>> print(loss([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 3.0]), target_power=4.5).round(4))
@@ -73,16 +75,16 @@ def loss(
             np.size(target_power) > 0,
             "target_power is empty",
             argument="target_power",
-            remedy="give a number, or one for each member",
+            remedy="give a number, or one value per member",
         )
         given, least = (np.ravel(each) for each in np.broadcast_arrays(target_power, explained))
         worst = np.argmin(given - least * (1 - _SHARE))
         require(
             bool(np.all(given >= least * (1 - _SHARE))),
-            f"target_power is {given[worst]:g}, and the map alone explains {least[worst]:g}",
+            f"target_power is {given[worst]:g}, below ‖Σ‖² = {least[worst]:g}",
             argument="target_power",
             value=float(given[worst]),
-            remedy="give the mean of ‖y‖² of targets whose whitened inputs have that map",
+            remedy="give the mean of ‖y‖² over the samples from which target_map was computed",
         )
     return _losses(solved(network, target, times, approximate, steps).product, target, target_power)
 
@@ -99,23 +101,25 @@ def ntk(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> Float[AnyArray, "*members times nc nc"]:
-    """The neural tangent kernel K = η₂ I ⊗ X W₁W₁ᵀ Xᵀ + η₁ W₂ᵀW₂ ⊗ X Xᵀ over time.
+    """Compute the neural tangent kernel (NTK) over time.
+
+    K = η₂ I ⊗ X W₁W₁ᵀ Xᵀ + η₁ W₂ᵀW₂ ⊗ X Xᵀ
 
     Args:
-        first: As in `gram`.
-        second: As in `gram`.
-        target_map: As in `gram`.
-        times: As in `gram`.
-        inputs: X, shape (n, d), of any points.
-        rates: As in `gram`.
-        approximate: As in `gram`.
-        steps: As in `gram`.
+        first: See `gram`.
+        second: See `gram`.
+        target_map: See `gram`.
+        times: See `gram`.
+        inputs: X, any points, shape (n, d).
+        rates: See `gram`.
+        approximate: See `gram`.
+        steps: See `gram`.
 
     Returns:
-        K between all outputs at all points, shape (..., times, n c, n c); row o·n + i is output o at point i.
+        K between all outputs at all points, shape (..., times, n c, n c). Row o·n + i belongs to output o at point i.
 
     Raises:
-        InputError: As `gram`, or inputs that do not fit the map.
+        InputError: In the cases of `gram`, or if the inputs do not fit the map.
 
     Example:
         >>> print(ntk([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 9.0]), [[1.0]]).ravel().round(4))

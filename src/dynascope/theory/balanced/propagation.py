@@ -1,4 +1,4 @@
-"""The matrix Riccati flow of a λ-balanced network, by steps that keep a factor of its solution."""
+"""Integration of the matrix Riccati flow of a λ-balanced network, by exact steps on a factor of its solution."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dynascope.validation import is_traced, require, require_known
 
 __all__ = ["Steps", "drift_matrix", "given_steps", "plan_steps", "propagate"]
 
-# max |f| Δ of a step. The Cholesky factor below loses half the digits of exp(2 max |f| Δ): none that count at the first
-# value, and half of 16 digits at the second, beyond which results are rejected.
+# max |f| Δ of a step. The Cholesky factor loses half as many digits as exp(2 max |f| Δ) has. The loss is negligible at
+# the first value. At the second value it is about half of 16 digits, and longer steps are rejected.
 _PHASE, _LARGEST_PHASE = 4.0, 16.0
 _MOST_STEPS = 1_000_000
-_CLOSE = 1e-3  # differences of eigenvalues times Δ below which a divided difference is taken as a derivative
+_CLOSE = 1e-3  # difference of eigenvalues times Δ, below which a divided difference is replaced by the derivative
 
 
 def drift_matrix(target_map: Any, balance: Any, numbers: Any = jnp) -> Any:
-    """F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], in the arrays of jax.numpy or of NumPy."""
+    """Return F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], using `numpy` or `jax.numpy`."""
     inputs, outputs = target_map.shape[-2:]
     leading = np.broadcast_shapes(target_map.shape[:-2], balance.shape)
     target_map = numbers.broadcast_to(target_map, (*leading, inputs, outputs))
@@ -40,12 +40,13 @@ def drift_matrix(target_map: Any, balance: Any, numbers: Any = jnp) -> Any:
 
 
 class Steps(NamedTuple):
-    """How times are crossed: from each to the next, as they increase, by equal steps.
+    """Step lengths and counts that connect the sorted times, with equal steps between two neighbouring times.
 
     Attributes:
-        lengths: Δ of the steps to each time, shape (times,).
-        counts: How many there are, shape (times,); None where they are equally many, which a program has to know.
-        ranks: Which of these stretches ends at a time, as they were given, shape (times,).
+        lengths: Length Δ of the steps that lead to each time, shape (times,).
+        counts: Number of steps that lead to each time, shape (times,). None if the number is the same for all and a
+            static argument of the program.
+        ranks: Position of each given time among the sorted times, shape (times,).
     """
 
     lengths: Any
@@ -54,9 +55,11 @@ class Steps(NamedTuple):
 
 
 def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
-    """Steps that are short enough, of which none is made where times are equal.
+    """Plan sufficiently short steps, without steps between equal times.
 
-    Their numbers are values, so that one program crosses all times.
+    The numbers of steps are array values, so that one compiled program serves all times.
+
+    Args: speed: max |f| of the eigenvalues of F, in units of time. times: Times t ≥ 0, in any order.
 
     Example:
         >>> steps = plan_steps(4.0, np.array([1.5, 0.0, 1.0]))
@@ -70,21 +73,21 @@ def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
     latest = _MOST_STEPS * _PHASE / speed if speed > 0 else math.inf
     require(
         counts.sum() <= _MOST_STEPS,
-        f"the times up to {times.max():g} span {times.max() * speed:.3g} e-folds",
+        f"times up to {times.max():g} span {times.max() * speed:.3g} e-folds of the fastest mode",
         argument="times",
         value=float(times.max()),
-        remedy=f"choose times up to {latest:.3g}, or call balanced_limit for the end of training",
+        remedy=f"choose times up to {latest:.3g}, or compute the limit with balanced_limit",
     )
     return Steps(gaps / np.maximum(counts, 1), counts.astype(int), np.argsort(order))
 
 
 def given_steps(speed: float | None, times: Any, steps: int) -> Steps:
-    """As `plan_steps`, for a given number of steps from each time to the next.
+    """Plan a given number of steps between neighbouring times.
 
     Args:
         speed: As in `plan_steps`; None if it is not known.
-        times: Times t ≥ 0. Where JAX traces them, steps get negative lengths where times decrease.
-        steps: Number of steps.
+        times: Times t ≥ 0 that increase. If traced times decrease, the steps have negative lengths.
+        steps: Number of steps between neighbouring times.
 
     Example:
         >>> given_steps(4.0, np.array([1.0, 3.0]), 2).lengths.tolist()
@@ -92,7 +95,7 @@ def given_steps(speed: float | None, times: Any, steps: int) -> Steps:
         >>> given_steps(40.0, np.array([1.0, 3.0]), 2)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: steps is 2, and the fastest mode grows by 40 e-folds in each step: choose at ...
+        dynascope.errors.InputError: steps is 2, and the fastest mode grows by 40 e-folds per step: choose at least ...
     """
     require_known(steps=steps)
     numbers = jnp if is_traced(times) else np
@@ -100,16 +103,16 @@ def given_steps(speed: float | None, times: Any, steps: int) -> Steps:
     if not is_traced(times):
         require(
             bool(np.all(gaps >= 0)),
-            "times do not increase, as they must where the number of steps is given",
+            "times decrease, which is not possible with a given number of steps",
             argument="times",
             value=times.shape,
-            remedy="sort them, or leave steps out",
+            remedy="sort the times, or omit steps",
         )
         speed = speed or 0.0
         longest, apart = float(gaps.max(initial=0.0)) * speed, steps * _PHASE / speed if speed > 0 else math.inf
         require(
             longest <= _LARGEST_PHASE * steps,
-            f"steps is {steps}, and the fastest mode grows by {longest / steps:.3g} e-folds in each step",
+            f"steps is {steps}, and the fastest mode grows by {longest / steps:.3g} e-folds per step",
             argument="steps",
             value=steps,
             remedy=f"choose at least {math.ceil(longest / _PHASE)} steps, or times at most {apart:.3g} apart",
@@ -124,28 +127,30 @@ def propagate(
     counts: Any,
     stuck: Any = False,
 ) -> Float[Array, "times size width"]:
-    """Follow Q' = F Q − ½ Q Qᵀ Q up to a rotation of its columns, which leaves Q Qᵀ alone.
+    """Integrate Q' = F Q − ½ Q Qᵀ Q up to a rotation of the columns, which does not affect Q Qᵀ.
 
-    Each step is exact: with M = ∫₀^Δ exp(2Fs) ds and L Lᵀ = I + Qᵀ M Q, the factor becomes exp(FΔ) Q L⁻ᵀ. The columns
-    stay as many as they are, so that no rounding fills up the rank of a bottleneck.
+    Each step is exact: with M = ∫₀^Δ exp(2Fs) ds and L Lᵀ = I + Qᵀ M Q, the factor becomes exp(FΔ) Q L⁻ᵀ. The number of
+    columns is constant, so that rounding errors cannot increase the rank of a bottleneck.
 
     Args:
         factor: Q(0).
         drift: F, symmetric.
-        lengths: Δ of the steps of each stretch; where it is zero nothing moves.
-        counts: How many steps each stretch has, or one number for all, which can be differentiated backwards.
-        stuck: Whether the layers have λ = 0 and a determinant of the wrong sign, so that the flow ends at a saddle.
+        lengths: Δ of the steps that lead to each time; zero for equal times.
+        counts: Number of steps that lead to each time, or one number for all times, which allows reverse-mode
+            differentiation.
+        stuck: Whether the layers have λ = 0 and a determinant of the wrong sign, so that the flow converges to a
+            saddle.
 
     Returns:
-        Q after each stretch; NaN after a stretch whose steps are too long for 16 digits.
+        Q at each time; NaN after steps that are too long for 16 digits.
     """
     values, vectors = jax.lax.stop_gradient(jnp.linalg.eigh(drift))
-    # At a saddle in the basis of F, where rounding moves nothing from shrinking modes into growing ones.
+    # For a saddle, the eigenbasis of F prevents rounding errors of shrinking modes from entering growing modes.
     plain = jnp.eye(len(values), dtype=drift.dtype)
     basis, vectors = jnp.where(stuck, vectors, plain), jnp.where(stuck, plain, vectors)
     drift = basis.T @ drift @ basis
 
-    def stretch(q: Array, part: tuple[Array, Array | None]) -> tuple[Array, Array]:
+    def advance(q: Array, part: tuple[Array, Array | None]) -> tuple[Array, Array]:
         length, count = part
         moving, short = length > 0, jnp.max(jnp.abs(values)) * length <= _LARGEST_PHASE
         growth, integral = _step_matrices(drift, jnp.where(moving, length, 1.0), values, vectors)
@@ -161,15 +166,15 @@ def propagate(
 
     each = None if isinstance(counts, int) else counts
     start = jnp.where(stuck, _kept_at_saddle(basis.T @ factor, values), factor)
-    found = basis @ jax.lax.scan(stretch, start, (lengths, each))[1]
-    return jnp.where(jnp.cumsum(lengths)[:, None, None] == 0, factor, found)  # t = 0 without rounding
+    found = basis @ jax.lax.scan(advance, start, (lengths, each))[1]
+    return jnp.where(jnp.cumsum(lengths)[:, None, None] == 0, factor, found)  # exact at t = 0
 
 
 def _kept_at_saddle(factor: Array, values: Array) -> Array:
-    """The factor with its columns rotated, so that the first ones have no growing part, not even by rounding.
+    """Rotate the columns of a factor so that the first columns have exactly no growing part.
 
-    Half of the modes grow, and at a saddle one of them is missing. A step adds to each column only those before it, so
-    that zeros stay in the first columns.
+    Half of the modes grow, and one of them is missing at a saddle. A step adds to each column only columns before it,
+    so that zeros in the first columns remain.
     """
     growing = values[:, None] > 0
     _, _, rows = jnp.linalg.svd(jax.lax.stop_gradient(jnp.where(growing, factor, 0.0)))
@@ -179,17 +184,17 @@ def _kept_at_saddle(factor: Array, values: Array) -> Array:
 
 @jax.custom_jvp
 def _step_matrices(drift: Array, duration: Array, values: Array, vectors: Array) -> tuple[Array, Array]:
-    """exp(FΔ) and ∫₀^Δ exp(2Fs) ds, from the eigenvalues and eigenvectors of F."""
+    """Return exp(FΔ) and ∫₀^Δ exp(2Fs) ds, from the eigenvalues and eigenvectors of F."""
     growth, integral = _exponentials(values, duration)
     return (vectors * growth) @ vectors.T, (vectors * integral) @ vectors.T
 
 
 @_step_matrices.defjvp
 def _step_matrices_jvp(primals, tangents):
-    # The derivative of eigenvectors is infinite where eigenvalues coincide, as they often do here; that of a function
-    # of the matrix is not.
+    # The derivatives of eigenvectors diverge for equal eigenvalues, which are common here. Those of a matrix function
+    # do not.
     (drift, duration, values, vectors), (drift_dot, duration_dot, *_) = primals, tangents
-    # A second derivative would take the eigenvalues and eigenvectors for constants.
+    # A second derivative would treat the eigenvalues and eigenvectors as constants.
     drift = once_differentiable(drift, "the solution of balanced.gram", "target_map")
     growth, integral = _exponentials(values, duration)
     turned = vectors.T @ drift_dot @ vectors

@@ -1,4 +1,4 @@
-"""The exact solution: function and representations of a λ-balanced network at any time."""
+"""Exact solution of a λ-balanced network: its function and representations at any time."""
 
 from __future__ import annotations
 
@@ -46,13 +46,14 @@ covers_balanced = functools.partial(
 
 
 class BalancedGram(NamedTuple):
-    """What the weights of a network are up to a rotation of its hidden layer, over time.
+    """Function and representations over time, which determine the weights up to a rotation of the hidden layer.
 
     Attributes:
         first: W₁ W₁ᵀ, the representation of the inputs, shape (..., times, d, d).
         product: W₁ W₂, the function, shape (..., times, d, c).
         second: W₂ᵀ W₂, the representation of the outputs, shape (..., times, c, c).
-        balance: λ and how far the start is from balance; the solution is exact where that is zero.
+        balance: λ and the deviation of the initial weights from λ-balance; the solution is exact if the deviation is
+            zero.
     """
 
     first: Float[AnyArray, "*members times inputs inputs"]
@@ -63,7 +64,7 @@ class BalancedGram(NamedTuple):
     __repr__ = short_repr
 
 
-@covers_balanced(gives="function and both representations at any time")
+@covers_balanced(gives="the function and both representations at any time")
 def gram(
     first: FirstLayer,
     second: SecondLayer,
@@ -74,43 +75,43 @@ def gram(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> BalancedGram:
-    """W₁ W₁ᵀ, W₁ W₂ and W₂ᵀ W₂ of f(x) = x W₁ W₂ under gradient flow, for whitened inputs, E[x xᵀ] = I.
+    """Compute W₁ W₁ᵀ, W₁ W₂ and W₂ᵀ W₂ of f(x) = x W₁ W₂ under gradient flow on whitened inputs, E[x xᵀ] = I.
 
-    With Q = (U₁; U₂ᵀ) and F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], where Σ = E[x yᵀ], the loss ½‖W₁W₂ − Σ‖² + constant gives
+    Let Q = (U₁; U₂ᵀ) and F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], where Σ = E[x yᵀ]. The loss ½‖W₁W₂ − Σ‖² + constant gives
     Q' = F Q − ½ Q Qᵀ Q, so that P = Q Qᵀ obeys P' = F P + P F − P² and
 
         P(t) = exp(Ft) Q₀ [I + Q₀ᵀ ∫₀ᵗ exp(2Fs) ds Q₀]⁻¹ Q₀ᵀ exp(Ft).
 
-    It is evaluated in steps that keep a factor of P (see `propagation`). Unequal rates are absorbed: U₁ = (η₂/η₁)^¼ W₁,
-    U₂ = (η₁/η₂)^¼ W₂, in the time √(η₁ η₂) t. Any widths are covered: bottlenecks, wide layers (λ = 0), maps without
-    full rank, singular F. The result can be differentiated in all arguments. Second derivatives exist in the times
-    only; others raise `InputError`.
+    The solution is evaluated in steps that propagate a factor of P. Unequal rates are absorbed by U₁ = (η₂/η₁)^¼ W₁,
+    U₂ = (η₁/η₂)^¼ W₂, in the time √(η₁ η₂) t. All widths are covered, including bottlenecks, wide layers (λ = 0), maps
+    without full rank and singular F. The result is differentiable in all arguments. Second derivatives exist only in
+    the times; others raise `InputError`.
 
-    With λ = 0 a square map of full rank keeps the sign of its determinant, sign det W₁W₂(t) = sign det W₁W₂(0). From a
-    start whose sign is not that of Σ the flow stops at a saddle, with ½‖W₁W₂ − Σ‖² ≥ ½ s² for the smallest singular
-    value s of Σ, until rounding, here as in training, finds the direction that is missing, at about t = 37/s; a warning
-    says so. `balanced_limit` has the saddle itself.
+    With λ = 0, a square map of full rank conserves the sign of its determinant. If the initial sign differs from that
+    of Σ, the function warns, and the flow stops at a saddle with ½‖W₁W₂ − Σ‖² ≥ ½ s², where s is the smallest singular
+    value of Σ. In floating-point arithmetic, here and in training, rounding errors find the missing direction at about
+    t = 37/s. `balanced_limit` computes the saddle itself.
 
     Args:
-        first: W₁ at the start, shape (..., d, h).
-        second: W₂ at the start, shape (..., h, c).
-        target_map: Σ, shape (d, c), or one for each member.
+        first: Initial W₁, shape (..., d, h).
+        second: Initial W₂, shape (..., h, c).
+        target_map: Σ, shape (d, c), or (..., d, c) with one map per member.
         times: Gradient-flow times t ≥ 0, shape (times,), common to all members.
-        rates: η₁ and η₂, each a number or one for each member.
-        approximate: Whether to take weights that are not λ-balanced as if they were, with the mean λ; `balance.error`
-            of the result says how far they are, and so does a warning.
-        steps: Number of steps from each time to the next; times must then increase. In each step max|f|·√(η₁η₂)·Δ
-            should stay below 4, where f are the eigenvalues of F, and must stay below 16. If not given, the number
-            follows from the values, by one program for all of them; it is needed where values are traced by JAX.
+        rates: η₁ and η₂, each a number or one value per member.
+        approximate: Whether to accept weights that are not λ-balanced and use the mean λ. The function then warns, and
+            `balance.error` of the result gives the deviation.
+        steps: Number of steps between neighbouring times, which must then increase. In each step max|f|·√(η₁η₂)·Δ
+            should be below 4, where f are the eigenvalues of F, and must be below 16. By default, the number is
+            computed from the values. It is required if values are traced by JAX.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, t < 0, a rate that is not positive, weights that
-            are not λ-balanced, times that do not increase or need more than a million steps, or too few steps. Where
-            JAX traces them, such values give NaN.
+        InputError: If shapes do not fit, a value is not finite, t < 0, a rate is not positive, the weights are not
+            λ-balanced, the times do not increase although `steps` is given, the times need more than a million steps,
+            or `steps` is too small. Traced values outside this domain give NaN.
 
     References:
-        Dominé, Anguita, Proca, Braun, Kunin, Mediano, Saxe, From Lazy to Rich, arXiv:2409.14623; derived anew without
-        their assumptions on widths and invertibility.
+        Dominé, Anguita, Proca, Braun, Kunin, Mediano, Saxe, From Lazy to Rich, arXiv:2409.14623; our derivation does
+        not need their assumptions on widths and invertibility.
 
     Example:
         >>> with jax.enable_x64(True):
@@ -138,24 +139,24 @@ def product(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> Float[AnyArray, "*members times inputs outputs"]:
-    """W₁ W₂(t) = `gram(...).product`, with its arguments.
+    """Compute W₁ W₂(t), the product in `gram(...).product`.
 
-    It stops at a saddle where det W₁W₂ and det Σ differ in sign and λ = 0, as `gram` explains; a warning says so.
+    If λ = 0 and det W₁W₂ and det Σ differ in sign, the flow stops at a saddle, and the function warns (see `gram`).
 
     Args:
-        first: As in `gram`.
-        second: As in `gram`.
-        target_map: As in `gram`.
-        times: As in `gram`.
-        rates: As in `gram`.
-        approximate: As in `gram`.
-        steps: As in `gram`.
+        first: See `gram`.
+        second: See `gram`.
+        target_map: See `gram`.
+        times: See `gram`.
+        rates: See `gram`.
+        approximate: See `gram`.
+        steps: See `gram`.
 
     Returns:
         W₁ W₂, shape (..., times, d, c).
 
     Raises:
-        InputError: As `gram`. Where JAX traces them, such values give NaN.
+        InputError: In the cases of `gram`. Traced values outside this domain give NaN.
 
     Example:
         >>> with jax.enable_x64(True):
@@ -166,14 +167,14 @@ def product(
 
 
 def layers_and_map(first: Any, second: Any, target_map: Any, rates: LayerRates) -> tuple[TwoLayers, Any]:
-    """Layers and a map that fit together."""
+    """Check that the layers and the target map fit together."""
     network = TwoLayers.checked(first, second, rates, target_map=target_map)
     require_shape("target_map", target_map, (..., first.shape[-2], second.shape[-1]))
     return network, target_map
 
 
 def solved(network: TwoLayers, target_map: Any, times: Any, approximate: bool, steps: int | None) -> BalancedGram:
-    """The solution of `gram`, for layers and a map that fit together."""
+    """Return the solution of `gram` for checked layers and a checked map."""
     require_shape("times", times, (..., None))
     known = not any(map(is_traced, jax.tree.leaves(network)))
     balance = require_balanced(network, approximate) if known else None
@@ -186,21 +187,21 @@ def solved(network: TwoLayers, target_map: Any, times: Any, approximate: bool, s
     if steps is None:
         require(
             speed is not None and not is_traced(times),
-            "the number of steps cannot be found from values that are traced",
+            "steps is None, but the number of steps cannot be computed from traced values",
             argument="steps",
-            remedy="give the number of steps from each time to the next",
+            remedy="give the number of steps between neighbouring times",
         )
         assert speed is not None
         plan = plan_steps(speed, np.asarray(times))
     else:
         plan = given_steps(speed, times, steps)
-    # Of the weights as they were given: those of a training in 32 bits are balanced to theirs.
+    # In the precision of the given weights: weights trained in 32 bits are balanced up to 32-bit rounding.
     rounding = np.inf if approximate else balance_rounding(np.result_type(network.first.dtype, network.second.dtype))
     return _solve(network, target_map, times, plan, rounding, stuck, same=steps)
 
 
 def unit_rate_layers(network: TwoLayers) -> tuple[Array, Array]:
-    """U₁ = (η₂/η₁)^¼ W₁ and U₂ = (η₁/η₂)^¼ W₂, which follow the flow of unit rates in the time √(η₁η₂) t."""
+    """Return U₁ = (η₂/η₁)^¼ W₁ and U₂ = (η₁/η₂)^¼ W₂, which obey the flow with unit rates in the time √(η₁η₂) t."""
     ratio = (jnp.divide(network.rates.second, network.rates.first) ** 0.25)[..., None, None]
     return ratio * network.first, network.second / ratio
 

@@ -1,8 +1,8 @@
-"""Modes of deep linear networks: how long a direction of the data waits at a saddle, and how it is then learned.
+"""Modes of deep linear networks: their plateaus at the saddle, and their trajectories.
 
-In a linear network of depth L with balanced layers that are aligned with the singular vectors of whitened data, every
-layer holds a mode with the weight a, and its strength s = a^L learns the singular value σ along
-ds/dt = L s^(2−2/L) (σ − s). Without alignment it is a model: the order of the jumps and how long the plateaus are.
+In a linear network of depth L whose balanced layers are aligned with the singular vectors of whitened data, each mode
+has the same weight a in every layer. Its strength s = a^L learns the singular value σ by ds/dt = L s^(2−2/L) (σ − s).
+Without alignment, this is a model for the order of the jumps and the lengths of the plateaus.
 """
 
 from dynascope.validation import face

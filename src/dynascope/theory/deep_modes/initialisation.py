@@ -1,4 +1,4 @@
-"""Lazy, or from saddle to saddle: how a deep linear network scales with its width at the start."""
+"""Scaling of deep linear networks with their width at initialisation: lazy or saddle-to-saddle training."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ __all__ = ["InitialisationExponents", "initialisation_exponents"]
 
 
 class InitialisationExponents(NamedTuple):
-    """How a deep linear network of width w scales at the start, by powers of w in NumPy arrays of the shape of γ.
+    """Powers of the width w by which a deep linear network scales at initialisation, as arrays of the shape of γ.
 
     Attributes:
-        output_variance: Of the variance of an output, L − 1 − γL.
-        kernel: Of the tangent kernel, (1 − γ)(L − 1).
-        parameter_motion: Of the distance that the weights have to move to a minimum, −(1 − γ)(L − 1)/2 (heuristic).
-        saddle_distance: Of their distance to the saddle at the origin, (1 − γ)/2 (heuristic).
-        regime: "exploding" (γ < 1 − 1/L: the output diverges), "lazy" (γ < 1), "critical" (γ = 1: features are learned
-            at order one) or "saddle-to-saddle" (γ > 1, conjectured to visit the ranks 0, 1, 2, …).
+        output_variance: Exponent of the variance of an output, L − 1 − γL.
+        kernel: Exponent of the tangent kernel, (1 − γ)(L − 1).
+        parameter_motion: Exponent of the distance from the initial weights to a minimum, −(1 − γ)(L − 1)/2 (heuristic).
+        saddle_distance: Exponent of the distance from the initial weights to the saddle at the origin, (1 − γ)/2
+            (heuristic).
+        regime: "exploding" (γ < 1 − 1/L: the output diverges), "lazy" (γ < 1), "critical" (γ = 1: feature learning of
+            order one) or "saddle-to-saddle" (γ > 1, conjectured to visit the ranks 0, 1, 2, …).
     """
 
     output_variance: np.ndarray
@@ -40,23 +41,24 @@ class InitialisationExponents(NamedTuple):
     network="deep linear, any depth, wide hidden layers",
     data="any",
     start="Gaussian, variance width^−γ",
-    gives="whether training will be lazy or go from saddle to saddle",
+    gives="the regime of training: lazy, critical or saddle-to-saddle",
     reference="arXiv:2106.15933",
     exact=False,
 )
 def initialisation_exponents(depth: Annotated[int, Ge(2)], gamma: FiniteArray) -> InitialisationExponents:
-    """How outputs and tangent kernel of a deep linear network scale with its width w, for weights of variance w^−γ.
+    """Compute how a deep linear network scales with its width w, for initial weights of variance w^−γ.
 
-    With weights of variance v the output variance is ‖x‖² v (v w)^(L−1) and the tangent kernel L ‖x‖² (v w)^(L−1) in
-    expectation, for fixed numbers of inputs and outputs. The output stays finite for γ ≥ 1 − 1/L. Up to γ = 1 the
-    kernel diverges, and the weights find a minimum nearby; beyond it vanishes, and they start near the origin's saddle.
+    For weights of variance v and fixed numbers of inputs and outputs, the output variance is ‖x‖² v (v w)^(L−1), and
+    the expected tangent kernel is L ‖x‖² (v w)^(L−1). The output stays finite for γ ≥ 1 − 1/L. For γ < 1 the kernel
+    diverges, and the weights find a minimum nearby. For γ > 1 it vanishes, and the initial weights are near the saddle
+    at the origin.
 
     Args:
-        depth: L ≥ 2.
+        depth: Number of layers L ≥ 2.
         gamma: γ, of any shape.
 
     Raises:
-        InputError: γ that is not finite, or a depth that is no whole number from two.
+        InputError: If γ is not finite, or the depth is not an integer of at least 2.
 
     References:
         Jacot, Ged, Şimşek, Hongler & Gabriel, arXiv:2106.15933.
@@ -68,7 +70,7 @@ def initialisation_exponents(depth: Annotated[int, Ge(2)], gamma: FiniteArray) -
     """
     require_known(depth=depth, gamma=gamma)
     power = np.asarray(gamma, np.float64)
-    # 1 − 1/L is rarely a floating-point number: a γ that was meant to be it may lie just below.
+    # The tolerance accepts a γ that differs from 1 − 1/L by rounding.
     exploding = power < (1 - 1 / depth) * (1 - 4 * np.finfo(float).eps)
     return InitialisationExponents(
         output_variance=depth - 1 - power * depth,

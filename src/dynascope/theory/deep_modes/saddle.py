@@ -1,4 +1,4 @@
-"""How long a mode of a deep linear network waits at the saddle."""
+"""Time that a mode of a deep linear network spends at the saddle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["escape_slope", "saddle_escape_time"]
     network="deep linear with aligned layers, any depth",
     data="whitened inputs, any targets",
     start="balanced, small",
-    gives="how long a mode waits at the saddle before it is learned",
+    gives="the time that a mode spends at the saddle before it is learned",
     reference="arXiv:2106.15933",
     exact=False,
     assumes=(ENOUGH_SAMPLES, WHITE_INPUTS, SMALL_START, BALANCED_LAYERS, ALIGNED_LAYERS),
@@ -33,26 +33,27 @@ __all__ = ["escape_slope", "saddle_escape_time"]
 def saddle_escape_time(
     target: FiniteArray, initial_strength: FiniteArray, *, depth: Annotated[int, Ge(2)]
 ) -> Float[AnyArray, ...]:
-    """The leading order of the time to leave the saddle at zero, for s₀ ≪ σ.
+    """Compute the time at which a mode leaves the saddle at zero, to leading order for s₀ ≪ σ.
 
-    It is ln(σ/s₀)/(2σ) for L = 2 and s₀^−(1−2/L)/((L − 2) σ) for L ≥ 3. With layers of scale ε, s₀ = ε^L: plateaus of
-    two layers are logarithmically long, those of more layers ε^(2−L), and stronger modes are learned first. Values
-    traced by JAX that are outside the domain give NaN.
+    t = ln(σ/s₀)/(2σ) for L = 2, t = s₀^−(1−2/L)/((L − 2) σ) for L ≥ 3
+
+    With layers of scale ε, s₀ = ε^L. The length of a plateau thus scales as ln(1/ε) for two layers and as ε^(2−L) for
+    more layers, and stronger modes are learned first.
 
     Args:
         target: σ ≠ 0.
-        initial_strength: s₀ ≠ 0, of the sign of σ and smaller.
-        depth: L ≥ 2; a single layer has no saddle.
+        initial_strength: s₀ ≠ 0, with the sign of σ and |s₀| < |σ|.
+        depth: Number of layers L ≥ 2; a single layer has no saddle.
 
     Returns:
         Gradient-flow times of the broadcast shape.
 
     Raises:
-        InputError: A start that is not between zero and its target, shapes that do not fit, or a depth that is no
-            whole number from two.
+        InputError: If an initial strength is not between zero and its target, shapes do not fit, or the depth is not an
+            integer of at least 2. Traced values outside this domain give NaN.
 
     References:
-        The first term of `time_to_strength` for s₀ ≪ σ.
+        Leading term of `time_to_strength` for s₀ ≪ σ.
 
     Example:
         >>> import jax
@@ -64,18 +65,21 @@ def saddle_escape_time(
     mode = broadcast(target=target, initial_strength=initial_strength)
     require(
         any(map(is_traced, mode)) or np.all(_dwells(*map(np.asarray, mode))),
-        "a mode does not start between zero and its target",
+        "initial_strength is not between zero and target",
         argument="initial_strength",
         value=str(initial_strength),
-        remedy="give it the sign of the target and a smaller size",
+        remedy="choose an initial strength of the sign of the target and of smaller absolute value",
     )
     return _escape_time(depth, *mode)
 
 
 def escape_slope(times: np.ndarray, scales: np.ndarray, target: float, *, depth: int) -> float:
-    """How escape times grow between the two smallest scales of the weights, over what homogeneity says of that.
+    """Return the slope of the escape time between the two smallest scales, relative to its predicted value.
 
-    It is −dt/dlog(scale), over 1/σ, for two layers, and −dlog t/dlog(scale), over L − 2, for more.
+    For two layers this is −dt/dlog(scale) divided by 1/σ. For more layers it is −dlog t/dlog(scale) divided by L − 2.
+
+    Args: times: Escape times, shape (scales,). scales: Scales of the initial weights, decreasing, shape (scales,).
+    target: σ. depth: L ≥ 2.
     """
     contrast = np.log(scales[-2] / scales[-1])
     if depth == 2:
@@ -84,7 +88,7 @@ def escape_slope(times: np.ndarray, scales: np.ndarray, target: float, *, depth:
 
 
 def _dwells(sigma: Any, start: Any) -> Any:
-    """Whether the start is between zero and the target."""
+    """Whether the initial strength is between zero and the target."""
     return (sigma != 0) & (start != 0) & ((sigma > 0) == (start > 0)) & (abs(start) < abs(sigma))
 
 

@@ -1,4 +1,4 @@
-"""How a mode of a deep linear network is learned: its strength at any time, and the time of any strength."""
+"""Trajectory of a mode of a deep linear network: its strength at any time, and the time of any strength."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _covers = functools.partial(
 
 
 class DeepModeStrength(NamedTuple):
-    """A mode at some times, each number of the broadcast shape.
+    """Strength of a mode over time, each number of the broadcast shape.
 
     Attributes:
         strength: s.
-        residual: σ − s, computed without cancellation near the end; the loss of the mode is residual²/2.
+        residual: σ − s, computed without cancellation near the limit. The loss of the mode is residual²/2.
     """
 
     strength: Float[AnyArray, ...]
@@ -53,12 +53,12 @@ class DeepModeStrength(NamedTuple):
 
 
 class DeepModeLimit(NamedTuple):
-    """Where a mode goes as t → ∞, in NumPy arrays of the broadcast shape.
+    """Limit of a mode as t → ∞, in NumPy arrays of the broadcast shape.
 
     Attributes:
-        strength: σ, or 0 where it is trapped.
-        status: "converges" (exponentially, to σ), "power law" (to σ = 0), "saddle" (trapped at 0 ≠ σ, which it comes to
-            exponentially for L = 2 and as t^−L/(L−2) beyond) or "static" (nothing moves).
+        strength: σ, or 0 if the mode is trapped.
+        status: "converges" (to σ, exponentially), "power law" (to σ = 0), "saddle" (trapped at 0 ≠ σ, approached
+            exponentially for L = 2 and as t^−L/(L−2) for L ≥ 3) or "static" (the initial strength is a fixed point).
     """
 
     strength: np.ndarray
@@ -67,7 +67,7 @@ class DeepModeLimit(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(gives="when a mode has a given strength", infinite=True)
+@_covers(gives="the time at which a mode has a given strength", infinite=True)
 def time_to_strength(
     strength: FiniteArray,
     target: FiniteArray,
@@ -76,33 +76,36 @@ def time_to_strength(
     depth: PositiveInt,
     unreachable: Literal["raise", "infinity"] = "raise",
 ) -> Float[AnyArray, ...]:
-    """The time that a mode takes from s₀ to s: ds/dt = L s^(2−2/L) (σ − s) inverted in closed form.
+    """Compute the time that a mode takes from s₀ to s, by inverting its flow in closed form.
 
-    For L = 1 it is t = ln[(σ − s₀)/(σ − s)], for L = 2 t = ln[s (σ − s₀)/(s₀ (σ − s))]/(2σ), and for L ≥ 3 and s < σ
+    ds/dt = L s^(2−2/L) (σ − s)
+
+    For L = 1 the time is t = ln[(σ − s₀)/(σ − s)], for L = 2 it is t = ln[s (σ − s₀)/(s₀ (σ − s))]/(2σ). For L ≥ 3 and
+    s < σ it is
 
         t = (1/σ) [(a₀^(2−L) − a^(2−L))/(L − 2) + c^(2−L) (I(a/c) − I(a₀/c))],  I(x) = ∫₀ˣ z dz/(1 − z^L),
 
-    with a = s^(1/L), c = σ^(1/L). The integral is a sum of logarithms over the roots of unity, or a power series where
-    x^L is small; those for s₀ > σ and for σ of the other sign are of the same kind. The result can be compiled and
-    differentiated with respect to all strengths. A mode with s₀ < 0 (L ≥ 2) is the mirror image of one with −s₀ and −σ.
+    with a = s^(1/L), c = σ^(1/L). The integral is a sum of logarithms over the roots of unity, or a power series if x^L
+    is small. Similar formulas hold for s₀ > σ and for σ of the opposite sign. A mode with s₀ < 0 (L ≥ 2) is the mirror
+    image of the mode with −s₀ and −σ. Can be compiled; differentiable in all strengths.
 
     Args:
         strength: s, between s₀ and its limit.
-        target: σ; below 1e-77 of s₀ (in double precision) it counts as zero.
+        target: σ; values below 1e-77 of s₀ (in double precision) count as zero.
         initial_strength: s₀.
-        depth: L ≥ 1, the number of layers.
-        unreachable: "raise", or "infinity" to return ∞ for a strength that is never visited. For values traced by JAX,
-            which are not known, it is always "infinity", and NaN for values that are not finite.
+        depth: Number of layers L ≥ 1.
+        unreachable: "raise", or "infinity" to return ∞ for strengths that the mode never has. For traced values, the
+            result is always ∞ in this case, and NaN for values that are not finite.
 
     Returns:
         Gradient-flow times of the broadcast shape: 0 at s₀, ∞ at the limit.
 
     Raises:
-        InputError: A strength that is never visited (from s₀ = 0 with L ≥ 2 any other), values that are not finite, or
-            a depth that is no whole number from one, or shapes that do not fit.
+        InputError: If the mode never has the strength (for s₀ = 0 with L ≥ 2, any strength but 0), a value is not
+            finite, shapes do not fit, or the depth is not an integer of at least 1.
 
     References:
-        Saxe, McClelland & Ganguli, arXiv:1312.6120, equation 12 for L = 2; for other L derived here.
+        Saxe, McClelland & Ganguli, arXiv:1312.6120, equation 12 for L = 2; our derivation for other L.
 
     Example:
         >>> with jax.enable_x64(True):
@@ -117,15 +120,15 @@ def time_to_strength(
         missed = np.broadcast_to(np.asarray(arguments[0]), known.shape)[~known]
         if missed.size:
             raise InputError(
-                f"the mode never has strength {missed[0]:.6g}",
+                f"strength is {missed[0]:.6g}, which the mode never has",
                 argument="strength",
                 value=float(missed[0]),
-                remedy="ask for one between the start and the limit",
+                remedy="choose a strength between the initial strength and the limit",
             )
     return time
 
 
-@_covers(gives="strength of each mode at any time")
+@_covers(gives="the strength of each mode at any time")
 def strength_at(
     times: NonNegativeArray,
     target: FiniteArray,
@@ -133,23 +136,23 @@ def strength_at(
     *,
     depth: PositiveInt,
 ) -> DeepModeStrength:
-    """The strength of a mode at some times: the inverse of `time_to_strength`.
+    """Compute the strength of a mode over time, the inverse of `time_to_strength`.
 
-    Closed for L ≤ 2 and for σ = 0; else found by bracketing and Newton's method in logit ln[s/(σ − s)] (or in what
-    replaces it for s > σ and σ < 0), in which both ends of the curve are straight and Newton's method cannot overshoot.
+    The result is in closed form for L ≤ 2 and for σ = 0. Otherwise it is found by bracketing and Newton's method in
+    ln[s/(σ − s)], or in a corresponding variable for s > σ and σ < 0. The curve is asymptotically linear at both ends
+    in these variables, and Newton's method cannot overshoot.
 
-    All arguments broadcast; the result can be compiled and differentiated. Values traced by JAX that are outside the
-    domain give NaN.
+    All arguments broadcast. The result can be compiled and differentiated.
 
     Args:
         times: Gradient-flow times t ≥ 0.
-        target: σ; below 1e-77 of s₀ (in double precision) it counts as zero.
-        initial_strength: s₀; for L ≥ 2 zero stays zero.
-        depth: L ≥ 1.
+        target: σ; values below 1e-77 of s₀ (in double precision) count as zero.
+        initial_strength: s₀; for L ≥ 2, zero is a fixed point.
+        depth: Number of layers L ≥ 1.
 
     Raises:
-        InputError: t < 0, values that are not finite, shapes that do not fit, or a depth that is no whole number from
-            one.
+        InputError: If t < 0, a value is not finite, shapes do not fit, or the depth is not an integer of at least 1.
+            Traced values outside this domain give NaN.
 
     References:
         Saxe, McClelland & Ganguli, arXiv:1312.6120; Jacot et al., arXiv:2106.15933, for depth and saddles.
@@ -166,19 +169,19 @@ def strength_at(
 
 @finite_answers()
 def deep_mode_limit(target: FiniteArray, initial_strength: FiniteArray, *, depth: PositiveInt) -> DeepModeLimit:
-    """Where a mode goes: to σ, unless zero is between, where it is trapped for L ≥ 2.
+    """Compute the limit of a mode as t → ∞.
 
-    It is s∞ = σ, but s∞ = 0 where L ≥ 2 and σ s₀ ≤ 0: the resting points of the flow that `time_to_strength`
-    integrates. Both strengths broadcast.
+    For L ≥ 2 and σ s₀ ≤ 0, the mode is trapped at s∞ = 0, because it cannot pass through zero. Otherwise s∞ = σ. Both
+    strengths broadcast.
 
     Args:
         target: σ.
         initial_strength: s₀.
-        depth: L ≥ 1.
+        depth: Number of layers L ≥ 1.
 
     Raises:
-        InputError: Values that are not finite or traced by JAX, shapes that do not fit, or a depth that is no whole
-            number from one.
+        InputError: If a value is not finite or is traced by JAX, shapes do not fit, or the depth is not an integer of
+            at least 1.
 
     Example:
         >>> deep_mode_limit([2.0, -2.0, 0.0, 2.0], [0.1, 0.1, 0.1, 0.0], depth=3).status.tolist()
@@ -197,7 +200,7 @@ def deep_mode_limit(target: FiniteArray, initial_strength: FiniteArray, *, depth
 
 @functools.cache
 def _strength_in_units(layers: int) -> Callable[..., DeepModeStrength]:
-    """`_strength` in units of the weights w: a strength has L of them, and a time 2 − 2L."""
+    """Return `_strength` with units in powers of the weights w: w^L for strengths, w^(2−2L) for times."""
     size = f"w^{layers}"
     duration = f"w^{2 - 2 * layers}"
 
@@ -209,43 +212,43 @@ def _strength_in_units(layers: int) -> Callable[..., DeepModeStrength]:
 
 @functools.cache
 def _passage_in_units(layers: int) -> Callable[..., tuple[Any, Any]]:
-    """`_passage`, likewise."""
+    """Return `_passage_time` with the same units."""
     size = f"w^{layers}"
     gives = (f"w^{2 - 2 * layers}", "")
 
     def passage(strength: Any, target: Any, initial_strength: Any) -> tuple[Any, Any]:
-        return _passage(layers, strength, target, initial_strength)
+        return _passage_time(layers, strength, target, initial_strength)
 
     standard = "target|initial_strength"
     return in_units(standard, strength=size, target=size, initial_strength=size, gives=gives, infinite=True)(passage)
 
 
 def _mirrored(start: Array, *others: Array) -> tuple[Array, ...]:
-    """The same mode with s₀ ≥ 0, by flipping the sign of one layer."""
+    """Return the same mode with s₀ ≥ 0, by changing the sign of one layer."""
     sign = jnp.where(start < 0, -1, 1)
     return tuple(sign * each for each in (start, *others))
 
 
 def _target(target: Array) -> Array:
-    """The target, or zero where its powers would underflow; with the derivative of the target everywhere."""
+    """Return the target, or zero if its powers would underflow, with the derivative of the target in both cases."""
     negligible = jnp.abs(target) < jnp.finfo(target.dtype).tiny ** 0.25
     return jnp.where(negligible, target - jax.lax.stop_gradient(target), target)
 
 
 @functools.partial(float64_jit, static_argnums=0)
-def _passage(layers: int, *arguments: Array) -> tuple[Array, Array]:
-    """The time to reach a strength, and whether it is visited."""
+def _passage_time(layers: int, *arguments: Array) -> tuple[Array, Array]:
+    """Return the time to reach a strength, and whether the mode ever has it."""
     strength, target, start = jnp.broadcast_arrays(*arguments)
     time = _time(layers, strength, target, start)
     return nan_outside(all_finite(strength, target, start), time), _visited(layers, strength, target, start)
 
 
 def _visited(layers: int, strength: Array, target: Array, start: Array) -> Array:
-    """Whether a strength lies between the start and the limit; both ends count."""
+    """Whether a strength lies between the initial strength and the limit, including both ends."""
     if layers > 1:
         start, target, strength = _mirrored(start, target, strength)
         target = jnp.where(start == 0, 0, jnp.maximum(target, 0))
-    # By comparisons, as the product of small differences vanishes.
+    # Comparisons are used because a product of small differences would underflow.
     return ((start <= strength) & (strength <= target)) | ((target <= strength) & (strength <= start))
 
 
@@ -271,11 +274,11 @@ def _time(layers: int, strength: Array, target: Array, start: Array) -> Array:
 def _strength(layers: int, *arguments: Array) -> DeepModeStrength:
     times, target, start = jnp.broadcast_arrays(*arguments)
     inside = all_finite(times, target, start) & (times >= 0)
-    return nan_outside(inside, DeepModeStrength(*_motion(layers, times, target, start)))
+    return nan_outside(inside, DeepModeStrength(*_strength_and_residual(layers, times, target, start)))
 
 
-def _motion(layers: int, times: Array, target: Array, start: Array) -> tuple[Array, Array]:
-    """The strength, and what is missing."""
+def _strength_and_residual(layers: int, times: Array, target: Array, start: Array) -> tuple[Array, Array]:
+    """Return the strength and the residual."""
     if layers == 1:
         left = jnp.exp(-times)
         return start * left - target * jnp.expm1(-times), (target - start) * left

@@ -1,13 +1,13 @@
-"""The closed map between strength and time of a deep mode, three or more layers, and its inverse.
+"""Closed-form map between strength and time of a mode with three or more layers, and its inverse.
 
-Everything is measured in the size of the target: z is the smaller of strength and target over the larger, u is time
-times |σ|^(2−2/L), and the phase n is the coordinate in which a mode moves at a bounded speed,
+All quantities are relative to the size of the target: z is the smaller of strength and target over the larger, and u is
+time times |σ|^(2−2/L). The phase n is a coordinate in which a mode moves at a bounded speed,
 
     below the target    n = ln[s/(σ − s)],   u(n) = −z^(2/L−1)/(L − 2) + ∫ w dw/(1 − w^L),        concave;
     above               n = ln[σ/(s − σ)],   u(n) = ∫ w^(2L−3) dw/(1 − w^L),                        convex;
     opposite sign       n = ln[|σ|/s],       u(n) = ∫ w^(2L−3) dw/(1 + w^L),                        convex,
 
-with integrals from 0 to z^(1/L). In all of them n and u grow with time.
+with integrals from 0 to z^(1/L). In all cases, n and u increase with time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dynascope.compilation import float64_jit
 
 __all__ = ["deep_strength", "deep_time"]
 
-# Below this z an integral is summed as a power series in it, of this many terms.
+# For z below the first value, the integrals are power series in z with this number of terms.
 _SERIES_BELOW, _TERMS = 0.1, 16
 _STEPS = 200
 
@@ -32,12 +32,12 @@ _STEPS = 200
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 @functools.partial(float64_jit, static_argnums=0)
 def deep_time(layers: int, strength: Array, target: Array, start: Array) -> Array:
-    """The time from a start s₀ > 0 to a strength on its way; what it returns elsewhere means nothing."""
+    """Return the time from an initial strength s₀ > 0 to a strength between s₀ and its limit."""
     exponent = 2 - 2 / layers
     below, above, opposite = target > start, (target > 0) & (target <= start), target < 0
     size = jnp.where(target == 0, 1, jnp.abs(target))
-    begun, ended = (_phase(each, size, below, above) for each in (start, strength))
-    scaled = _clock(layers, ended, below, opposite) - _clock(layers, begun, below, opposite)
+    initial_phase, final_phase = (_phase(each, size, below, above) for each in (start, strength))
+    scaled = _clock(layers, final_phase, below, opposite) - _clock(layers, initial_phase, below, opposite)
     decay = (strength**-exponent - start**-exponent) / (2 * layers - 2)
     return jnp.where(target == 0, decay, scaled / size**exponent)
 
@@ -59,7 +59,7 @@ def _(layers: int, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 @functools.partial(float64_jit, static_argnums=0)
 def deep_strength(layers: int, times: Array, target: Array, start: Array) -> tuple[Array, Array]:
-    """The strength s ≥ 0 at some times, and σ − s."""
+    """Return the strength s ≥ 0 and the residual σ − s at the times."""
     exponent = 2 - 2 / layers
     moving = (start > 0) & (start != target)
     known_start = jnp.where(moving, start, 0.5)
@@ -84,7 +84,7 @@ def _(
     last = _velocity(layers, strength, target, residual)
     first = _velocity(layers, start, target, target - start)
     static = first == 0
-    # At a fixed point what is started nearby stays (at zero) or comes back (at the target).
+    # Near the fixed point at zero, perturbations persist; near the one at the target, they decay.
     back = jnp.exp(-layers * jnp.abs(target) ** exponent * times)
     by_start = jnp.where(static, jnp.where(start == 0, 1, back), last / jnp.where(static, 1, first))
     scaled = exponent * times * last + strength - start * by_start
@@ -101,7 +101,7 @@ def _velocity(layers: int, strength: Array, target: Array, residual: Array) -> A
 
 
 def _vanishing(target: Array, strength: Array) -> Array:
-    """Where the target is so small that a difference over it has fewer digits than its value at zero."""
+    """Whether the target is so small that a difference quotient by it is less accurate than its value at zero."""
     return jnp.abs(target) <= jnp.sqrt(jnp.finfo(strength.dtype).eps) * strength
 
 
@@ -112,7 +112,7 @@ def _phase(strength: Array, size: Array, below: Array, above: Array) -> Array:
 
 
 def _clock(layers: int, n: Array, below: Array, opposite: Array) -> Array:
-    """u(n) in each of the three cases."""
+    """Return u(n) in each of the three cases."""
     wait = jnp.exp((1 - 2 / layers) * jax.nn.softplus(jnp.where(below, -n, 0))) / (layers - 2)
     towards = jnp.where(opposite, 0, n)
     rising = _integral(layers, 2, 1, towards) - wait
@@ -122,23 +122,25 @@ def _clock(layers: int, n: Array, below: Array, opposite: Array) -> Array:
 
 
 def _slope(layers: int, n: Array, below: Array, opposite: Array) -> Array:
-    """du/dn."""
+    """Return du/dn."""
     log_ratio = jnp.where(opposite, n, -jax.nn.softplus(-n))
     shrinking = (2 - 2 / layers) * log_ratio - jnp.where(opposite, jax.nn.softplus(n), 0)
     return jnp.exp(jnp.where(below, -(1 - 2 / layers) * log_ratio, shrinking)) / layers
 
 
-def _solve(layers: int, elapsed: Array, begun: Array, below: Array, opposite: Array) -> Array:
-    """The n that is reached an elapsed u after the phase at the start.
+def _solve(layers: int, elapsed: Array, initial_phase: Array, below: Array, opposite: Array) -> Array:
+    """Return the phase n after an elapsed u, from the initial phase.
 
-    Newton's method comes to the root from one side, the left where u(n) is concave, the right where it is convex, so
-    that it never overshoots; halving the bracket brings it near from however far.
+    Newton's method approaches the root from one side: from the left if u(n) is concave, from the right if it is convex.
+    It therefore never overshoots. Bisection of the bracket gives convergence from any distance.
     """
-    goal = _clock(layers, begun, below, opposite) + elapsed
-    fastest, late = (1 / _slope(layers, each, below, opposite) for each in (begun, jnp.full_like(begun, jnp.inf)))
+    goal = _clock(layers, initial_phase, below, opposite) + elapsed
+    fastest, late = (
+        1 / _slope(layers, each, below, opposite) for each in (initial_phase, jnp.full_like(initial_phase, jnp.inf))
+    )
     slowest = jnp.where(below, fastest, jnp.where(opposite, 0, late))
     fastest = jnp.where(below, layers, fastest)
-    tolerance = 4 * jnp.finfo(begun.dtype).eps
+    tolerance = 4 * jnp.finfo(initial_phase.dtype).eps
 
     def unfinished(state: tuple[Array, Array, Array, Array]) -> Array:
         low, high, step, count = state
@@ -156,18 +158,20 @@ def _solve(layers: int, elapsed: Array, begun: Array, below: Array, opposite: Ar
         high = jnp.where(below, high, jnp.clip(high + step, low, high))
         return low, high, step, count + 1
 
-    low, high = begun + slowest * elapsed, begun + fastest * elapsed
-    # Beyond, a mode with a target of the other sign is no longer a number.
-    high = jnp.where(opposite, jnp.minimum(high, jnp.maximum(begun, 0.9 * jnp.log(jnp.finfo(begun.dtype).max))), high)
+    low, high = initial_phase + slowest * elapsed, initial_phase + fastest * elapsed
+    # Beyond this phase, the strength of a mode with a target of the opposite sign underflows.
+    high = jnp.where(
+        opposite, jnp.minimum(high, jnp.maximum(initial_phase, 0.9 * jnp.log(jnp.finfo(initial_phase.dtype).max))), high
+    )
     low, high, *_ = jax.lax.while_loop(unfinished, narrow, (low, high, jnp.full_like(low, jnp.inf), jnp.zeros((), int)))
     return jnp.where(below, low, high)
 
 
 def _integral(layers: int, power: int, sign: int, n: Array) -> Array:
-    """∫₀ˣ w^(k−1)/(1 ∓ w^L) dw with k ≥ 1, x^L = z: z = 1/(1 + e⁻ⁿ) for the upper sign, and eⁿ for the lower.
+    """Return ∫₀ˣ w^(k−1)/(1 ∓ w^L) dw with k ≥ 1, x^L = z: z = 1/(1 + e⁻ⁿ) for the upper sign, eⁿ for the lower.
 
-    For k ≤ L it is −(1/L) Σ ω^−k ln(1 − xω) over the roots of ω^L = ±1; for larger k the integrand is reduced by
-    w^(k−1)/(1 ∓ w^L) = ±[w^(k−1−L)/(1 ∓ w^L) − w^(k−1−L)].
+    For k ≤ L the integral is −(1/L) Σ ω^−k ln(1 − xω) over the roots of ω^L = ±1. For larger k the integrand is reduced
+    by w^(k−1)/(1 ∓ w^L) = ±[w^(k−1−L)/(1 ∓ w^L) − w^(k−1−L)].
     """
     log_ratio = -jax.nn.softplus(-n) if sign == 1 else n
     ratio = jnp.exp(log_ratio)
@@ -185,12 +189,12 @@ def _integral(layers: int, power: int, sign: int, n: Array) -> Array:
     for index in range(layers):
         angle = np.pi * (2 * index + (sign < 0)) / layers
         if angle == 0:
-            # 1 − x = e⁻ⁿ/L from where e⁻ⁿ is rounding, so that its logarithm exists for all n.
+            # 1 − x = e⁻ⁿ/L if e⁻ⁿ is below the rounding error, so that its logarithm exists for all n.
             late = n > 40
             size = jnp.where(late, -n - math.log(layers), jnp.log(jnp.where(late, 1, rest)))
             logs = logs - size / layers
             continue
-        # Sums without cancellation: |1 − xω|² = (1 − x)² + 4x sin²(φ/2), Re(1 − xω) = 1 − x + 2x sin²(φ/2).
+        # Without cancellation: |1 − xω|² = (1 − x)² + 4x sin²(φ/2), Re(1 − xω) = 1 − x + 2x sin²(φ/2).
         bend = 2 * x * math.sin(angle / 2) ** 2
         size, turn = jnp.log(rest**2 + 2 * bend) / 2, jnp.arctan2(-x * math.sin(angle), rest + bend)
         logs = logs - (math.cos(reduced * angle) * size + math.sin(reduced * angle) * turn) / layers

@@ -1,4 +1,4 @@
-"""Regimes: whether a network scaled to a limit learns features, and how fast."""
+"""Learning regimes of networks scaled to a limit: whether they learn features, and how fast."""
 
 from dynascope.validation import face
 

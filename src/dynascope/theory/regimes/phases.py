@@ -1,4 +1,4 @@
-"""The phase of a parametrisation: whether a two-layer network scaled to a limit learns features, and how fast."""
+"""Phase of a parametrisation: whether a two-layer network scaled to a limit learns features, and how fast."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ __all__ = [
     "standard_parametrisations",
 ]
 
-ZERO = 0.5  # a fitted exponent of smaller size counts as zero; those of the table are whole numbers
-_ROUNDING = 1e-9  # exponents that differ by less are equal
+ZERO = 0.5  # a fitted exponent of smaller absolute value counts as zero; the exponents of the table are integers
+_ROUNDING = 1e-9  # exponents that differ by less count as equal
 _MODEL = {
     "network": "two-layer linear, f(x) = γ Σ uᵢ wᵢ·x, rates by layer, all powers of a scaling parameter",
     "data": "inputs on a line",
@@ -38,15 +38,15 @@ _MODEL = {
 
 
 class Hyperparameters(NamedTuple):
-    """The numbers that a parametrisation stands for at one value of the scaling parameter.
+    """The hyperparameters of a parametrisation at one value of the scaling parameter.
 
     Attributes:
         width: d, the number of hidden neurons.
         multiplier: γ, the factor on the output.
-        first_variance: σ_w², of each initial weight of the first layer.
-        second_variance: σ_u², of each initial weight of the second layer.
-        first_rate: η_w, learning rate of the first layer.
-        second_rate: η_u, learning rate of the second layer.
+        first_variance: σ_w², the variance of each initial weight of the first layer.
+        second_variance: σ_u², the variance of each initial weight of the second layer.
+        first_rate: η_w, the learning rate of the first layer.
+        second_rate: η_u, the learning rate of the second layer.
     """
 
     width: int
@@ -62,20 +62,20 @@ class Hyperparameters(NamedTuple):
 class Parametrisation:
     """Exponents by which the hyperparameters of a two-layer network grow with a scaling parameter κ → ∞.
 
-    The network is f(x) = γ Σᵢ uᵢ σ(wᵢ·x); the input dimension, the data and the targets do not grow.
+    The network is f(x) = γ Σᵢ uᵢ σ(wᵢ·x). The input dimension, the data and the targets do not scale.
 
     Attributes:
-        width: c_d of the width d ~ κ^c_d; zero for a fixed width, never negative.
+        width: c_d of the width d ~ κ^c_d, non-negative; zero for a fixed width.
         multiplier: c_γ of γ ~ κ^c_γ.
         first_variance: c_w of σ_w² ~ κ^c_w, the variance of the initial weights of the first layer.
-        second_variance: c_u of σ_u² ~ κ^c_u, that of the second layer.
-        first_rate: c_{η_w} of the learning rate of the first layer.
-        second_rate: c_{η_u} of that of the second layer.
-        zero_output: Whether the network is the zero function at the start, because each neuron has a partner with the
-            same wᵢ and the opposite uᵢ.
+        second_variance: c_u of σ_u² ~ κ^c_u, the variance of the initial weights of the second layer.
+        first_rate: c_{η_w}, the exponent of the learning rate of the first layer.
+        second_rate: c_{η_u}, the exponent of the learning rate of the second layer.
+        zero_output: Whether the network is initially the zero function, because each neuron has a partner with the same
+            wᵢ and the opposite uᵢ.
 
     Raises:
-        InputError: An exponent that is not finite, or a width that shrinks.
+        InputError: If an exponent is not finite, or the exponent of the width is negative.
 
     Example:
         >>> Parametrisation(width=1.0, multiplier=-0.5).at(64.0)
@@ -92,11 +92,12 @@ class Parametrisation:
     zero_output: bool = False
 
     def at(self, scaling_parameter: PositiveFloat, *, width: PositiveFloat = 1.0) -> Hyperparameters:
-        """The hyperparameters at a value of κ, where those that κ does not scale are one.
+        """Return the hyperparameters at a value of κ; hyperparameters that κ does not scale are one.
 
         Args:
             scaling_parameter: κ > 0.
-            width: Factor on the width d = width · κ^c_d, which is rounded, to an even number for zero output.
+            width: Factor on the width d = width · κ^c_d, which is rounded to an integer, and to an even integer for
+                zero output.
         """
         pairs = 2 if self.zero_output else 1
         grown = (self.multiplier, self.first_variance, self.second_variance, self.first_rate, self.second_rate)
@@ -105,10 +106,10 @@ class Parametrisation:
             return Hyperparameters(neurons, *(float(scaling_parameter**exponent) for exponent in grown))
         except OverflowError:
             raise InputError(
-                f"scaling_parameter is {scaling_parameter:g}, of which a power is no number",
+                f"scaling_parameter is {scaling_parameter:g}, and one of its powers overflows",
                 argument="scaling_parameter",
                 value=scaling_parameter,
-                remedy="choose one nearer to one",
+                remedy="choose a value closer to 1",
             ) from None
 
     def _with_rates(self, exponent: float) -> Parametrisation:
@@ -116,17 +117,17 @@ class Parametrisation:
 
 
 class Phase(NamedTuple):
-    """The phase of a parametrisation, and the exponents it follows from.
+    """The phase of a parametrisation, and the exponents that determine it.
 
     Attributes:
-        name: "kernel" or "learning" where learning takes a time of order one; "frozen" where it takes ever longer,
-            "unstable" where it takes ever shorter.
-        target_exponent: T₁ of the part of the learning speed that comes from the target, κ^T₁.
-        start_exponent: T₂ of the part that comes from the initial weights.
+        name: "kernel" or "learning" if learning takes a time of order one; "frozen" if this time diverges, "unstable"
+            if it vanishes.
+        target_exponent: T₁, the exponent of the contribution of the target to the learning speed, κ^T₁.
+        start_exponent: T₂, the exponent of the contribution of the initial weights.
         speed_exponent: Exponent of the learning speed 1/t_c, the larger of the two.
-        kernel_exponent: Exponent of the relative change of the tangent kernel in training; negative where the kernel
-            stays, zero where it changes by a factor of order one.
-        equal_parts: Condition (29), P/Q → 1: the growing and the shrinking part of the initial weights are equal.
+        kernel_exponent: Exponent of the relative change of the tangent kernel during training; negative if the kernel
+            is constant in the limit, zero if it changes by a factor of order one.
+        equal_parts: Condition (29), P/Q → 1: the growing and the shrinking part of the initial weights become equal.
         start_dominates: Condition (30), T₁ < T₂.
     """
 
@@ -143,28 +144,28 @@ class Phase(NamedTuple):
 
 @covers(**_MODEL, gives="phase (kernel, learning, frozen, unstable); exponents of speed and of kernel change")
 def phase(parametrisation: Parametrisation) -> Phase:
-    """The phase of a parametrisation.
+    """Determine the phase of a parametrisation: kernel, learning, frozen or unstable.
 
-    On a line the speed is 1/t_c² ∝ η_u η_w γ² (S² + 4γ²PQ), with P, Q = ¼ Σ (c uᵢ ± vᵢ/c)², c⁴ = η_w/η_u,
-    vᵢ = wᵢ·n, so that 1/t_c ~ κ^max(T₁, T₂) with T₁ = c_γ + ½(c_{η_u} + c_{η_w}) and
-    T₂ = 2c_γ + c_d + max(c_{η_w} + c_u, c_{η_u} + c_w). Training is stable if the larger one is zero; it then is in the
-    kernel phase if P/Q → 1 (29) and T₁ < T₂ (30), else it learns features. P/Q → 1 if the width grows, if
-    c_{η_w} + c_u ≠ c_{η_u} + c_w, or if the output is zero at the start, where P = Q.
+    On a line the learning speed is 1/t_c² ∝ η_u η_w γ² (S² + 4γ²PQ), with P, Q = ¼ Σ (c uᵢ ± vᵢ/c)², c⁴ = η_w/η_u,
+    vᵢ = wᵢ·n. Hence 1/t_c ~ κ^max(T₁, T₂) with T₁ = c_γ + ½(c_{η_u} + c_{η_w}) and T₂ = 2c_γ + c_d + max(c_{η_w} + c_u,
+    c_{η_u} + c_w). Training is stable if max(T₁, T₂) = 0. It is then in the kernel phase if P/Q → 1 (29) and T₁ < T₂
+    (30), and otherwise learns features. P/Q → 1 if the width grows, if c_{η_w} + c_u ≠ c_{η_u} + c_w, or if the initial
+    output is zero, where P = Q.
 
-    The tangent kernel on the line changes by the factor √(S² + 4γ²PQ) / (γ(P + Q)), from the exact solution. It
-    departs from one as κ^e with e = T₁ − T₂ if T₁ ≥ T₂, and else e = max(2(T₁ − T₂), −c_d − |Δ|),
-    Δ = c_{η_w} + c_u − c_{η_u} − c_w; the second part, from an output at the start that is not zero, is absent for
-    zero output. The kernel phase is that of e < 0.
+    In the exact solution, the tangent kernel on the line changes by the factor √(S² + 4γ²PQ) / (γ(P + Q)). The factor
+    differs from one by κ^e, with e = T₁ − T₂ if T₁ ≥ T₂, and otherwise e = max(2(T₁ − T₂), −c_d − |Δ|),
+    Δ = c_{η_w} + c_u − c_{η_u} − c_w. The second term of the maximum is due to a nonzero initial output and is absent
+    for zero output. The kernel phase has e < 0.
 
     Args:
         parametrisation: The exponents.
 
     Returns:
-        `Phase`.
+        The phase and its exponents.
 
     References:
-        Y. Xu, L. Ziyin, arXiv:2401.07085, equations 28 to 30 and theorem 2 (reconstructed); exponent of the kernel's
-        change: ours, from theorem 1.
+        Y. Xu, L. Ziyin, arXiv:2401.07085, equations 28 to 30 and theorem 2 (reconstructed). The exponent of the kernel
+        change is ours, from theorem 1.
 
     Example:
         >>> found = phase(Parametrisation(width=1.0, multiplier=-0.5))
@@ -176,7 +177,7 @@ def phase(parametrisation: Parametrisation) -> Phase:
     from_target = p.multiplier + (p.first_rate + p.second_rate) / 2
     from_start = 2 * p.multiplier + p.width + max(first, second)
     speed = max(from_target, from_start)
-    # How fast the parts P and Q become equal; without end if they are equal from the start.
+    # Exponent at which P/Q approaches one; infinite if P = Q at initialisation.
     approach = math.inf if p.zero_output else p.width + abs(first - second)
     gap = _exact(from_target - from_start)
     kernel = gap if gap >= 0 else _exact(max(2 * gap, -approach))
@@ -185,14 +186,14 @@ def phase(parametrisation: Parametrisation) -> Phase:
     return Phase(name, from_target, from_start, _exact(speed), kernel, approach > _ROUNDING, gap < 0)
 
 
-@covers(**_MODEL, gives="learning rates with which any start is stable")
+@covers(**_MODEL, gives="learning rates that make any initialisation stable")
 def stable_rates(parametrisation: Parametrisation) -> Parametrisation:
-    """The parametrisation with learning rates, the same for both layers, that make it stable.
+    """Return the parametrisation with stable learning rates, equal for both layers.
 
-    c_η = −max(c_γ, 2c_γ + c_d + max(c_u, c_w)).
+    c_η = −max(c_γ, 2c_γ + c_d + max(c_u, c_w))
 
     Args:
-        parametrisation: The exponents, of whose learning rates nothing is kept.
+        parametrisation: The exponents; the exponents of the learning rates are replaced.
 
     References:
         arXiv:2401.07085, corollary 1.
@@ -205,14 +206,14 @@ def stable_rates(parametrisation: Parametrisation) -> Parametrisation:
     return p._with_rates(-max(p.multiplier, 2 * p.multiplier - _critical_multiplier(p)))
 
 
-@covers(**_MODEL, gives="multiplier and learning rates with which any start learns features")
+@covers(**_MODEL, gives="multiplier and learning rates with which any initialisation learns features")
 def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
-    """The parametrisation with a multiplier and learning rates that make it learn features.
+    """Return the parametrisation with a multiplier and learning rates for which it learns features.
 
-    c_γ = −(c_d + max(c_u, c_w)), c_η = −c_γ for both layers.
+    c_γ = −(c_d + max(c_u, c_w)), c_η = −c_γ for both layers
 
     Args:
-        parametrisation: The exponents, of which those of widths and variances are kept.
+        parametrisation: The exponents; only those of the width and the variances are kept.
 
     References:
         arXiv:2401.07085, corollary 2.
@@ -226,19 +227,20 @@ def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
     return dataclasses.replace(parametrisation, multiplier=multiplier)._with_rates(-multiplier)
 
 
-@covers(**_MODEL, gives="multiplier and learning rates with which any start keeps its kernel")
+@covers(**_MODEL, gives="multiplier and learning rates with which any initialisation trains in the kernel phase")
 def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloat | None = None) -> Parametrisation:
-    """The parametrisation with a multiplier and learning rates that put it into the kernel phase.
+    """Return the parametrisation with a multiplier and learning rates for which it is in the kernel phase.
 
-    c_γ > −(c_d + max(c_u, c_w)), c_η = −2c_γ − c_d − max(c_u, c_w) for both layers.
+    c_γ > −(c_d + max(c_u, c_w)), c_η = −2c_γ − c_d − max(c_u, c_w) for both layers
 
     Args:
         parametrisation: The exponents.
-        multiplier: c_γ; by default that of the parametrisation if it is large enough, else ½ above the bound.
+        multiplier: c_γ. By default, the value of the parametrisation if it is above the bound, and otherwise ½ above
+            the bound.
 
     Raises:
-        InputError: The multiplier is not above the bound, or P/Q → 1 (29) is out of reach of the multiplier: the width
-            is fixed, the variances have the same exponent, and the output is not zero at the start.
+        InputError: If the multiplier is not above the bound, or if no multiplier gives P/Q → 1 (29): the width is
+            fixed, the variances have the same exponent, and the initial output is not zero.
 
     References:
         arXiv:2401.07085, corollary 3.
@@ -251,10 +253,10 @@ def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloa
     p, bound = parametrisation, _critical_multiplier(parametrisation)
     require(
         p.zero_output or p.width + abs(p.first_variance - p.second_variance) > _ROUNDING,
-        "layers of equal variance at a fixed width have no kernel phase unless the output is zero at the start",
+        "parametrisation has a fixed width, equal variances and a nonzero initial output, and thus no kernel phase",
         argument="parametrisation",
         value=p.zero_output,
-        remedy="set zero_output, let the width grow, or choose unequal variances",
+        remedy="set zero_output=True, let the width grow, or choose unequal variances",
     )
     if multiplier is None:
         multiplier = p.multiplier if p.multiplier > bound + _ROUNDING else bound + 0.5
@@ -269,10 +271,10 @@ def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloa
 
 
 def standard_parametrisations() -> dict[str, Parametrisation]:
-    """The five parametrisations in common use, with learning rates that do not scale.
+    """Return the five common parametrisations, with learning rates that do not scale.
 
-    Lazy training scales the output of a network of fixed width that starts as the zero function; the others scale the
-    width.
+    Lazy training scales the output of a network of fixed width that is initially the zero function. The others scale
+    the width.
 
     References:
         arXiv:2401.07085, table 1.
@@ -291,10 +293,10 @@ def standard_parametrisations() -> dict[str, Parametrisation]:
 
 
 def phase_table() -> dict[str, dict[str, Parametrisation]]:
-    """Each standard parametrisation as it is ("default"), and turned: "stable rates", "learning" and "kernel".
+    """Return each standard parametrisation ("default") and its variants "stable rates", "learning" and "kernel".
 
     References:
-        arXiv:2401.07085, table 1, whose choice of the free multiplier of Xavier in the kernel phase is kept.
+        arXiv:2401.07085, table 1, with its choice of the free multiplier for Xavier in the kernel phase.
 
     Example:
         >>> [phase(each).name for each in phase_table()["Kaiming"].values()]
@@ -312,7 +314,7 @@ def phase_table() -> dict[str, dict[str, Parametrisation]]:
 
 
 def distinct_starts() -> dict[str, Parametrisation]:
-    """All entries of the table that differ in more than learning rates, the standard ones first; rates do not scale."""
+    """Return all entries of the table that differ in more than the learning rates, with rates that do not scale."""
     found: dict[str, Parametrisation] = {}
     for row in ("default", "learning", "kernel"):
         for name, rows in phase_table().items():
@@ -323,17 +325,17 @@ def distinct_starts() -> dict[str, Parametrisation]:
 
 
 def phase_of_exponents(kernel: float, speed: float) -> str:
-    """The phase that measured exponents of the kernel's change and of the learning speed say."""
+    """Return the phase that measured exponents of the kernel change and the learning speed indicate."""
     if abs(speed) > ZERO:
         return "unstable" if speed > 0 else "frozen"
     return "kernel" if kernel < -ZERO else "learning"
 
 
 def _critical_multiplier(p: Parametrisation) -> float:
-    """−(c_d + max(c_u, c_w)): the exponent of γ at which, for equal rates, T₁ = T₂."""
+    """Return −(c_d + max(c_u, c_w)), the exponent of γ at which T₁ = T₂ for equal rates."""
     return _exact(-(p.width + max(p.first_variance, p.second_variance)))
 
 
 def _exact(exponent: float) -> float:
-    """The exponent, zero if it is so up to rounding, and never a negative zero."""
+    """Return the exponent, or zero if it is zero up to rounding, and never a negative zero."""
     return 0.0 if abs(exponent) <= _ROUNDING else float(exponent)

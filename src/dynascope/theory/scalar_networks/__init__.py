@@ -1,4 +1,4 @@
-"""Modes: how one direction of the data is learned by two layers, and when."""
+"""Exact dynamics of scalar networks and of the modes of two-layer networks, with emergence times and stages."""
 
 from dynascope.validation import face
 

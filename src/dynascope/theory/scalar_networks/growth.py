@@ -1,8 +1,8 @@
-"""The growth factor: one scalar equation behind every two-layer linear mode.
+"""The growth factor: a scalar equation that solves every two-layer linear mode.
 
-The two layers of a mode, seen in the basis where one combination grows and the other shrinks, both move by a single
-number g(t) that starts at one. Modes of unequal layers, a one-dimensional input with layer-wise rates and a whole
-scalar network with many neurons all reduce to this equation.
+In a basis in which one combination of the two layers grows and the other shrinks, both are functions of one number g(t)
+with g(0) = 1. Modes with unequal layers, one-dimensional inputs with layer-wise rates, and scalar networks with many
+neurons all reduce to this equation.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from dynascope.validation.bounded import FiniteArray, NonNegativeArray, Positive
 
 __all__ = ["GrowthFactor", "GrowthLimit", "growth_factor", "growth_limit", "mirrored"]
 
-# Below this phase ρt the solution is summed as a power series in (ρt)², which has no singularity at ρ = 0.
+# Below this phase ρt the solution is a power series in (ρt)², which has no singularity at ρ = 0.
 _SERIES_BELOW = 0.2
 
 
 class GrowthFactor(NamedTuple):
-    """The growth factor at some times, with what follows from it, each of the broadcast shape.
+    """The growth factor over time with the resulting strength and residual, each of the broadcast shape.
 
     Attributes:
-        log_growth: ln g, finite even where g itself leaves the floating-point range.
+        log_growth: ln g, finite even if g overflows or underflows.
         strength: θ = C g − D/g.
         residual: S − θ, computed without cancellation.
     """
@@ -45,22 +45,22 @@ class GrowthFactor(NamedTuple):
 
     @property
     def growth(self) -> Float[AnyArray, ...]:
-        """The growth factor g; infinite where it overflows."""
+        """The growth factor g; infinite if it overflows."""
         return _exponential(self.log_growth)
 
     @property
     def inverse_growth(self) -> Float[AnyArray, ...]:
-        """The shrink factor 1/g; infinite where it overflows."""
+        """The inverse growth factor 1/g; infinite if it overflows."""
         return _exponential(-self.log_growth)
 
     def layers(
         self, growing: Real[ArrayLike, ...], shrinking: Real[ArrayLike, ...]
     ) -> tuple[Float[AnyArray, ...], Float[AnyArray, ...]]:
-        """The weights of the two layers, p √g + q/√g and p √g − q/√g.
+        """Return the weights of the two layers, p √g + q/√g and p √g − q/√g.
 
         Args:
-            growing: p, half the sum of the two layers at the start; zero stays zero however large g is.
-            shrinking: q, half their difference.
+            growing: p, half the sum of the two initial layers; zero stays zero even if g overflows.
+            shrinking: q, half the difference of the two initial layers.
         """
         grown = _times_exponential(growing, self.log_growth / 2)
         shrunk = _times_exponential(shrinking, -self.log_growth / 2)
@@ -68,13 +68,13 @@ class GrowthFactor(NamedTuple):
 
 
 class GrowthLimit(NamedTuple):
-    """Where the growth factor goes as t → ∞.
+    """Limit of the growth factor as t → ∞.
 
     Attributes:
-        log_growth: ln g∞, which is ±∞ where g grows or shrinks for ever.
-        strength: θ∞, equal to S unless the flow is trapped.
-        status: "converges" (exponentially, to θ∞ = S), "power law" (θ → S = 0 as ±1/(k t)), "saddle" (trapped at
-            θ∞ = 0 ≠ S) or "static" (nothing moves).
+        log_growth: ln g∞; ±∞ if g grows or shrinks for ever.
+        strength: θ∞, equal to S unless the flow is trapped in the saddle.
+        status: "converges" (to θ∞ = S, exponentially), "power law" (θ → S = 0 as ±1/(k t)), "saddle" (trapped at
+            θ∞ = 0 ≠ S) or "static" (g = 1 is a fixed point).
     """
 
     log_growth: np.ndarray
@@ -103,30 +103,34 @@ def growth_factor(
     *,
     log_scale: FiniteArray = 0.0,
 ) -> GrowthFactor:
-    """Solve dg/dt = k (S g − C g² + D), g(0) = 1.
+    """Solve the growth-factor equation in closed form.
 
-    With r = √(S² + 4CD), e = exp(−k r t) and E = (1 − e)/r, the solution is g = ν/μ,
-    ν = 1 + e + (2D + S) E, μ = 1 + e + (2C − S) E, and θ = C g − D/g obeys d ln g/dt = k (S − θ), so that
-    S − θ = 4 e (S − θ₀)/(ν μ). Both g and θ are monotone in time.
+    dg/dt = k (S g − C g² + D), g(0) = 1
 
-    All arguments broadcast. The result has the dtype of the arguments, can be compiled, and has finite derivatives
-    everywhere: also where C, D, S or r vanishes, and where g leaves the floating-point range
-    (a derivative too large for the dtype is cut off). Values traced by JAX that are outside the domain give NaN.
+    With r = √(S² + 4CD), e = exp(−k r t) and E = (1 − e)/r, the solution is g = ν/μ, ν = 1 + e + (2D + S) E,
+    μ = 1 + e + (2C − S) E. The strength θ = C g − D/g obeys d ln g/dt = k (S − θ), so that S − θ = 4 e (S − θ₀)/(ν μ).
+    Both g and θ are monotone in time.
+
+    All arguments broadcast. The result has the dtype of the arguments and can be compiled. Its derivatives are finite
+    everywhere, even if C, D, S or r vanishes or g overflows or underflows; a derivative too large for the dtype is
+    clipped.
 
     Args:
         times: Gradient-flow times t ≥ 0.
-        target: S, the strength that the loss asks for, of any sign.
-        growing: C ≥ 0, squared size of the combination of layers that grows when S > 0.
-        shrinking: D ≥ 0, squared size of the combination that shrinks.
+        target: S, the target strength, of any sign.
+        growing: C ≥ 0, squared norm of the combination of layers that grows for S > 0.
+        shrinking: D ≥ 0, squared norm of the combination that shrinks for S > 0.
         rate: k > 0.
-        log_scale: ln σ for an initialisation scale σ that multiplies the weights: C and D stand for σ²C and σ²D,
-            without underflow. C and D below the smallest normal number count as zero, so use it for tiny starts.
+        log_scale: ln σ for an initialisation scale σ that multiplies the weights. C and D are then replaced by σ²C and
+            σ²D without underflow. C and D below the smallest normal number count as zero, so use `log_scale` for tiny
+            initial weights.
 
     Returns:
-        `GrowthFactor` with ln g, the strength θ and the residual S − θ.
+        ln g, the strength θ and the residual S − θ.
 
     Raises:
-        InputError: A value that is not finite, t < 0, C < 0, D < 0 or k ≤ 0, or shapes that do not fit.
+        InputError: If a value is not finite, t < 0, C < 0, D < 0, k ≤ 0, or shapes do not fit. Traced values outside
+            this domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), Theorem 1 of chapter 6, and Xu & Ziyin, arXiv:2401.07085, Theorem 1, in one form.
@@ -151,10 +155,10 @@ def growth_limit(
     *,
     log_scale: FiniteArray = 0.0,
 ) -> GrowthLimit:
-    """The limit of the growth factor, and how it is approached.
+    """Compute the limit of the growth factor and the way in which it is approached.
 
-    For C, D > 0 the flow converges to θ = S with g∞ = (S + r)/(2C) = 2D/(r − S). If C = 0 nothing grows and S > 0 is
-    out of reach; if D = 0 nothing shrinks and S < 0 is out of reach.
+    For C, D > 0 the flow converges to θ = S with g∞ = (S + r)/(2C) = 2D/(r − S). If C = 0, no combination grows, and
+    S > 0 cannot be reached. If D = 0, no combination shrinks, and S < 0 cannot be reached.
 
     Args:
         target: S, as in `growth_factor`.
@@ -163,10 +167,10 @@ def growth_limit(
         log_scale: ln σ.
 
     Returns:
-        `GrowthLimit` of NumPy arrays with the broadcast shape.
+        The limit, in NumPy arrays of the broadcast shape.
 
     Raises:
-        InputError: A value that is not finite, C or D negative, shapes that do not fit, or values traced by JAX.
+        InputError: If a value is not finite, C or D is negative, shapes do not fit, or JAX traces a value.
 
     Example:
         >>> limit = growth_limit(np.array([1.0, -1.0]), 0.5, 0.0)
@@ -184,7 +188,7 @@ def growth_limit(
     with np.errstate(divide="ignore", invalid="ignore"):
         up = np.log((np.abs(s) + radius) / 2) - np.log(np.where(s >= 0, c, d)) - 2 * log_c
         logarithm = np.where(s == 0, (np.log(d) - np.log(c)) / 2, np.sign(s) * up)
-        # For s ≥ 0, g∞ − 1 = 2 (s − (C − D))/(r + 2C − s), in which nothing cancels where g∞ is nearly one.
+        # For s ≥ 0, g∞ − 1 = 2 (s − (C − D))/(r + 2C − s), without cancellation if g∞ is close to one.
         rising = np.where(s >= 0, 1.0, -1.0)
         share = 2 * rising * _sum(s, square * d, -square * c) / (radius + 2 * square * np.where(s >= 0, c, d) - abs(s))
         logarithm = np.where(np.abs(share) < 0.5, rising * np.log1p(share), logarithm)
@@ -196,7 +200,10 @@ def growth_limit(
 
 
 def mirrored(target: Array, growing: Array, shrinking: Array) -> tuple[Array, Array, Array, Array]:
-    """S, C and D of the same flow with S ≥ 0, by the symmetry g → 1/g, θ → −θ, S → −S, C ↔ D, and where it was used."""
+    """Return S, C and D of the same flow with S ≥ 0, and whether it was mirrored.
+
+    The symmetry is g → 1/g, θ → −θ, S → −S, C ↔ D.
+    """
     flipped = (target < 0) | ((target == 0) & (shrinking > growing))
     return (
         jnp.where(flipped, -target, target),
@@ -207,13 +214,13 @@ def mirrored(target: Array, growing: Array, shrinking: Array) -> tuple[Array, Ar
 
 
 def _exponential(values: Any) -> Any:
-    """The exponential in the library of the values, in which NumPy keeps its precision."""
+    """Return the exponential in the library of the values, because NumPy keeps their precision."""
     with np.errstate(over="ignore"):
         return array_namespace(values).exp(values)
 
 
 def _times_exponential(amount: Any, exponent: Any) -> Any:
-    """amount·exp(exponent), where an amount of zero is not turned into 0·∞ by an exponent out of range."""
+    """Return amount·exp(exponent); zero if the amount is zero, even if the exponential overflows."""
     numbers = array_namespace(exponent)
     amount = numbers.asarray(amount, dtype=exponent.dtype)
     ceiling = 0.8 * float(np.log(np.finfo(exponent.dtype).max))
@@ -232,8 +239,8 @@ def _growth(
     early = clock * jnp.sqrt(radius_squared) < _SERIES_BELOW
     gap = _sum(s, d, -c)
 
-    # Early: ν and μ over 2 exp(−ρt/2), as power series in y = (ρt/2)². Each branch is fed harmless numbers where the
-    # other one is chosen, because an infinite derivative times zero would be NaN.
+    # Early: ν and μ over 2 exp(−ρt/2), as power series in y = (ρt/2)². The branch that is not chosen gets harmless
+    # numbers, because an infinite derivative times zero would be NaN.
     clock_s, clock_c, clock_d = (jnp.where(early, clock, 0) * x for x in (s, c, d))
     y = (clock_s / 2) ** 2 + clock_c * clock_d
     cosh = 1 + y / 2 * (1 + y / 12 * (1 + y / 30 * (1 + y / 56 * (1 + y / 90))))
@@ -244,7 +251,7 @@ def _growth(
     early_strength = c * nu / mu - d * mu / nu
     early_residual = gap / (nu * mu)
 
-    # Late: μ = (1 + s/r)(e + escaping·σ²), where the first term rules on the saddle and the second after the escape.
+    # Late: μ = (1 + s/r)(e + escaping·σ²). The first term dominates at the saddle, the second after the escape.
     radius = jnp.sqrt(jnp.where(early, 1, radius_squared))
     phase = jnp.where(early, 1, clock * radius)
     decayed = jnp.exp(-phase)
@@ -274,7 +281,7 @@ def _growth(
 
 
 def _sum(*terms: Any) -> Any:
-    """The sum of three numbers, rounded once, for where it is far below each of them."""
+    """Return the sum of three numbers with a single rounding, for sums far below each of the numbers."""
     first, second, third = terms
     near, lost = _exact_sum(first, second)
     total, missed = _exact_sum(near, third)
@@ -282,21 +289,21 @@ def _sum(*terms: Any) -> Any:
 
 
 def _exact_sum(one: Any, other: Any) -> tuple[Any, Any]:
-    """The sum, and what is lost of it."""
+    """Return the sum of two numbers, and its rounding error."""
     total = one + other
     part = total - one
     return total, (one - (total - part)) + (other - part)
 
 
 def _log_ratio(nu: Array, difference: Array, logarithm: Array) -> Array:
-    """ln(ν/μ) from ν − μ where both are nearly the same, and else the logarithm as it was found."""
+    """Return ln(ν/μ), from ν − μ if both are nearly equal, and otherwise the given logarithm."""
     share = difference / nu
     near = jnp.abs(share) < 0.5
     return jnp.where(near, -jnp.log1p(-jnp.where(near, share, 0)), logarithm)
 
 
 def _escape(phase: Array, amount: Array) -> tuple[Array, Array, Array]:
-    """The shares a/(a + e⁻ᶻ) and e⁻ᶻ/(a + e⁻ᶻ), and −ln(a + e⁻ᶻ), for a phase z and an amount a ≥ 0."""
+    """Return a/(a + e⁻ᶻ), e⁻ᶻ/(a + e⁻ᶻ) and −ln(a + e⁻ᶻ), for a phase z and an amount a ≥ 0."""
     log_amount = jnp.log(jnp.where(amount == 0, 1, amount))
     dwelling = (amount == 0) | (phase + log_amount < 0)
     small = _times_exponential(jnp.where(dwelling, amount, 1), jnp.where(dwelling, phase, 0))

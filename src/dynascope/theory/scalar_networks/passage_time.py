@@ -1,4 +1,4 @@
-"""When the growth factor brings a mode to a given strength: the inverse of its solution."""
+"""Time at which a mode has a given strength: the inverse of the growth-factor solution."""
 
 from __future__ import annotations
 
@@ -42,27 +42,29 @@ def time_to_reach(
     log_scale: FiniteArray = 0.0,
     unreachable: Literal["raise", "infinity"] = "raise",
 ) -> Float[AnyArray, ...]:
-    """The time at which the strength θ = C g − D/g of `growth_factor` has a given value.
+    """Compute the time at which the strength θ = C g − D/g of `growth_factor` has a given value.
 
-    With r = √(S² + 4CD), the limits g → g₊ and g → −g₋ of the flow forward and backward, the time is
-    t = ln(1 + N)/(k r), N = (g₊ + g₋)(g − 1)/[(g₊ − g)(1 + g₋)], evaluated without subtracting nearby numbers.
-    Derivatives follow from the flow itself, dt = (dθ − ∂θ/∂parameters)/θ̇, and are zero where the time is infinite.
+    t = ln(1 + N)/(k r), N = (g₊ + g₋)(g − 1)/[(g₊ − g)(1 + g₋)]
+
+    Here r = √(S² + 4CD), and g₊ and −g₋ are the limits of the forward and the backward flow. The time is evaluated
+    without cancellation. Derivatives follow from the flow, dt = (dθ − ∂θ/∂parameters)/θ̇, and are zero if the time is
+    infinite.
 
     Args:
-        strength: θ, between its value C − D at the start and its limit.
+        strength: θ, between its initial value C − D and its limit.
         target: S, of any sign.
         growing: C ≥ 0.
         shrinking: D ≥ 0.
         rate: k > 0.
-        log_scale: ln σ for a scale that turns C and D into σ²C and σ²D.
-        unreachable: "raise", or "infinity" to return ∞ for a strength that is never visited. For values traced by
-            JAX, which are not known, it is always "infinity", and NaN for parameters outside the domain.
+        log_scale: ln σ for a scale σ that replaces C and D by σ²C and σ²D.
+        unreachable: "raise", or "infinity" to return ∞ for strengths that the flow never has. For traced values, the
+            result is always ∞ in this case, and NaN for parameters outside the domain.
 
     Returns:
-        Gradient-flow times of the broadcast shape: 0 at the starting strength, ∞ at the limit.
+        Gradient-flow times of the broadcast shape: 0 at the initial strength, ∞ at the limit.
 
     Raises:
-        InputError: A strength that is never visited, or as `growth_factor`.
+        InputError: If the flow never has the strength, or in the cases of `growth_factor`.
 
     References:
         Inverse of the solution in Nam, DPhil thesis (2024), Theorem 1 of chapter 6.
@@ -86,17 +88,17 @@ def time_to_reach(
         missed = np.broadcast_to(np.asarray(arguments[0]), outside.shape)[outside]
         if missed.size:
             raise InputError(
-                f"the flow never has strength {missed[0]:.6g}",
+                f"strength is {missed[0]:.6g}, which the flow never has",
                 argument="strength",
                 value=float(missed[0]),
-                remedy="ask for one between the start and the limit that growth_limit returns",
+                remedy="choose a strength between the initial value and the limit from growth_limit",
             )
     return time
 
 
 @float64_jit
 def _reached(*arguments: Array) -> tuple[Array, Array]:
-    """The time to reach a strength, and whether the strength is never visited."""
+    """Return the time to reach a strength, and whether the flow never has this strength."""
     shaped = jnp.broadcast_arrays(*arguments)
     return _time(*shaped), _passage(*shaped)[1]
 
@@ -127,13 +129,13 @@ def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, A
 def _passage(
     strength: Array, target: Array, growing: Array, shrinking: Array, rate: Array, log_scale: Array
 ) -> tuple[Array, Array]:
-    """The time to reach a strength, and whether the strength is never visited."""
+    """Return the time to reach a strength, and whether the flow never has this strength."""
     s, unit_c, unit_d, flipped = mirrored(target, growing, shrinking)
     theta = jnp.where(flipped, -strength, strength)
     log_c, log_d = jnp.log(unit_c) + 2 * log_scale, jnp.log(unit_d) + 2 * log_scale
     c, d = jnp.exp(log_c), jnp.exp(log_d)
 
-    # θ, C and D are taken in the unit of the largest of them, so that √(θ² + 4CD) does not underflow.
+    # θ, C and D are divided by the largest of them, so that √(θ² + 4CD) does not underflow.
     log_unit = jnp.maximum(jnp.log(jnp.abs(theta)), jnp.maximum(log_c, log_d))
     log_unit = jnp.where(jnp.isfinite(log_unit), log_unit, 0)
     scaled_theta = jnp.sign(theta) * jnp.exp(jnp.log(jnp.abs(theta)) - log_unit)
@@ -171,9 +173,9 @@ def _passage(
 
 
 def _radius(strength: Array, c: Array, d: Array) -> Array:
-    """√(θ² + 4CD), away from zero, where the quotients have a finite limit."""
+    """Return √(θ² + 4CD), bounded away from zero, where the quotients have a finite limit."""
     smallest, rounding = jnp.finfo(strength.dtype).tiny, jnp.finfo(strength.dtype).eps
     square = strength**2 + 4 * c * d
-    # Where squares are lost the numbers are not; the progress of a time of about one keeps its digits beside them.
+    # If the squares underflow, `hypot` does not. The lower bound does not affect the digits of times of order one.
     apart = jnp.maximum(jnp.hypot(strength, 2 * jnp.sqrt(c) * jnp.sqrt(d)), smallest / rounding)
     return jnp.where(square > smallest / rounding, jnp.sqrt(square + smallest), apart)

@@ -1,4 +1,4 @@
-"""A scalar network at the start, and what it learns."""
+"""Initial weights and target of a scalar network, with their checks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Setting", "require_fitting"]
 
 
 class Setting(NamedTuple):
-    """The network f(x) = (x/Z) Σ aᵢ bᵢ at the start, and what it learns, f*(x) = S x.
+    """The initial network f(x) = (x/Z) Σ aᵢ bᵢ and its target f*(x) = S x.
 
-    Leading axes batch: the numbers have shape (...), the weights (..., neurons), and they broadcast.
+    Leading axes are batch axes: numbers have shape (...), weights (..., neurons), and both broadcast.
 
     Attributes:
         target: S, of any sign.
-        output_weights: a at the start, shape (..., neurons).
-        input_weights: b at the start, shape (..., neurons).
+        output_weights: Initial a, shape (..., neurons).
+        input_weights: Initial b, shape (..., neurons).
         input_power: E[x²] > 0.
-        divisor: Z ≠ 0, by which the output is divided.
+        divisor: Z ≠ 0, the divisor of the output.
 
     Example:
         >>> from dynascope.theory.scalar_networks.scalar import scalar_limit
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 
 def require_fitting(setting: Setting, **numbers: Any) -> None:
-    """Raise `InputError` if the parts of a setting, or further numbers, do not fit together, or Z is zero."""
+    """Raise `InputError` if the shapes of a setting, or of further numbers, do not fit together, or if Z is zero."""
     shapes = {name: getattr(each, "shape", ()) for name, each in setting._asdict().items()}
     a, b = shapes["output_weights"], shapes["input_weights"]
     require(
@@ -49,14 +49,14 @@ def require_fitting(setting: Setting, **numbers: Any) -> None:
         "setting.divisor is 0",
         argument="setting.divisor",
         value=0.0,
-        remedy="choose a number other than zero; 1 divides by nothing",
+        remedy="choose a nonzero divisor, for example 1",
     )
     require(
         len(a) > 0 and len(b) > 0 and a[-1] == b[-1] > 0,
         f"setting.output_weights has shape {a} and setting.input_weights {b}",
         argument="setting.input_weights",
         value=b,
-        remedy="give one output weight and one input weight for each neuron along the last axis",
+        remedy="give one output weight and one input weight per neuron along the last axis",
     )
     leading = {f"setting.{name}": shape[:-1] if "weights" in name else shape for name, shape in shapes.items()}
     require_broadcast(**leading, **{name: getattr(each, "shape", ()) for name, each in numbers.items()})

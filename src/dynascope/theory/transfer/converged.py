@@ -46,9 +46,9 @@ def converged_layers(
 ) -> tuple[Float[AnyArray, "inputs width"], Float[AnyArray, "width outputs"]]:
     """Compute the layers of a λ-balanced network that has learned a map, from generic initial weights.
 
-    With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), mode i has the first-layer weights u
-    √(ω − λ/2) and the second-layer weights √(ω + λ/2) vᵀ, for the h strongest modes. If there are fewer modes than
-    hidden neurons, the remaining directions have squared singular values |λ| and do not contribute to the map. The
+    With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), each of the h strongest modes has the
+    first-layer weights u √(ω − λ/2) and the second-layer weights √(ω + λ/2) vᵀ. If there are fewer modes than hidden
+    neurons, the remaining directions have squared singular values |λ| and do not contribute to the map. The
     layers are determined up to a rotation of the hidden neurons, which affects neither the function nor further
     training.
 
