@@ -1,6 +1,7 @@
-"""A scalar-in scalar-out network of many neurons: its weights at any time, its end, and the four dials that set both.
+"""Exact training of a network with one input, one output and many linear neurons, and its four equivalent scalings.
 
-Whether it learns lazily or richly is one number, the final growth factor γ₊, on which all four act in the same way.
+A single number, the final growth factor γ₊, measures whether the network learns lazily or richly. All four scalings
+change it in the same way.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _covers = functools.partial(
 
 
 class ScalarTrajectory(NamedTuple):
-    """The network at some times, of shape (..., times) where no other is told.
+    """Trajectory of the network, in arrays of shape (..., times) unless stated otherwise.
 
     Attributes:
         output_weights: a(t), shape (..., times, neurons).
@@ -63,16 +64,16 @@ class ScalarTrajectory(NamedTuple):
 
 
 class ScalarLimit(NamedTuple):
-    """The network as t → ∞, in NumPy arrays of shape (...) where no other is told.
+    """Limit of the network as t → ∞, in NumPy arrays of shape (...) unless stated otherwise.
 
     Attributes:
         output_weights: a, shape (..., neurons).
         input_weights: b, shape (..., neurons).
-        strength: θ, equal to S unless the network is trapped.
-        log_growth: ln γ₊, which is ±∞ where the weights that survive are infinitely larger than those that do not.
-        rate: 2 η E[x²] √(S² + 4CD)/|Z|, at which S − θ falls exponentially in the end; 0 for a power law.
-        status: "converges" (exponentially, to θ = S), "power law" (to θ = S = 0, as 1/t), "saddle" (trapped at
-            θ = 0 ≠ S) or "static" (nothing moves).
+        strength: θ, equal to S unless the network is trapped in a saddle.
+        log_growth: ln γ₊; ±∞ if one of the two combinations of weights vanishes relative to the other.
+        rate: 2 η E[x²] √(S² + 4CD)/|Z|, the exponential rate at which S − θ finally decays; 0 for a power law.
+        status: "converges" (to θ = S, exponentially), "power law" (to θ = S = 0, as 1/t), "saddle" (trapped at
+            θ = 0 ≠ S) or "static" (the initial weights are a fixed point).
     """
 
     output_weights: Float[np.ndarray, "... neurons"]
@@ -84,40 +85,45 @@ class ScalarLimit(NamedTuple):
 
     @property
     def growth(self) -> Float[np.ndarray, ...]:
-        """The final growth factor γ₊; infinite where it overflows."""
+        """The final growth factor γ₊; infinite if it overflows."""
         with np.errstate(over="ignore"):
             return np.exp(self.log_growth)
 
     @property
     def richness(self) -> Float[np.ndarray, ...]:
-        """|ln γ₊|, the index of laziness for both signs of S: near zero the weights hardly move, large ones do."""
+        """|ln γ₊|, which measures richness for both signs of S.
+
+        It is near zero for lazy learning, where the weights hardly move, and large for rich learning.
+        """
         return np.abs(self.log_growth)
 
 
 class Scaling(NamedTuple):
-    """The setting after one of the four equivalent dials is turned.
+    """The setting after one of the four equivalent scalings.
 
     Attributes:
-        setting: What `scalar_trajectory` and `scalar_limit` take.
-        clock: Its speed over that of the scaled target: at the time t/clock it is where that one is at the time t.
+        setting: The scaled setting, for `scalar_trajectory` and `scalar_limit`.
+        clock: Speed relative to the scaling of the target: this network at time t/clock corresponds to that one at time
+            t.
     """
 
     setting: Setting
     clock: Float[AnyArray, ...]
 
 
-class _Start(NamedTuple):
-    """The setting as a growth-factor flow.
+class _GrowthFlow(NamedTuple):
+    """Initial weights and rates of the growth-factor flow of a setting.
 
     Attributes:
         target: S.
-        growing: (aᵢ + bᵢ)/2, with the sign of Z in b; over `unit` squared and summed, it is C.
-        shrinking: (aᵢ − bᵢ)/2, likewise, of D.
+        growing: (aᵢ + bᵢ)/2, with the sign of Z included in b. The squares of growing/`unit`, summed and divided by
+            |Z|, give C/unit².
+        shrinking: (aᵢ − bᵢ)/2, which gives D/unit² in the same way.
         growing_power: C/unit².
         shrinking_power: D/unit².
         rate: k = 2 η E[x²]/|Z|.
-        sign: That of Z.
-        unit: The largest weight, in which the squares do not underflow.
+        sign: The sign of Z.
+        unit: The largest absolute weight, relative to which the squares do not underflow.
     """
 
     target: Array
@@ -134,28 +140,29 @@ class _Start(NamedTuple):
 def scalar_trajectory(
     setting: Setting, times: NonNegativeArray, *, learning_rate: PositiveArray = 1.0
 ) -> ScalarTrajectory:
-    """Train f(x) = (x/Z) Σ aᵢ bᵢ by gradient flow on L = ½ E[(f − S x)²], from any start: the exact solution.
+    """Compute the exact gradient flow of f(x) = (x/Z) Σ aᵢ bᵢ on L = ½ E[(f − S x)²], from any initial weights.
 
-    One number γ drives all neurons,
+    A single number γ determines the weights of all neurons,
 
         aᵢ, bᵢ = ½ (aᵢ(0) + bᵢ(0)) √γ ± ½ (aᵢ(0) − bᵢ(0))/√γ,  θ = C γ − D/γ,
 
     where γ is the growth factor with C = Σ (aᵢ + bᵢ)²/(4Z), D = Σ (aᵢ − bᵢ)²/(4Z) and k = 2 η E[x²]/Z (see
-    `growth_factor`). A negative Z is the network −Z with b of the other sign. Conserved are aᵢ² − bᵢ².
+    `growth_factor`). A network with negative Z is the network with −Z and b of the opposite sign. The differences
+    aᵢ² − bᵢ² are conserved.
 
-    The result can be compiled and differentiated. Starts down to 1e-300 do not underflow. Values traced by JAX that are
-    outside the domain give NaN.
+    Can be compiled and differentiated. Initial weights down to 1e-300 do not underflow.
 
     Args:
-        setting: Network, data and start.
-        times: Gradient-flow times t ≥ 0, shape (times,), or a single one.
-        learning_rate: η > 0, shape (...), the same for both layers.
+        setting: Data and initial network.
+        times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
+        learning_rate: η > 0, shape (...), equal for both layers.
 
     Returns:
-        `ScalarTrajectory`; the axis of times follows the leading axes, and is missing for a single time.
+        The trajectory. The axis of the times follows the leading axes and is absent for a scalar time.
 
     Raises:
-        InputError: Z = 0, E[x²] ≤ 0, η ≤ 0, t < 0, values that are not finite, or shapes that do not fit.
+        InputError: If Z = 0, E[x²] ≤ 0, η ≤ 0, t < 0, a value is not finite, or shapes do not fit. Traced values
+            outside this domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), Theorem 1 of chapter 6, with the exponent −2 E[x²] r t/Z in equation 6.12.
@@ -169,23 +176,25 @@ def scalar_trajectory(
     """
     require_shape("times", times, (), (None,))
     require_fitting(setting, learning_rate=learning_rate)
-    return _followed(times, setting, learning_rate)
+    return _trajectory(times, setting, learning_rate)
 
 
-@_covers(gives="where training ends, how fast, and how lazy or rich it was", infinite=True)
+@_covers(gives="the end of training, its rate, and the richness of learning", infinite=True)
 def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> ScalarLimit:
-    """Where the network of `scalar_trajectory` ends: γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD).
+    """Compute the limit of `scalar_trajectory` as t → ∞.
 
-    With N = ½ Σ (aᵢ² + bᵢ²) and N₀ = Σ aᵢ bᵢ at the start, γ₊ = (SZ + √(N² − N₀² + S²Z²))/(N + N₀) depends on SZ/N and
-    N₀/N alone, whatever the input. Of the two forms the one without cancellation is used, so that it is exact for both
-    signs of S, and |ln γ₊| measures laziness for both: γ₊ ≫ 1 (S > 0) and γ₊ ≪ 1 (S < 0) are rich.
+    γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD)
+
+    With N = ½ Σ (aᵢ² + bᵢ²) and N₀ = Σ aᵢ bᵢ at t = 0, γ₊ = (SZ + √(N² − N₀² + S²Z²))/(N + N₀) depends only on SZ/N and
+    N₀/N, and not on the input. The code uses the form without cancellation for each sign of S. |ln γ₊| measures
+    richness for both signs: learning is rich if γ₊ ≫ 1 (S > 0) or γ₊ ≪ 1 (S < 0).
 
     Args:
-        setting: Network, data and start.
-        learning_rate: η > 0, the same for both layers.
+        setting: Data and initial network.
+        learning_rate: η > 0, equal for both layers.
 
     Raises:
-        InputError: As `scalar_trajectory`, or values traced by JAX.
+        InputError: In the cases of `scalar_trajectory`, or if JAX traces a value.
 
     References:
         Nam, DPhil thesis (2024), equation 6.14.
@@ -199,7 +208,7 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
     """
     require_known(**{f"setting.{name}": each for name, each in setting._asdict().items()}, learning_rate=learning_rate)
     require_fitting(setting, learning_rate=learning_rate)
-    start = _Start._make(map(np.asarray, _decomposed(setting, learning_rate)))
+    start = _GrowthFlow._make(map(np.asarray, _growth_flow(setting, learning_rate)))
     end = growth_limit(start.target, start.growing_power, start.shrinking_power, log_scale=np.log(start.unit))
     log_growth, strength = (each.astype(start.unit.dtype) for each in (end.log_growth, end.strength))
     a, b = map(np.asarray, _weights(start, GrowthFactor._make((log_growth, strength, start.target - strength))))
@@ -209,24 +218,24 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
     return ScalarLimit(a, b, strength, log_growth, speed.astype(start.unit.dtype), end.status)
 
 
-@_covers(gives="which scalings of target, output, input and weights give the same training")
+@_covers(gives="scalings of target, output, input and weights that give the same training")
 def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Scaling]:
-    """The four settings that a factor c makes of one, all with the same γ₊ and the same γ(t) up to a clock.
+    """Return four settings that scale a setting by a factor c, with the same γ₊ and the same γ(t) up to a clock.
 
-    The target times c, the output divided by c (Z → cZ), the input divided by c for the same labels (S → cS,
-    E[x²] → E[x²]/c²) and the weights divided by √c are equivalent. So are θ/S and the loss over its initial value at
-    every time; the clocks, over that of the target, run at the speeds 1, 1/c², 1/c² and 1/c. Values traced by JAX that
-    are outside the domain give NaN.
+    Four scalings are equivalent: to multiply the target by c, to divide the output by c (Z → cZ), to divide the input
+    by c for the same labels (S → cS, E[x²] → E[x²]/c²), and to divide the weights by √c. They also have the same θ/S
+    and the same loss relative to its initial value. Relative to the scaling of the target, their clocks run at the
+    speeds 1, 1/c², 1/c² and 1/c.
 
     Args:
-        setting: Network, data and start.
-        factor: c > 0, shape (...); above one learning becomes richer, below one lazier.
+        setting: Data and initial network.
+        factor: c > 0, shape (...). Learning becomes richer for c > 1 and lazier for c < 1.
 
     Returns:
         A `Scaling` for each of "target", "output", "input" and "weights".
 
     Raises:
-        InputError: c ≤ 0, or as `scalar_trajectory`.
+        InputError: If c ≤ 0, or in the cases of `scalar_trajectory`. Traced values outside this domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), chapter 6; Nam et al., arXiv:2502.21009, for the ratio of weights to target.
@@ -259,7 +268,7 @@ def _scalings(setting: Setting, factor: Array) -> tuple[Scaling, ...]:
 
 
 @float64_jit
-def _decomposed(setting: Setting, learning_rate: Array) -> _Start:
+def _growth_flow(setting: Setting, learning_rate: Array) -> _GrowthFlow:
     target, a, b, power, divisor, rate = map(jnp.asarray, (*setting, learning_rate))
     leading = jnp.broadcast_shapes(a.shape[:-1], b.shape[:-1], target.shape, power.shape, divisor.shape, rate.shape)
     target, power, divisor, rate = (jnp.broadcast_to(each, leading) for each in (target, power, divisor, rate))
@@ -270,12 +279,12 @@ def _decomposed(setting: Setting, learning_rate: Array) -> _Start:
     unit = jnp.where(largest == 0, 1, largest)
     c, d = (jnp.sum((part / unit[..., None]) ** 2, axis=-1) / jnp.abs(divisor) for part in (growing, shrinking))
     speed = nan_outside((rate > 0) & (power > 0) & (divisor != 0), 2 * rate * power / jnp.abs(divisor))
-    return _Start(target, growing, shrinking, c, d, speed, sign, unit)
+    return _GrowthFlow(target, growing, shrinking, c, d, speed, sign, unit)
 
 
 @float64_jit
-def _followed(times: Array, setting: Setting, learning_rate: Array) -> ScalarTrajectory:
-    start = _decomposed(setting, learning_rate)
+def _trajectory(times: Array, setting: Setting, learning_rate: Array) -> ScalarTrajectory:
+    start = _growth_flow(setting, learning_rate)
     input_power = jnp.asarray(setting.input_power)
     numbers = (start.target, start.growing_power, start.shrinking_power, start.rate, start.unit, input_power)
     target, growing, shrinking, rate, unit, power = (each[(..., *(None,) * times.ndim)] for each in numbers)
@@ -285,7 +294,7 @@ def _followed(times: Array, setting: Setting, learning_rate: Array) -> ScalarTra
 
 
 @float64_jit
-def _weights(start: _Start, growth: GrowthFactor) -> tuple[Any, Any]:
+def _weights(start: _GrowthFlow, growth: GrowthFactor) -> tuple[Any, Any]:
     times = (None,) * (growth.log_growth.ndim - start.target.ndim)
     at = (..., *times, slice(None))
     a, signed = GrowthFactor._make(each[..., None] for each in growth).layers(start.growing[at], start.shrinking[at])

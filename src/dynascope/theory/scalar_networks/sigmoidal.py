@@ -1,8 +1,8 @@
-"""Sigmoidal modes: how one direction of the data is learned by two layers, and when.
+"""Sigmoidal modes: trajectory, emergence and saturation of one direction of the data in a two-layer network.
 
-A two-layer diagonal network, or a two-layer linear network whose layers are aligned with the singular vectors of
-whitened data, is a set of independent modes. Mode i has the strength R = a b, the target S and the input power λ, and
-descends λ (S − a b)²/2.
+A two-layer diagonal network is a set of independent modes. The same holds for a two-layer linear network whose layers
+are aligned with the singular vectors of whitened data. Each mode has the strength R = a b, the target S and the input
+power λ, and descends λ (S − a b)²/2.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ _covers = functools.partial(
 
 
 class ModeStrength(NamedTuple):
-    """A mode at some times, each number of the broadcast shape.
+    """A mode over time, each number of the broadcast shape.
 
     Attributes:
         output_weight: a.
         input_weight: b.
         strength: R = a b.
-        residual: S − a b, computed without cancellation; the loss of the mode is λ·residual²/2.
+        residual: S − a b, computed without cancellation. The loss of the mode is λ·residual²/2.
     """
 
     output_weight: Float[AnyArray, ...]
@@ -77,7 +77,7 @@ class ModeStrength(NamedTuple):
 
 
 @_covers(
-    gives="weights and strength of each mode at any time",
+    gives="the weights and the strength of each mode at any time",
     reference="arXiv:1312.6120",
 )
 @in_units(*_STANDARDS, **_UNITS, times="t", gives=("w", "w", "w^2", "w^2"))
@@ -89,24 +89,27 @@ def mode_strength(
     initial_input_weight: FiniteArray,
     learning_rate: PositiveArray = 1.0,
 ) -> ModeStrength:
-    """A mode under gradient flow, from any start.
+    """Compute the exact gradient flow of a mode, from any initial weights.
 
-    Solves da/dt = η λ b (S − a b), db/dt = η λ a (S − a b), which conserves a² − b². With c, d = (a₀ ± b₀)/2 the
-    layers are a, b = c √g ± d/√g, where g is the growth factor with C = c², D = d², k = 2 η λ. For a₀ = b₀ > 0 the
-    strength is the logistic R = S/(1 + (S/R₀ − 1) exp(−2 η λ S t)).
+    da/dt = η λ b (S − a b), db/dt = η λ a (S − a b)
 
-    All arguments broadcast; the result can be compiled and differentiated. Traced values outside the domain give NaN.
+    The flow conserves a² − b². With c, d = (a₀ ± b₀)/2 the layers are a, b = c √g ± d/√g, where g is the growth factor
+    with C = c², D = d², k = 2 η λ. For a₀ = b₀ > 0 the strength is the logistic function R = S/(1 + (S/R₀ − 1) exp(−2 η
+    λ S t)).
+
+    All arguments broadcast. The result can be compiled and differentiated.
 
     Args:
         times: Gradient-flow times t ≥ 0.
         target: S, of any sign.
-        input_power: λ = E[x²] > 0 of the mode's input; 1 for whitened data.
+        input_power: λ = E[x²] > 0 of the input of the mode; 1 for whitened data.
         initial_output_weight: a₀.
         initial_input_weight: b₀.
-        learning_rate: η > 0, the same for both layers.
+        learning_rate: η > 0, equal for both layers.
 
     Raises:
-        InputError: A value that is not finite, t < 0, λ ≤ 0 or η ≤ 0, or shapes that do not fit.
+        InputError: If a value is not finite, t < 0, λ ≤ 0, η ≤ 0, or shapes do not fit. Traced values outside this
+            domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), chapters 3 and 6; Saxe, McClelland & Ganguli, arXiv:1312.6120, for a₀ = b₀.
@@ -132,7 +135,7 @@ def mode_strength(
     network="one-layer linear",
     data="uncorrelated inputs",
     start="zero",
-    gives="strength of each mode at any time",
+    gives="the strength of each mode at any time",
     reference="Nam, DPhil thesis (2024), 3.10",
     assumes=(UNCORRELATED_INPUTS,),
 )
@@ -142,9 +145,11 @@ def linear_mode_strength(
     input_power: PositiveArray,
     learning_rate: PositiveArray = 1.0,
 ) -> Float[AnyArray, ...]:
-    """The same mode in a one-layer model that starts at zero: R = S (1 − exp(−η λ t)).
+    """Compute the strength of the same mode in a one-layer model with zero initial weights.
 
-    All arguments broadcast. Values traced by JAX that are outside the domain give NaN.
+    R = S (1 − exp(−η λ t))
+
+    All arguments broadcast.
 
     Args:
         times: Gradient-flow times t ≥ 0.
@@ -153,7 +158,7 @@ def linear_mode_strength(
         learning_rate: η > 0.
 
     Raises:
-        InputError: As `mode_strength`.
+        InputError: In the cases of `mode_strength`. Traced values outside this domain give NaN.
 
     Example:
         >>> print(f"{linear_mode_strength(1.0, 2.0, 0.5):.4f}")
@@ -164,7 +169,7 @@ def linear_mode_strength(
     )
 
 
-@_covers(gives="when a mode has reached a fraction of its target", reference="Nam, DPhil thesis (2024), 3.12")
+@_covers(gives="the time at which a mode reaches a fraction of its target", reference="Nam, DPhil thesis (2024), 3.12")
 @in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def emergence_time(
     target: FiniteArray,
@@ -175,10 +180,9 @@ def emergence_time(
     *,
     fraction: Annotated[ArrayLike, Interval(gt=0, lt=1)] = 0.05,
 ) -> Float[AnyArray, ...]:
-    """The first time at which a mode has reached the fraction ε of its target.
+    """Compute the first time at which a mode has reached the fraction ε of its target.
 
-    For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln[(S/R₀ − 1)/(1/ε − 1)]/(2 η λ S). Values traced by JAX that are
-    outside the domain give NaN.
+    For a₀ = b₀ with R₀ = a₀ b₀ < ε S, the time is τ = ln[(S/R₀ − 1)/(1/ε − 1)]/(2 η λ S).
 
     Args:
         target: S ≠ 0.
@@ -189,11 +193,12 @@ def emergence_time(
         fraction: ε, between 0 and 1.
 
     Returns:
-        Gradient-flow times of the broadcast shape. 0 marks a mode that starts with R₀/S ≥ ε; ∞ one that never emerges,
-        because it starts exactly on the path into the saddle at zero.
+        Gradient-flow times of the broadcast shape: 0 for a mode with R₀/S ≥ ε, ∞ for a mode that never emerges, because
+        its initial weights lie exactly on the path into the saddle at zero.
 
     Raises:
-        InputError: S = 0, ε not between 0 and 1, or as `mode_strength`.
+        InputError: If S = 0, ε is not between 0 and 1, or in the cases of `mode_strength`. Traced values outside this
+            domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), equation 3.12.
@@ -207,7 +212,7 @@ def emergence_time(
     return _emergence_time(*emerging_modes(*start, fraction))
 
 
-@_covers(gives="how long a mode takes from emergence to saturation", reference="Nam, DPhil thesis (2024), 3.12")
+@_covers(gives="the time from the emergence of a mode to its saturation", reference="Nam, DPhil thesis (2024), 3.12")
 @in_units(*_STANDARDS, **_UNITS, gives="t", infinite=True)
 def saturation_time(
     target: FiniteArray,
@@ -218,10 +223,9 @@ def saturation_time(
     *,
     fraction: Annotated[ArrayLike, Interval(gt=0, lt=0.5)] = 0.05,
 ) -> Float[AnyArray, ...]:
-    """The time a mode takes from its emergence, at ε S, to its saturation, at (1 − ε) S.
+    """Compute the time that a mode takes from its emergence, at ε S, to its saturation, at (1 − ε) S.
 
-    For a₀ = b₀, with R₀ = a₀ b₀ < ε S, it is τ = ln(1/ε − 1)/(η λ S), whatever the start. Values traced by JAX that are
-    outside the domain give NaN.
+    For a₀ = b₀ with R₀ = a₀ b₀ < ε S, the time is τ = ln(1/ε − 1)/(η λ S) and does not depend on R₀.
 
     Args:
         target: S ≠ 0.
@@ -232,11 +236,12 @@ def saturation_time(
         fraction: ε, between 0 and ½.
 
     Returns:
-        Gradient-flow times of the broadcast shape, counted from the start where the mode has emerged already; 0 marks a
-        mode that starts saturated, ∞ one that never emerges.
+        Gradient-flow times of the broadcast shape: 0 for a mode that is initially saturated, ∞ for a mode that never
+        emerges. For a mode that has initially emerged, the time counts from t = 0.
 
     Raises:
-        InputError: S = 0, ε not between 0 and ½, or as `mode_strength`.
+        InputError: If S = 0, ε is not between 0 and ½, or in the cases of `mode_strength`. Traced values outside this
+            domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), equation 3.12.
@@ -258,7 +263,7 @@ def emerging_modes(
     learning_rate: ArrayLike,
     fraction: ArrayLike,
 ) -> list[Any]:
-    """Modes that have something to learn, and a fraction of it, in their common shape."""
+    """Broadcast the arguments of modes with nonzero targets and a fraction of the target to a common shape."""
     modes = broadcast(
         target=target,
         input_power=input_power,
@@ -269,10 +274,10 @@ def emerging_modes(
     )
     require(
         is_traced(modes[0]) or np.all(np.asarray(modes[0]) != 0),
-        "a target is zero",
+        "target is zero",
         argument="target",
         value=0.0,
-        remedy="leave out modes that have nothing to learn",
+        remedy="leave out modes with a target of zero",
     )
     return modes
 
@@ -281,7 +286,7 @@ def emerging_modes(
 def emergence_and_saturation(
     target: Array, power: Array, a: Array, b: Array, rate: Array, fraction: Array
 ) -> tuple[Array, Array]:
-    """The times of `emergence_time` and `saturation_time`, NaN where the fraction is not between 0 and ½."""
+    """Return `emergence_time` and `saturation_time`; NaN if the fraction is not between 0 and ½."""
     emerged = _emergence_time(target, power, a, b, rate, fraction)
     never = jnp.isinf(emerged)
     saturated = _emergence_time(target, power, a, b, rate, 1 - fraction)
@@ -327,11 +332,14 @@ def _linear_strength(times: Array, target: Array, power: Array, rate: Array) -> 
 
 
 def _parts(a: Array, b: Array) -> tuple[Array, Array, Array]:
-    """Half the sum and half the difference of the layers, and a unit in which their squares do not underflow."""
+    """Return half the sum and half the difference of the layers, and a unit.
+
+    Relative to the unit, the squares do not underflow.
+    """
     unit = jax.lax.stop_gradient(jnp.maximum(jnp.abs(a), jnp.abs(b)))
     return (a + b) / 2, (a - b) / 2, jnp.where(unit == 0, 1, unit)
 
 
 def _rate(power: Array, rate: Array) -> Array:
-    """2 η λ, where both are positive."""
+    """Return 2 η λ, or NaN unless both are positive."""
     return nan_outside((power > 0) & (rate > 0), 2 * rate * power)

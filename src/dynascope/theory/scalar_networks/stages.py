@@ -1,4 +1,4 @@
-"""Stage-like learning: when one mode is finished before the next one begins."""
+"""Stage-like learning: conditions under which one mode saturates before the next one emerges."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["clean_stages", "is_stage_like", "stage_threshold"]
     network="two-layer diagonal",
     data="uncorrelated inputs, neighbouring powers",
     start="equal layers",
-    gives="whether modes are learned one after the other",
+    gives="the threshold above which modes are learned one after the other",
     reference="Nam, DPhil thesis (2024), 3.14",
     assumes=(UNCORRELATED_INPUTS,),
 )
@@ -38,12 +38,13 @@ def stage_threshold(
     input_power: PositiveArray,
     next_input_power: PositiveArray,
 ) -> Float[AnyArray, ...]:
-    """The fraction ε* above which one mode saturates before the next one emerges.
+    """Compute the fraction ε* above which one mode saturates before the next one emerges.
 
-    For two balanced modes with the same S and R₀ and the input powers λ > λ′, the saturation time of the first equals
-    the gap between the emergences at ε* = 1/[1 + (S/R₀ − 1)^q], q = (λ − λ′)/(λ + λ′); learning is stage-like for
-    ε > ε*. (The thesis prints q as a factor instead of an exponent, with the opposite sign.) Values traced by JAX that
-    are outside the domain give NaN. All arguments broadcast.
+    ε* = 1/[1 + (S/R₀ − 1)^q], q = (λ − λ′)/(λ + λ′)
+
+    The formula holds for two balanced modes with the same S and R₀ and with input powers λ > λ′. At ε*, the saturation
+    time of the first mode equals the gap between the two emergence times. Learning is stage-like for ε > ε*. (The
+    thesis prints q as a factor instead of an exponent, with the opposite sign.) All arguments broadcast.
 
     Args:
         target: S > 0 of both modes.
@@ -52,7 +53,7 @@ def stage_threshold(
         next_input_power: λ′ of the mode learned next, between 0 and λ.
 
     Raises:
-        InputError: A value out of range, or shapes that do not fit.
+        InputError: If a value is out of range, or shapes do not fit. Traced values outside this domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), equations 3.13 and 3.14, corrected.
@@ -82,13 +83,13 @@ def is_stage_like(
     *,
     fraction: Annotated[ArrayLike, Interval(gt=0, lt=0.5)] = 0.05,
 ) -> Bool[AnyArray, ...]:
-    """Whether each mode saturates, at 1 − ε, before the next one emerges, at ε; for any targets and starts.
+    """Return whether each mode saturates (at 1 − ε) before the next one emerges (at ε), for any initial weights.
 
-    Mode k does if τ_k + Δ_k < τ_{k+1}, with τ of `emergence_time` and Δ of `saturation_time`.
-    All arguments broadcast. Values traced by JAX that are outside the domain give False, as truth values have no NaN.
+    The condition for mode k is τ_k + Δ_k < τ_{k+1}, with τ from `emergence_time` and Δ from `saturation_time`. All
+    arguments broadcast. Traced values outside the domain give False, because Booleans have no NaN.
 
     Args:
-        target: S ≠ 0 of the modes, in the order in which they are learned along the last axis.
+        target: S ≠ 0 of the modes, along the last axis in the order in which they are learned.
         input_power: λ > 0.
         initial_output_weight: a₀.
         initial_input_weight: b₀.
@@ -96,10 +97,10 @@ def is_stage_like(
         fraction: ε, between 0 and ½.
 
     Returns:
-        Truth values for the pairs of neighbouring modes, so one fewer than modes along the last axis.
+        A Boolean for each pair of neighbouring modes: one fewer than modes along the last axis.
 
     Raises:
-        InputError: A single mode, or as `saturation_time`.
+        InputError: If there is a single mode, or in the cases of `saturation_time`.
 
     Example:
         >>> is_stage_like(5.0, np.array([1.0, 0.5, 0.4]), 0.01, 0.01).tolist()
@@ -110,10 +111,10 @@ def is_stage_like(
     shape = np.broadcast_shapes(*map(np.shape, modes))
     require(
         len(shape) > 0 and shape[-1] > 1,
-        "there is a single mode",
+        "target has a single mode",
         argument="target",
         value=shape,
-        remedy="give two or more modes along the last axis",
+        remedy="give at least two modes along the last axis",
     )
     return _stage_like(*modes)
 
@@ -125,10 +126,10 @@ def clean_stages(
     *,
     fraction: Annotated[float, Interval(gt=0, lt=0.5)] = 0.05,
 ) -> int:
-    """How many modes of a power-law spectrum λₖ ∝ k^−(α+1) finish before the next one begins.
+    """Count the modes of a power-law spectrum λₖ ∝ k^−(α+1) that saturate before the next one emerges.
 
-    Mode k is stage-like if tanh[½ (α + 1) ln(1 + 1/k)] ln(S/R₀ − 1) > ln(1/ε − 1); where that holds for large k it
-    says k < (α + 1) ln(S/R₀)/[2 ln(1/ε − 1)].
+    Mode k is stage-like if tanh[½ (α + 1) ln(1 + 1/k)] ln(S/R₀ − 1) > ln(1/ε − 1). For large k the condition becomes
+    k < (α + 1) ln(S/R₀)/[2 ln(1/ε − 1)].
 
     Args:
         target: S > 0 of every mode.
@@ -137,10 +138,10 @@ def clean_stages(
         fraction: ε, between 0 and ½.
 
     Returns:
-        The number of modes k = 1, 2, … for which it holds.
+        The number of modes k = 1, 2, … that fulfil the condition.
 
     Raises:
-        InputError: An argument out of range.
+        InputError: If an argument is out of range.
 
     References:
         Nam, DPhil thesis (2024), equation 3.14 with the spectrum of chapter 4.
