@@ -96,7 +96,7 @@ def balanced_limit(
         approximate: See `gram`.
 
     Raises:
-        InputError: In the cases of `gram`.
+        InputError: As for `gram`.
 
     References:
         Dominé et al., arXiv:2409.14623; the limit from initial weights that lack a direction, and the sharpness, are

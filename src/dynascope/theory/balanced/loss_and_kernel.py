@@ -43,8 +43,8 @@ def loss(
 
     L = ½‖W₁W₂ − Σ‖² + ½(E‖y‖² − ‖Σ‖²)
 
-    If λ = 0 and det W₁W₂ and det Σ differ in sign, the first term does not fall below ½ s², where s is the smallest
-    singular value of Σ, and the function warns (see `gram`).
+    If λ = 0 and det W₁W₂ and det Σ differ in sign, the function warns (see `gram`). The first term is then at least ½
+    s², where s is the smallest singular value of Σ.
 
     Args:
         first: See `gram`.
@@ -61,7 +61,7 @@ def loss(
         L, shape (..., times).
 
     Raises:
-        InputError: If E‖y‖² is below ‖Σ‖², or in the cases of `gram`. Traced values outside this domain give NaN.
+        InputError: If E‖y‖² is below ‖Σ‖², or as for `gram`. Traced values outside this domain give NaN.
 
     Example:
         >>> print(loss([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 3.0]), target_power=4.5).round(4))
@@ -119,7 +119,7 @@ def ntk(
         K between all outputs at all points, shape (..., times, n c, n c). Row o·n + i belongs to output o at point i.
 
     Raises:
-        InputError: In the cases of `gram`, or if the inputs do not fit the map.
+        InputError: As for `gram`, or if the inputs do not fit the map.
 
     Example:
         >>> print(ntk([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 9.0]), [[1.0]]).ravel().round(4))

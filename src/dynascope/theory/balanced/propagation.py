@@ -40,7 +40,7 @@ def drift_matrix(target_map: Any, balance: Any, numbers: Any = jnp) -> Any:
 
 
 class Steps(NamedTuple):
-    """Step lengths and counts that connect the sorted times, with equal steps between two neighbouring times.
+    """Steps between the sorted times, of equal length between two neighbouring times.
 
     Attributes:
         lengths: Length Δ of the steps that lead to each time, shape (times,).

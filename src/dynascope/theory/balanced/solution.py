@@ -156,7 +156,7 @@ def product(
         W₁ W₂, shape (..., times, d, c).
 
     Raises:
-        InputError: In the cases of `gram`. Traced values outside this domain give NaN.
+        InputError: As for `gram`. Traced values outside this domain give NaN.
 
     Example:
         >>> with jax.enable_x64(True):

@@ -87,7 +87,7 @@ def time_to_strength(
 
     with a = s^(1/L), c = σ^(1/L). The integral is a sum of logarithms over the roots of unity, or a power series if x^L
     is small. Similar formulas hold for s₀ > σ and for σ of the opposite sign. A mode with s₀ < 0 (L ≥ 2) is the mirror
-    image of the mode with −s₀ and −σ. Can be compiled; differentiable in all strengths.
+    image of the mode with −s₀ and −σ. The function can be compiled, and is differentiable in all strengths.
 
     Args:
         strength: s, between s₀ and its limit.

@@ -129,7 +129,7 @@ def _slope(layers: int, n: Array, below: Array, opposite: Array) -> Array:
 
 
 def _solve(layers: int, elapsed: Array, initial_phase: Array, below: Array, opposite: Array) -> Array:
-    """Return the phase n after an elapsed u, from the initial phase.
+    """Return the phase n at which u has increased by `elapsed` from its value at the initial phase.
 
     Newton's method approaches the root from one side: from the left if u(n) is concave, from the right if it is convex.
     It therefore never overshoots. Bisection of the bracket gives convergence from any distance.

@@ -84,8 +84,8 @@ def conserved_matrices(
         Δ_ℓ, each of shape (h, h), where h is the number of neurons between its two layers.
 
     Raises:
-        InputError: If there are fewer than two layers, the number of rates differs from the number of layers, or in the
-            cases of `conserved_matrix`.
+        InputError: If there are fewer than two layers, the number of rates differs from the number of layers, or as for
+            `conserved_matrix`.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -96,11 +96,13 @@ def conserved_matrices(
     """
     layers: list[Any] = list(weights)  # pyright: ignore[reportArgumentType]
     count = len(layers)
-    require(count >= 2, f"there are {count} layers", argument="weights", value=count, remedy="give two or more layers")
+    require(
+        count >= 2, f"weights has {count} layers", argument="weights", value=count, remedy="give two or more layers"
+    )
     chosen = [1.0] * count if rates is None else list(rates)
     require(
         len(chosen) == count,
-        f"there are {len(chosen)} rates for {count} layers",
+        f"rates has {len(chosen)} values for {count} layers",
         argument="rates",
         value=len(chosen),
         remedy="give one rate per layer",
@@ -111,7 +113,7 @@ def conserved_matrices(
     for first, second, *each in zip(layers, layers[1:], chosen, chosen[1:], strict=False):
         require(
             first.shape[1] == second.shape[0],
-            f"neighbouring weights have shapes {first.shape} and {second.shape}",
+            f"weights has neighbouring layers of shapes {first.shape} and {second.shape}",
             argument="weights",
             value=second.shape,
             remedy="the rows of each layer must match the columns of the previous one",
@@ -143,7 +145,7 @@ def preconditioner_matrix(
         M, shape (..., d c, d c). Row o·d + i belongs to β[i, o]: vec stacks the columns of β.
 
     Raises:
-        InputError: In the cases of `conserved_matrix`.
+        InputError: As for `conserved_matrix`.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -183,7 +185,7 @@ def single_output_preconditioner(
         M, shape (..., d, d).
 
     Raises:
-        InputError: In the cases of `neuron.preconditioner`, except for dead neurons. Traced values outside this domain
+        InputError: As for `neuron.preconditioner`, except for dead neurons. Traced values outside this domain
             give NaN.
 
     References:

@@ -47,7 +47,7 @@ def layer_spectra(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[AnyArr
     With gaps W_ℓ₊₁ W_ℓ₊₁ᵀ − W_ℓᵀ W_ℓ = γ_ℓ I, the singular vectors of neighbouring layers are aligned. The equations
     x_ℓ = x₁ + Σ_{k<ℓ} γ_k ≥ 0 and Π x_ℓ = s² then have a unique solution. If all gaps are zero, x_ℓ = s^(2/L).
 
-    Can be compiled and differentiated.
+    The function can be compiled and differentiated.
 
     Args:
         singular_value: s ≥ 0, any shape.
@@ -77,7 +77,7 @@ def deep_isotropic_rate(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[
 
     ds/dt = (σ − s) Σ_ℓ Π_{k≠ℓ} x_k
 
-    The rate is Σ_ℓ Π_{k≠ℓ} x_k, with x_k from `layer_spectra`. Can be compiled and differentiated.
+    The rate is Σ_ℓ Π_{k≠ℓ} x_k, with x_k from `layer_spectra`. The function can be compiled and differentiated.
 
     Args:
         singular_value: s ≥ 0, any shape.
@@ -87,7 +87,7 @@ def deep_isotropic_rate(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[
         The rate, with the shape of s.
 
     Raises:
-        InputError: In the cases of `layer_spectra`.
+        InputError: As for `layer_spectra`.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -112,8 +112,8 @@ def deep_isotropic_flow(
 
         W' = −P [K ∘ (Pᵀ G Q)] Qᵀ,  K_ij = Σ_ℓ Π_{k<ℓ} x_k(s_i) Π_{k>ℓ} x_k(s_j),  G = E[x xᵀ] W − E[x yᵀ].
 
-    The relative tolerance of the integration is 1e-10 (1e-5 in single precision). Can be compiled and differentiated,
-    also if singular values are equal or zero.
+    The relative tolerance of the integration is 1e-10 (1e-5 in single precision). The function can be compiled and
+    differentiated, even if singular values are equal or zero.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing, shape (times,).
@@ -169,24 +169,24 @@ def _rate(sizes: Array, gaps: Array) -> Array:
 def _flow(start: Array, gaps: Array, samples: Samples, times: Array) -> MapPath:
     gaps, moments = gaps.astype(start.dtype), samples.moments()
     offsets = _offsets(gaps)
-    # Where two layers or more would vanish with a singular value, it stays zero, and rounding must not let it grow.
-    kept = jnp.where(jnp.sum(offsets == 0) > 1, rank(start), len(start))
+    # If several layers vanish together with a singular value, it stays zero; rounding errors must not let it grow.
+    active = jnp.where(jnp.sum(offsets == 0) > 1, rank(start), len(start))
     size = jnp.sqrt(jnp.mean(jax.lax.stop_gradient(start) ** 2))
     size = jax.lax.stop_gradient(jnp.where(size > 0, size, jnp.sqrt(jnp.mean(moments[1] ** 2))))
     valid = samples.valid & jnp.all(jnp.isfinite(start)) & jnp.all(jnp.isfinite(gaps))
-    return integrate(_velocity, start, times, (*moments, gaps, kept), size, valid)
+    return integrate(_velocity, start, times, (*moments, gaps, active), size, valid)
 
 
 def _velocity(t: Any, w: Array, arguments: tuple[Array, ...]) -> Array:
-    inner, cross, _, gaps, kept = arguments
-    return -_preconditioned(w, inner @ w - cross, gaps, kept)
+    inner, cross, _, gaps, active = arguments
+    return -_preconditioned(w, inner @ w - cross, gaps, active)
 
 
 @jax.custom_jvp
-def _preconditioned(w: Array, gradient: Array, gaps: Array, kept: Array) -> Array:
+def _preconditioned(w: Array, gradient: Array, gaps: Array, active: Array) -> Array:
     """Return P [K ∘ (Pᵀ G Q)] Qᵀ = Σ_ℓ A_ℓ G B_ℓ, with A_ℓ = P Π_{k<ℓ} x_k Pᵀ and B_ℓ = Q Π_{k>ℓ} x_k Qᵀ."""
     left, sizes, right = jnp.linalg.svd(w)
-    sizes = jnp.where(jnp.arange(len(sizes)) < kept, sizes, 0)
+    sizes = jnp.where(jnp.arange(len(sizes)) < active, sizes, 0)
     before, after = _products(_spectra(sizes, gaps))
     return left @ ((before @ after.T) * (left.T @ gradient @ right.T)) @ right
 
@@ -195,10 +195,10 @@ def _preconditioned(w: Array, gradient: Array, gaps: Array, kept: Array) -> Arra
 def _(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
     # Singular vectors have no derivative if singular values are equal. The matrix functions A of W Wᵀ and B of Wᵀ W
     # have one, which consists of divided differences of their values.
-    w, gradient, gaps, kept = primals
+    w, gradient, gaps, active = primals
     w_dot, gradient_dot, gaps_dot, _ = tangents
     left, sizes, right = jnp.linalg.svd(w)
-    sizes = jnp.where(jnp.arange(len(sizes)) < kept, sizes, 0)
+    sizes = jnp.where(jnp.arange(len(sizes)) < active, sizes, 0)
     spectra = _spectra(sizes, gaps)
     (before, after), (before_dot, after_dot) = jax.jvp(
         lambda gaps: _products(_spectra(sizes, gaps)), (gaps,), (gaps_dot,)

@@ -123,8 +123,8 @@ def isotropic_preconditioner(
 
     The two parts of `preconditioner_matrix` are these roots plus and minus δ/2, and the δ/2 cancel. Networks with a
     large first layer therefore have the same function-space dynamics as networks with a large second layer. The roots
-    are computed from the singular values of β to avoid a loss of digits. Can be compiled and differentiated, also if
-    singular values are equal.
+    are computed from the singular values of β to avoid a loss of digits. The function can be compiled and
+    differentiated, even if singular values are equal.
 
     Args:
         coefficients: β, shape (..., d, c).
@@ -177,14 +177,14 @@ def isotropic_flow(
     β' = −(G √(κ² βᵀβ + δ²/4) + √(κ² ββᵀ + δ²/4) G), G = E[x xᵀ] β − E[x yᵀ]
 
     The relative tolerance of the integration is 1e-10 (1e-5 in single precision). For whitened inputs,
-    `balanced.product` gives the solution in closed form, for more widths. Can be compiled and differentiated, also if
-    singular values are equal.
+    `balanced.product` gives the solution in closed form, for more widths. The function can be compiled and
+    differentiated, even if singular values are equal.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing, shape (times,).
         inputs: X, shape (n, d).
         targets: Y, shape (n, c).
-        coefficients: β(0) = W₁ W₂, shape (d, c). If δ = 0, it must not be zero, which is a fixed point.
+        coefficients: β(0) = W₁ W₂, shape (d, c). It must not be zero if δ = 0, because zero is then a fixed point.
         imbalance: δ, a number, with Δ = η₁ W₂W₂ᵀ − η₂ W₁ᵀW₁ = δ I.
         width: h ≥ 1, the number of hidden neurons.
         rate: κ = √(η₁ η₂) > 0, a number.
@@ -193,7 +193,7 @@ def isotropic_flow(
         The map and the loss at the times.
 
     Raises:
-        InputError: In the cases of `isotropic_preconditioner`, or if shapes do not fit, the times do not increase, β(0)
+        InputError: As for `isotropic_preconditioner`, or if shapes do not fit, the times do not increase, β(0)
             and δ are zero, or the equation is too stiff.
 
     References:

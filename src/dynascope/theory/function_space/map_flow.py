@@ -126,7 +126,7 @@ def require_integrated(path: MapPath, times: Any) -> MapPath:
         last = float(np.asarray(times)[-1])
         require(
             np.isfinite(path.loss).all(),
-            f"the equation is too stiff to be integrated to time {last:g}",
+            f"times extends to {last:g}, but the equation is too stiff to be integrated that far",
             argument="times",
             value=last,
             remedy="choose earlier times",

@@ -79,7 +79,7 @@ def layer_cosine(
         ζ between −1 and 1, shape (..., times); 0 at times at which a layer vanishes.
 
     Raises:
-        InputError: In the cases of `line_trajectory`. Traced values outside this domain give NaN.
+        InputError: As for `line_trajectory`. Traced values outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equations 20 to 22.
@@ -119,7 +119,7 @@ def alignment_change(
         The initial and the final alignment, and the sign of the change.
 
     Raises:
-        InputError: In the cases of `line_trajectory`, or if JAX traces a value.
+        InputError: As for `line_trajectory`, or if JAX traces a value.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equation 24. (In the paper, the change depends on the ratio of the rates.)

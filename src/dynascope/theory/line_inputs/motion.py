@@ -119,7 +119,8 @@ def line_trajectory(
     orthogonal to the line are constant, but the output for inputs off the line changes with u. The quantities uᵢ²
     √(η₁/η₂) − vᵢ² √(η₂/η₁) = 4 pᵢ qᵢ are conserved.
 
-    Can be compiled and differentiated. For a batch of networks, add leading axes to both layers or to the numbers.
+    The function can be compiled and differentiated. For a batch of networks, add leading axes to both layers or to the
+    numbers.
 
     Args:
         network: Both initial layers W₀ and u₀, γ, η₁ and η₂.
@@ -172,10 +173,10 @@ def time_scale(
         prefactor: p > 0 in the loss p E(f − y)².
 
     Returns:
-        The time constant and both rates; `status` is "power law" if t_c is infinite. Can be compiled.
+        The time constant and both rates; `status` is "power law" if t_c is infinite. The function can be compiled.
 
     Raises:
-        InputError: In the cases of `line_trajectory`. Traced values outside this domain give NaN.
+        InputError: As for `line_trajectory`. Traced values outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equation 17.
@@ -214,7 +215,7 @@ def line_limit(
         The limit and its `status`.
 
     Raises:
-        InputError: In the cases of `line_trajectory`, or if JAX traces a value.
+        InputError: As for `line_trajectory`, or if JAX traces a value.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equations 15 and 16, Proposition 1.

@@ -82,7 +82,7 @@ def layer_norms(
         prefactor: p > 0 in the loss p E(f − y)².
 
     Raises:
-        InputError: In the cases of `line_trajectory`. Traced values outside this domain give NaN.
+        InputError: As for `line_trajectory`. Traced values outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equations 25 and 26.
@@ -120,7 +120,7 @@ def rescaling(
         The case, and the time at which the layers are smallest.
 
     Raises:
-        InputError: In the cases of `line_trajectory`, or if JAX traces a value.
+        InputError: As for `line_trajectory`, or if JAX traces a value.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, section 2.3.

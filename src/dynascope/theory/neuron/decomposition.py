@@ -1,4 +1,4 @@
-"""Decomposition of the initial weights of a neuron on whitened inputs, from which the closed form starts."""
+"""Decomposition of the initial weights of a neuron on whitened inputs, for its closed-form solution."""
 
 from __future__ import annotations
 

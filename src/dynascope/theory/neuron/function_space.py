@@ -112,7 +112,7 @@ def preconditioner(
     return _preconditioner(MapStart.checked("coefficients", coefficients, imbalance, rates))
 
 
-@covers_map(data="any inputs, also of low rank, any targets", gives="the linear map and the loss over time")
+@covers_map(data="any inputs, including low rank, any targets", gives="the linear map and the loss over time")
 @in_units(
     "inputs",
     "targets|coefficients",
@@ -181,7 +181,7 @@ def function_space_flow(
         last = float(np.max(times, initial=0.0))
         require(
             np.isfinite(path.loss).all(),
-            f"the flow until time {last:.6g} needs more than {MOST_STEPS} integration steps",
+            f"times extends to {last:.6g}, which needs more than {MOST_STEPS} integration steps",
             argument="times",
             value=last,
             remedy="choose earlier times, or compute the limit with interpolator",

@@ -39,7 +39,7 @@ class Interpolator(NamedTuple):
         sign_changed: Whether a∞ and a(0) differ in sign, shape (...).
         stays: Whether the initial weights are a fixed point or flow into the saddle a = 0, so that β∞ = 0 and the data
             are not fitted, shape (...).
-        moves: Whether the initial weights are not a fixed point, shape (...).
+        moves: Whether the flow leaves the initial weights, shape (...).
         imbalance: δ∥ = η_w a² − η_a ‖Πw‖², the imbalance within the span of the inputs, shape (...).
         fitted_power: E ŷ², where ŷ is the projection of the targets on the range of the inputs, shape ().
         unexplained: E(y − ŷ)², the part of the targets that no linear map fits, shape ().
@@ -84,7 +84,7 @@ class Interpolator(NamedTuple):
 
 @covers(
     network="single linear neuron f(x) = a wᵀx",
-    data="any inputs, also of low rank, any targets",
+    data="any inputs, including low rank, any targets",
     start="any",
     gives="the linear map at the end of training, without training",
     reference="arXiv:2406.06158",
@@ -132,8 +132,8 @@ def interpolator(
         rates: η_w of the weights and η_a of the output weight.
 
     Returns:
-        The end of training, which does not depend on whether the loss is a mean or a sum. Can be compiled;
-        differentiable with respect to all arguments as long as the rank of X does not change.
+        The end of training, which is the same for a mean and for a sum as loss. The function can be compiled. It is
+        differentiable in all arguments as long as the rank of X does not change.
 
     Raises:
         InputError: If a value is not finite, shapes do not fit, or a rate is not positive. Traced values outside this
@@ -244,7 +244,7 @@ class _InitialState(NamedTuple):
         unseen: (I − Π) w₀, shape (..., d).
         least: X⁺y, shape (d,).
         imbalance: a₀² − ‖Πw₀‖², shape (...).
-        moves: Whether the initial weights are not a fixed point.
+        moves: Whether the flow leaves the initial weights.
         sign: The sign of a∞ if it is certain; zero if β ends at zero without fitting the targets.
         certain: Whether the sign of a∞ is known without integrating the flow.
     """

@@ -73,7 +73,7 @@ def kernel_change(
         rates: η_w of the weights and η_a of the output weight; they broadcast with both states.
 
     Returns:
-        The distance and the relative change. Can be compiled and differentiated.
+        The distance and the relative change. The function can be compiled and differentiated.
 
     Raises:
         InputError: If a value is not finite, shapes do not fit, a rate is not positive, or a state has a = 0 and w = 0
@@ -99,7 +99,7 @@ def kernel_change(
                 f"{names[0]} and {names[1]} are both zero",
                 argument=names[0],
                 value=0.0,
-                remedy="give a state with a tangent kernel",
+                remedy="choose a nonzero output or input weight",
             )
     return _change(first, second)
 

@@ -31,7 +31,7 @@ _ROUNDED = 1 - 1e-9  # an imbalance at the threshold counts as beyond it, regard
 _covers = functools.partial(
     covers,
     network="single linear neuron f(x) = a wᵀx, rates by layer",
-    data="whitened inputs, any targets but zero",
+    data="whitened inputs, any nonzero targets",
     reference="arXiv:2406.06158",
     exact=False,
     assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
@@ -42,8 +42,8 @@ class Regime(NamedTuple):
     """The predicted regime and the numbers that determine it, as NumPy arrays of shape (...).
 
     Attributes:
-        regime: "lazy" (the tangent kernel hardly changes), "rich" or "delayed rich" (the norm fits at once, while the
-            direction stays that of the initial map and turns much later).
+        regime: "lazy" (the tangent kernel hardly changes), "rich" or "delayed rich". In delayed rich learning, the norm
+            fits at once, and the direction of the map turns much later.
         relative_change: ρ(∞) = ‖K∞ − K₀‖/‖K₀‖ of the tangent kernel.
         relative_imbalance: λ/s = δ/(κ ‖β*‖).
         fit_time: 1/|δ|, the time in which the norm fits if |λ|/s is large; ∞ for a balanced neuron.
@@ -93,7 +93,7 @@ def rich_delay(
         aligned), ∞ for a neuron that never leaves the saddle.
 
     Raises:
-        InputError: If the target is zero, or in the cases of `neuron_trajectory`. Traced values outside this domain
+        InputError: If the target is zero, or as for `neuron_trajectory`. Traced values outside this domain
             give NaN.
 
     References:
@@ -111,7 +111,7 @@ def rich_delay(
     return _escape_time(start)
 
 
-@_covers(start="any but zero", gives="the learning regime: lazy, rich or delayed rich")
+@_covers(start="any nonzero weights", gives="the learning regime: lazy, rich or delayed rich")
 @in_units(*STANDARDS, **UNITS, gives={"fit_time": "t", "rich_delay": "t"}, infinite=True)
 def regime(
     initial_output: FiniteArray,
@@ -145,8 +145,8 @@ def regime(
         The regime of each neuron, with the numbers that determine it.
 
     Raises:
-        InputError: If the output and input weights are all zero, the target is zero, a threshold is not positive, or in
-            the cases of `neuron_trajectory`.
+        InputError: If the output and input weights are all zero, the target is zero, a threshold is not positive, or as
+            for `neuron_trajectory`.
 
     References:
         The regimes are those of Kunin et al., arXiv:2406.06158; the thresholds are ours.
@@ -159,9 +159,9 @@ def regime(
     require_known(
         change_threshold=change_threshold, delay_threshold=delay_threshold, imbalance_threshold=imbalance_threshold
     )
-    given = TargetedNeuron.known(initial_output, initial_weights, target, rates)
-    _require_target(given)
-    start, escape = jax.device_get(_decomposition_and_escape(given))
+    neuron = TargetedNeuron.known(initial_output, initial_weights, target, rates)
+    _require_target(neuron)
+    start, escape = jax.device_get(_decomposition_and_escape(neuron))
     limit = limit_of(start)
     # In the saddle at zero, the kernel vanishes: its relative change is one, and its direction is undefined.
     vanished = (limit.output_weight == 0) & (limit.weights == 0).all(axis=-1)
@@ -173,7 +173,7 @@ def regime(
         remedy="choose a nonzero output or input weight",
     )
     output = np.where(vanished, 1, limit.output_weight)
-    change = kernel_change(given.neuron.output, given.neuron.weights, output, limit.weights, rates=rates)
+    change = kernel_change(neuron.neuron.output, neuron.neuron.weights, output, limit.weights, rates=rates)
     change = np.where(vanished, 1, change.relative_change)
 
     delta = start.rate * start.imbalance
@@ -230,8 +230,8 @@ def _escape_time(start: TargetedNeuron) -> Array:
 
 @float64_jit
 def _decomposition_and_escape(start: TargetedNeuron) -> tuple[Decomposition, Array]:
-    apart = decompose(start)
-    return apart, _escape(apart)
+    decomposition = decompose(start)
+    return decomposition, _escape(decomposition)
 
 
 def _escape(start: Decomposition) -> Array:

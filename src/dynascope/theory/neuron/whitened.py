@@ -153,9 +153,9 @@ def neuron_trajectory(
         rates: η_w of the weights and η_a of the output weight; they broadcast with the leading dimensions.
 
     Returns:
-        The trajectory. The dimension of the times follows those of the batch and is absent for a scalar time. The dtype
-        is that of the arguments. Can be compiled and vectorised; differentiable in all arguments, except in the target
-        where it is zero.
+        The trajectory, with the dtype of the arguments. The dimension of the times follows those of the batch and is
+        absent for a scalar time. The function can be compiled and vectorised. It is differentiable in all arguments,
+        except in a target of zero.
 
     Raises:
         InputError: If a value is not finite, shapes do not fit, t < 0, or a rate is not positive. Traced values outside
@@ -204,7 +204,7 @@ def neuron_limit(
         The limit of each neuron.
 
     Raises:
-        InputError: In the cases of `neuron_trajectory`.
+        InputError: As for `neuron_trajectory`.
 
     Example:
         >>> outputs, weights = np.array([1.0, 0.0]), np.array([[0.0, 0.0], [0.0, 2.0]])
@@ -266,9 +266,11 @@ def _imbalance(neuron: Neuron) -> Array:
 
 @float64_jit
 def _trajectory(start: TargetedNeuron, times: Array) -> NeuronTrajectory:
-    apart = decompose(start)
-    dtype = jnp.result_type(times, apart.output)
-    path = _evaluate(jax.tree.map(lambda value: value.astype(dtype), apart), jnp.atleast_1d(times).astype(dtype))
+    decomposition = decompose(start)
+    dtype = jnp.result_type(times, decomposition.output)
+    path = _evaluate(
+        jax.tree.map(lambda value: value.astype(dtype), decomposition), jnp.atleast_1d(times).astype(dtype)
+    )
     path = nan_outside(start.valid[..., None] & jnp.isfinite(times) & (times >= 0), path, leading=True)
     if times.ndim:
         return path

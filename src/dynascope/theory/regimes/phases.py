@@ -239,8 +239,8 @@ def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloa
             the bound.
 
     Raises:
-        InputError: If the multiplier is not above the bound, or if no multiplier gives P/Q → 1 (29): the width is
-            fixed, the variances have the same exponent, and the initial output is not zero.
+        InputError: If the multiplier is not above the bound, or if no multiplier gives P/Q → 1 (29). No multiplier does
+            for a fixed width, variances with the same exponent and a nonzero initial output.
 
     References:
         arXiv:2401.07085, corollary 3.

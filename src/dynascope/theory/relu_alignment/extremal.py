@@ -15,8 +15,8 @@ from dynascope.theory.relu_alignment.path import (
     FrozenDrift,
     Inputs,
     OneColumn,
-    follow,
     single_output,
+    trajectory_from,
 )
 from dynascope.theory.relu_alignment.plane import attractors_in_plane
 from dynascope.theory.units import in_units
@@ -149,7 +149,7 @@ def _in_plane(field: FrozenDrift, starts: int, seed: int) -> dict:
 def _from_starts(field: FrozenDrift, starts: int, seed: int) -> dict:
     paths, counts = [], []
     for start in np.random.default_rng(seed).normal(size=(starts, field.inputs.shape[1])):
-        path = follow(field, start / np.linalg.norm(start))
+        path = trajectory_from(field, start / np.linalg.norm(start))
         same = next((k for k, other in enumerate(paths) if _is_same(path, other)), None)
         if same is None:
             paths.append(path)

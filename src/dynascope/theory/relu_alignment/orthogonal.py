@@ -45,8 +45,8 @@ def orthogonal_staircase(
 ) -> Staircase:
     """Predict the staircase of f(x) = Σ a_i relu(w_i·x) under gradient flow on inputs with x_i·x_j = 0.
 
-    A neuron never becomes active on a sample on which it is initially inactive, and it becomes inactive on samples
-    whose targets have the opposite sign of its output weight. Let P be the set of samples on which the neuron is
+    A neuron never becomes active on a sample on which it is initially inactive. It also becomes inactive on samples
+    whose targets and its output weight have opposite signs. Let P be the set of samples on which the neuron is
     initially active and whose targets have its sign. The neuron turns to D_P/‖D_P‖, D_P = (1/n) Σ_P y_j x_j, and grows
     at the rate ‖D_P‖. When the first neurons reach order one, all samples of their P are fitted and no longer
     contribute to D_P of other neurons.
@@ -200,7 +200,7 @@ def _require_orthogonal(x: np.ndarray) -> None:
     largest = float(cosines.max(initial=0.0))
     require(
         largest < _ORTHOGONAL,
-        f"two inputs have a cosine of {largest:.3g}",
+        f"inputs has two samples with a cosine of {largest:.3g}",
         argument="inputs",
         value=largest,
         remedy="give mutually orthogonal inputs (at most as many samples as dimensions)",

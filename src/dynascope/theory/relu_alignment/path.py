@@ -23,8 +23,8 @@ __all__ = [
     "Inputs",
     "OneColumn",
     "alignment_path",
-    "follow",
     "single_output",
+    "trajectory_from",
 ]
 
 Inputs: TypeAlias = IsFinite[Float[np.ndarray, "n d"]]
@@ -100,7 +100,7 @@ class AlignmentPath:
     network="two-layer ReLU, one output",
     data="any",
     start="small",
-    gives="the direction of each neuron before anything is learned",
+    gives="the direction of each neuron before the loss decreases",
     reference="arXiv:1803.08367",
     exact=False,
     assumes=(ONE_OUTPUT, SMALL_START),
@@ -159,7 +159,7 @@ def alignment_path(
     require_shape("start", start, (inputs.shape[1],))
     length = float(np.linalg.norm(start))
     require(length > 0, "start is zero", argument="start", value=0.0, remedy="give a nonzero initial direction")
-    return follow(FrozenDrift.of(inputs, r, sign), start / length)
+    return trajectory_from(FrozenDrift.of(inputs, r, sign), start / length)
 
 
 def single_output(inputs: np.ndarray, values: np.ndarray, name: str = "residuals") -> np.ndarray:
@@ -223,7 +223,7 @@ class FrozenDrift:
         return drift if np.linalg.norm(drift) > self.zero else np.zeros_like(drift)
 
 
-def follow(field: FrozenDrift, w: np.ndarray) -> AlignmentPath:
+def trajectory_from(field: FrozenDrift, w: np.ndarray) -> AlignmentPath:
     """Compute the trajectory that starts at the unit vector w."""
     x, lengths = field.inputs, np.linalg.norm(field.inputs, axis=1)
     margin = x @ w

@@ -64,7 +64,7 @@ def time_to_reach(
         Gradient-flow times of the broadcast shape: 0 at the initial strength, ∞ at the limit.
 
     Raises:
-        InputError: If the flow never has the strength, or in the cases of `growth_factor`.
+        InputError: If the flow never has the strength, or as for `growth_factor`.
 
     References:
         Inverse of the solution in Nam, DPhil thesis (2024), Theorem 1 of chapter 6.

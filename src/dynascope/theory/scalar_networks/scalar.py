@@ -150,7 +150,7 @@ def scalar_trajectory(
     `growth_factor`). A network with negative Z is the network with −Z and b of the opposite sign. The differences
     aᵢ² − bᵢ² are conserved.
 
-    Can be compiled and differentiated. Initial weights down to 1e-300 do not underflow.
+    The function can be compiled and differentiated. Initial weights down to 1e-300 do not underflow.
 
     Args:
         setting: Data and initial network.
@@ -194,7 +194,7 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
         learning_rate: η > 0, equal for both layers.
 
     Raises:
-        InputError: In the cases of `scalar_trajectory`, or if JAX traces a value.
+        InputError: As for `scalar_trajectory`, or if JAX traces a value.
 
     References:
         Nam, DPhil thesis (2024), equation 6.14.
@@ -222,10 +222,15 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
 def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Scaling]:
     """Return four settings that scale a setting by a factor c, with the same γ₊ and the same γ(t) up to a clock.
 
-    Four scalings are equivalent: to multiply the target by c, to divide the output by c (Z → cZ), to divide the input
-    by c for the same labels (S → cS, E[x²] → E[x²]/c²), and to divide the weights by √c. They also have the same θ/S
-    and the same loss relative to its initial value. Relative to the scaling of the target, their clocks run at the
-    speeds 1, 1/c², 1/c² and 1/c.
+    The following four scalings are equivalent:
+
+    - "target": multiply the target by c (S → cS).
+    - "output": divide the output by c (Z → cZ).
+    - "input": divide the input by c for the same labels (S → cS, E[x²] → E[x²]/c²).
+    - "weights": divide the weights by √c.
+
+    They also have the same θ/S and the same loss relative to its initial value. Relative to the scaling of the target,
+    their clocks run at the speeds 1, 1/c², 1/c² and 1/c.
 
     Args:
         setting: Data and initial network.
@@ -235,7 +240,7 @@ def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Sc
         A `Scaling` for each of "target", "output", "input" and "weights".
 
     Raises:
-        InputError: If c ≤ 0, or in the cases of `scalar_trajectory`. Traced values outside this domain give NaN.
+        InputError: If c ≤ 0, or as for `scalar_trajectory`. Traced values outside this domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), chapter 6; Nam et al., arXiv:2502.21009, for the ratio of weights to target.

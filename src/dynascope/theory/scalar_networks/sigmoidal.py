@@ -158,7 +158,7 @@ def linear_mode_strength(
         learning_rate: η > 0.
 
     Raises:
-        InputError: In the cases of `mode_strength`. Traced values outside this domain give NaN.
+        InputError: As for `mode_strength`. Traced values outside this domain give NaN.
 
     Example:
         >>> print(f"{linear_mode_strength(1.0, 2.0, 0.5):.4f}")
@@ -193,11 +193,11 @@ def emergence_time(
         fraction: ε, between 0 and 1.
 
     Returns:
-        Gradient-flow times of the broadcast shape: 0 for a mode with R₀/S ≥ ε, ∞ for a mode that never emerges, because
-        its initial weights lie exactly on the path into the saddle at zero.
+        Gradient-flow times of the broadcast shape: 0 for a mode with R₀/S ≥ ε, and ∞ for a mode that never emerges. The
+        initial weights of such a mode lie exactly on the path into the saddle at zero.
 
     Raises:
-        InputError: If S = 0, ε is not between 0 and 1, or in the cases of `mode_strength`. Traced values outside this
+        InputError: If S = 0, ε is not between 0 and 1, or as for `mode_strength`. Traced values outside this
             domain give NaN.
 
     References:
@@ -240,7 +240,7 @@ def saturation_time(
         emerges. For a mode that has initially emerged, the time counts from t = 0.
 
     Raises:
-        InputError: If S = 0, ε is not between 0 and ½, or in the cases of `mode_strength`. Traced values outside this
+        InputError: If S = 0, ε is not between 0 and ½, or as for `mode_strength`. Traced values outside this
             domain give NaN.
 
     References:

@@ -100,7 +100,7 @@ def is_stage_like(
         A Boolean for each pair of neighbouring modes: one fewer than modes along the last axis.
 
     Raises:
-        InputError: If there is a single mode, or in the cases of `saturation_time`.
+        InputError: If there is a single mode, or as for `saturation_time`.
 
     Example:
         >>> is_stage_like(5.0, np.array([1.0, 0.5, 0.4]), 0.01, 0.01).tolist()

@@ -84,7 +84,7 @@ def forgetting(
         steps: As in `balanced.gram`.
 
     Raises:
-        InputError: If the maps have different shapes, or in the cases of `balanced.product`. Traced values outside this
+        InputError: If the maps have different shapes, or as for `balanced.product`. Traced values outside this
             domain give NaN.
 
     References:

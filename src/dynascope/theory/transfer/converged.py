@@ -47,15 +47,15 @@ def converged_layers(
     """Compute the layers of a λ-balanced network that has learned a map, from generic initial weights.
 
     With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), each of the h strongest modes has the
-    first-layer weights u √(ω − λ/2) and the second-layer weights √(ω + λ/2) vᵀ. If there are fewer modes than hidden
-    neurons, the remaining directions have squared singular values |λ| and do not contribute to the map. The
-    layers are determined up to a rotation of the hidden neurons, which affects neither the function nor further
-    training.
+    first-layer weights u √(ω − λ/2) and the second-layer weights √(ω + λ/2) vᵀ. If there are more hidden neurons than
+    modes, the larger layer has the squared singular value |λ| along each additional hidden direction, and the map does
+    not use this direction. The layers are determined up to a rotation of the hidden neurons, which affects neither the
+    function nor further training.
 
-    Quantities that are invariant under this rotation, for example W₁W₂, W₁W₁ᵀ and the results of `forgetting`, are
-    differentiable once in Σ and λ, also at equal singular values. The layers themselves are differentiable in λ, and in
-    Σ if the singular values differ. Forward mode (`jax.jvp`) cannot detect a quantity that depends on the rotation, and
-    uses one particular rotation.
+    Quantities that are invariant under this rotation, for example W₁W₂, W₁W₁ᵀ and the results of `forgetting`, are once
+    differentiable in Σ and λ, even at equal singular values. The layers themselves are differentiable in λ, and in Σ if
+    the singular values differ. Forward mode (`jax.jvp`) cannot detect a quantity that depends on the rotation, and uses
+    one particular rotation.
 
     Args:
         target_map: Σ, shape (d, c).
@@ -66,11 +66,12 @@ def converged_layers(
         W₁, shape (d, h), and W₂, shape (h, c).
 
     Raises:
-        InputError: If the width is not possible at this balance, or if the limit depends on the initial weights because
-            the last mode kept is as strong as the first mode left out. In reverse mode, if the quantity depends on the
-            rotation of modes with equal singular values. At λ = 0, if the derivative does not exist: in Σ and in λ if a
-            mode of strength zero is kept, and in λ also if there are more hidden neurons than modes. Traced values that
-            are not finite and impossible widths give NaN; in the other cases, traced derivatives are NaN.
+        InputError: If the width is not possible at this balance, or if the last mode kept is as strong as the first
+            mode left out, so that the limit depends on the initial weights. In reverse mode, if the quantity depends on
+            the rotation of modes with equal singular values. At λ = 0, if the derivative does not exist. This is the
+            case in Σ and λ if a mode of strength zero is kept, and in λ also if there are more hidden neurons than
+            modes. Traced values that are not finite and impossible widths give NaN; in the other cases, traced
+            derivatives are NaN.
 
     References:
         Limit t → ∞ of the solution by Dominé et al., arXiv:2409.14623.
@@ -185,7 +186,7 @@ def _changes(
 def _rotated(equal: Array, *factors: Array) -> tuple[Array, ...]:
     """Rotate the degenerate columns of the factors into each other by a rotation with generic angles.
 
-    A quantity that depends on the rotation may be stationary at the rotation that the decomposition returns.
+    At the rotation that the decomposition returns, a quantity that depends on the rotation may happen to be stationary.
     """
     place, identity = jnp.arange(len(equal)), jnp.eye(len(equal))
     angles = jnp.where(equal & (place[:, None] < place), jnp.cos(place[:, None] + 2 * place), 0)

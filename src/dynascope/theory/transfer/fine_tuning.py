@@ -87,7 +87,7 @@ def joint_transfer(
         steps: As in `balanced.gram`.
 
     Raises:
-        InputError: If shapes do not fit, or in the cases of `balanced.product`. Traced values outside this domain give
+        InputError: If shapes do not fit, or as for `balanced.product`. Traced values outside this domain give
             NaN.
 
     References:

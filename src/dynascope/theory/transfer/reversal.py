@@ -107,7 +107,7 @@ def reversal_time(
         Gradient-flow times since the reversal, ∞ for λ = 0.
 
     Raises:
-        InputError: If s = 0, or in the cases of `reversal_trajectory`. Traced values outside this domain give NaN.
+        InputError: If s = 0, or as for `reversal_trajectory`. Traced values outside this domain give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623, for the setting; the closed form is ours.
