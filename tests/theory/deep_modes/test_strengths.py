@@ -44,7 +44,7 @@ def test_a_strength_beyond_the_start_or_the_limit_is_never_reached_however_small
     with jax.enable_x64(True):
         alone = time_to_strength(strength, target, start, depth=depth, unreachable="infinity")
         traced = jit(lambda *mode: time_to_strength(*mode, depth=depth))(strength, target, start)
-        with pytest.raises(InputError, match="which the mode never has"):
+        with pytest.raises(InputError, match="which the mode never reaches"):
             time_to_strength(strength, target, start, depth=depth)
     np.testing.assert_array_equal(alone, np.inf)
     np.testing.assert_array_equal(traced, np.inf)
@@ -171,7 +171,7 @@ def test_times_end_where_the_mode_rests(depth):
     missed = [(0.1, 1.0, 0.2), (1.5, 1.0, 0.2), (0.5, 1.0, 2.0)] + [(0.1, 1.0, 0.0), (-0.1, -1.0, 0.1)] * (depth > 1)
     assert np.all(np.asarray(five_times(*zip(*missed, strict=True), depth=depth, unreachable="infinity")) == np.inf)
     for strength, target, start in missed:
-        with pytest.raises(InputError, match="which the mode never has"):
+        with pytest.raises(InputError, match="which the mode never reaches"):
             time_to_strength(strength, target, start, depth=depth)
     if depth > 1:
         np.testing.assert_array_equal(strength_at(TIMES, 1.0, 0.0, depth=depth).strength, 0)

@@ -175,7 +175,7 @@ def test_at_a_fixed_width_the_kernel_stays_from_zero_output_or_unequal_layers_on
     assert phase(dataclasses.replace(balanced, zero_output=True)).name == "kernel"
     unequal = dataclasses.replace(balanced, second_variance=-1.0)
     assert (phase(unequal).name, phase(unequal).kernel_exponent) == ("kernel", -1.0)
-    with pytest.raises(InputError, match="zero at the start") as refusal:
+    with pytest.raises(InputError, match="a nonzero initial output") as refusal:
         kernel_exponents(balanced)
     assert refusal.value.argument == "parametrisation"
 

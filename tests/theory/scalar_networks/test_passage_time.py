@@ -107,7 +107,7 @@ def test_start_takes_no_time_and_the_limit_for_ever():
     [(0.2, 2.0, 0.5, 0.2), (2.1, 2.0, 0.5, 0.2), (0.1, 2.0, 0.0, 0.2), (0.1, 2.0, 0.0, 0.0), (0.4, 0.0, 0.5, 0.2)],
 )
 def test_strengths_off_the_path_are_refused(strength, target, growing, shrinking):
-    with pytest.raises(InputError, match="which the flow never has"):
+    with pytest.raises(InputError, match="which the flow never reaches"):
         time_to_reach(strength, target, growing, shrinking, 1.0)
     assert time_to_reach(strength, target, growing, shrinking, 1.0, unreachable="infinity") == np.inf
     assert jit(time_to_reach)(strength, target, growing, shrinking, 1.0) == np.inf

@@ -156,8 +156,11 @@ def slowest_rate(inputs: int, outputs: int, weakest: float, balances: np.ndarray
     The rate is the gap between the eigenvalue ω of the weakest mode and that of the strongest direction that is not
     learned.
 
-    Args: inputs: Number of inputs. outputs: Number of outputs. weakest: Singular value of the weakest mode of the
-    target map. balances: λ of the networks.
+    Args:
+        inputs: Number of inputs.
+        outputs: Number of outputs.
+        weakest: Singular value of the weakest mode of the target map.
+        balances: λ of the networks.
     """
     omega = np.hypot(weakest, balances / 2)
     left_out = -omega if inputs == outputs else np.sign(outputs - inputs) * balances / 2

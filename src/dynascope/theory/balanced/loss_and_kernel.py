@@ -16,7 +16,7 @@ from dynascope.theory.balanced.balance import (
     SecondLayer,
     TargetMap,
 )
-from dynascope.theory.balanced.solution import BalancedGram, covers_balanced, layers_and_map, solved
+from dynascope.theory.balanced.solution import BalancedGram, covers_balanced, layers_and_map, solve_gram
 from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates
 from dynascope.validation import is_traced, require, require_broadcast, require_shape
@@ -43,8 +43,8 @@ def loss(
 
     L = ½‖W₁W₂ − Σ‖² + ½(E‖y‖² − ‖Σ‖²)
 
-    If λ = 0 and det W₁W₂ and det Σ differ in sign, the function warns (see `gram`). The first term is then at least ½
-    s², where s is the smallest singular value of Σ.
+    If λ = 0 and det W₁W₂ and det Σ differ in sign, the function warns (see `gram`). The first term is then at least
+    ½ s², where s is the smallest singular value of Σ.
 
     Args:
         first: See `gram`.
@@ -86,7 +86,7 @@ def loss(
             value=float(given[worst]),
             remedy="give the mean of ‖y‖² over the samples from which target_map was computed",
         )
-    return _losses(solved(network, target, times, approximate, steps).product, target, target_power)
+    return _losses(solve_gram(network, target, times, approximate, steps).product, target, target_power)
 
 
 @covers_balanced(gives="the neural tangent kernel at any time")
@@ -127,7 +127,7 @@ def ntk(
     """
     network, target = layers_and_map(first, second, target_map, rates)
     require_shape("inputs", inputs, (..., None, network.first.shape[-2]))
-    return _kernel(solved(network, target, times, approximate, steps), network.rates, inputs)
+    return _kernel(solve_gram(network, target, times, approximate, steps), network.rates, inputs)
 
 
 @float64_jit

@@ -15,7 +15,7 @@ from dynascope.theory.kernels import nan_outside
 from dynascope.theory.second_derivatives import once_differentiable
 from dynascope.validation import is_traced, require, require_known
 
-__all__ = ["Steps", "drift_matrix", "given_steps", "plan_steps", "propagate"]
+__all__ = ["Steps", "drift_matrix", "fixed_steps", "plan_steps", "propagate"]
 
 # max |f| Δ of a step. The Cholesky factor loses half as many digits as exp(2 max |f| Δ) has. The loss is negligible at
 # the first value. At the second value it is about half of 16 digits, and longer steps are rejected.
@@ -59,7 +59,9 @@ def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
 
     The numbers of steps are array values, so that one compiled program serves all times.
 
-    Args: speed: max |f| of the eigenvalues of F, in units of time. times: Times t ≥ 0, in any order.
+    Args:
+        speed: max |f| of the eigenvalues f of F, in units of inverse time.
+        times: Times t ≥ 0, in any order.
 
     Example:
         >>> steps = plan_steps(4.0, np.array([1.5, 0.0, 1.0]))
@@ -81,7 +83,7 @@ def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
     return Steps(gaps / np.maximum(counts, 1), counts.astype(int), np.argsort(order))
 
 
-def given_steps(speed: float | None, times: Any, steps: int) -> Steps:
+def fixed_steps(speed: float | None, times: Any, steps: int) -> Steps:
     """Plan a given number of steps between neighbouring times.
 
     Args:
@@ -90,9 +92,9 @@ def given_steps(speed: float | None, times: Any, steps: int) -> Steps:
         steps: Number of steps between neighbouring times.
 
     Example:
-        >>> given_steps(4.0, np.array([1.0, 3.0]), 2).lengths.tolist()
+        >>> fixed_steps(4.0, np.array([1.0, 3.0]), 2).lengths.tolist()
         [0.5, 1.0]
-        >>> given_steps(40.0, np.array([1.0, 3.0]), 2)
+        >>> fixed_steps(40.0, np.array([1.0, 3.0]), 2)
         Traceback (most recent call last):
         ...
         dynascope.errors.InputError: steps is 2, and the fastest mode grows by 40 e-folds per step: choose at least ...

@@ -26,14 +26,14 @@ from dynascope.theory.balanced.balance import (
     require_balanced,
 )
 from dynascope.theory.balanced.determinants import warn_of_opposite_determinants
-from dynascope.theory.balanced.propagation import Steps, drift_matrix, given_steps, plan_steps, propagate
+from dynascope.theory.balanced.propagation import Steps, drift_matrix, fixed_steps, plan_steps, propagate
 from dynascope.theory.domain import covers
 from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates, clock_of
 from dynascope.validation import is_traced, require, require_shape
 from dynascope.validation.bounded import PositiveInt
 
-__all__ = ["BalancedGram", "covers_balanced", "gram", "product", "solved", "unit_rate_layers"]
+__all__ = ["BalancedGram", "covers_balanced", "gram", "product", "solve_gram", "unit_rate_layers"]
 
 covers_balanced = functools.partial(
     covers,
@@ -125,7 +125,7 @@ def gram(
         ...     print(f"{end(y):.4f} {jax.jit(jax.grad(end))(y).item():.4f}")
         0.7669 1.0899
     """
-    return solved(*layers_and_map(first, second, target_map, rates), times, approximate, steps)
+    return solve_gram(*layers_and_map(first, second, target_map, rates), times, approximate, steps)
 
 
 @covers_balanced(gives="the function at any time")
@@ -163,7 +163,7 @@ def product(
         ...     print(product([[0.1]], [[0.1]], [[2.0]], np.array([1.0, 3.0])).ravel().round(4))
         [0.4306 1.9976]
     """
-    return solved(*layers_and_map(first, second, target_map, rates), times, approximate, steps).product
+    return solve_gram(*layers_and_map(first, second, target_map, rates), times, approximate, steps).product
 
 
 def layers_and_map(first: Any, second: Any, target_map: Any, rates: LayerRates) -> tuple[TwoLayers, Any]:
@@ -173,7 +173,7 @@ def layers_and_map(first: Any, second: Any, target_map: Any, rates: LayerRates) 
     return network, target_map
 
 
-def solved(network: TwoLayers, target_map: Any, times: Any, approximate: bool, steps: int | None) -> BalancedGram:
+def solve_gram(network: TwoLayers, target_map: Any, times: Any, approximate: bool, steps: int | None) -> BalancedGram:
     """Return the solution of `gram` for checked layers and a checked map."""
     require_shape("times", times, (..., None))
     known = not any(map(is_traced, jax.tree.leaves(network)))
@@ -194,7 +194,7 @@ def solved(network: TwoLayers, target_map: Any, times: Any, approximate: bool, s
         assert speed is not None
         plan = plan_steps(speed, np.asarray(times))
     else:
-        plan = given_steps(speed, times, steps)
+        plan = fixed_steps(speed, times, steps)
     # In the precision of the given weights: weights trained in 32 bits are balanced up to 32-bit rounding.
     rounding = np.inf if approximate else balance_rounding(np.result_type(network.first.dtype, network.second.dtype))
     return _solve(network, target_map, times, plan, rounding, stuck, same=steps)

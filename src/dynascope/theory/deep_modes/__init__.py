@@ -2,7 +2,7 @@
 
 In a linear network of depth L whose balanced layers are aligned with the singular vectors of whitened data, each mode
 has the same weight a in every layer. Its strength s = a^L learns the singular value σ by ds/dt = L s^(2−2/L) (σ − s).
-Without alignment, this is a model for the order of the jumps and the lengths of the plateaus.
+Without alignment, the equation is only a model for the order of the jumps and the lengths of the plateaus.
 """
 
 from dynascope.validation import face

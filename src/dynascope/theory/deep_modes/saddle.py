@@ -78,8 +78,11 @@ def escape_slope(times: np.ndarray, scales: np.ndarray, target: float, *, depth:
 
     For two layers this is −dt/dlog(scale) divided by 1/σ. For more layers it is −dlog t/dlog(scale) divided by L − 2.
 
-    Args: times: Escape times, shape (scales,). scales: Scales of the initial weights, decreasing, shape (scales,).
-    target: σ. depth: L ≥ 2.
+    Args:
+        times: Escape times, shape (scales,).
+        scales: Scales of the initial weights, decreasing, shape (scales,).
+        target: σ.
+        depth: Number of layers L ≥ 2.
     """
     contrast = np.log(scales[-2] / scales[-1])
     if depth == 2:

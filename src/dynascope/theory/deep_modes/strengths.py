@@ -94,14 +94,14 @@ def time_to_strength(
         target: σ; values below 1e-77 of s₀ (in double precision) count as zero.
         initial_strength: s₀.
         depth: Number of layers L ≥ 1.
-        unreachable: "raise", or "infinity" to return ∞ for strengths that the mode never has. For traced values, the
-            result is always ∞ in this case, and NaN for values that are not finite.
+        unreachable: "raise", or "infinity" to return ∞ for strengths that the mode never reaches. For traced values,
+            the result is always ∞ in this case, and NaN for values that are not finite.
 
     Returns:
         Gradient-flow times of the broadcast shape: 0 at s₀, ∞ at the limit.
 
     Raises:
-        InputError: If the mode never has the strength (for s₀ = 0 with L ≥ 2, any strength but 0), a value is not
+        InputError: If the mode never reaches the strength (for s₀ = 0 with L ≥ 2, any strength but 0), a value is not
             finite, shapes do not fit, or the depth is not an integer of at least 1.
 
     References:
@@ -120,7 +120,7 @@ def time_to_strength(
         missed = np.broadcast_to(np.asarray(arguments[0]), known.shape)[~known]
         if missed.size:
             raise InputError(
-                f"strength is {missed[0]:.6g}, which the mode never has",
+                f"strength is {missed[0]:.6g}, which the mode never reaches",
                 argument="strength",
                 value=float(missed[0]),
                 remedy="choose a strength between the initial strength and the limit",
@@ -237,7 +237,7 @@ def _target(target: Array) -> Array:
 
 @functools.partial(float64_jit, static_argnums=0)
 def _passage_time(layers: int, *arguments: Array) -> tuple[Array, Array]:
-    """Return the time to reach a strength, and whether the mode ever has it."""
+    """Return the time to reach a strength, and whether the mode ever reaches it."""
     strength, target, start = jnp.broadcast_arrays(*arguments)
     time = _time(layers, strength, target, start)
     return nan_outside(all_finite(strength, target, start), time), _visited(layers, strength, target, start)

@@ -116,8 +116,8 @@ def line_trajectory(
         u(t) = (p √g + q/√g)/c,  v(t) = c (p √g − q/√g),  W(t) = W₀ + n (v(t) − v₀),  θ = γ (P g − Q/g),
 
     where g(0) = 1 and dg/dt = k (S g − γP g² + γQ), k = 4 p √(η₁ η₂) γ E[a²] (see `growth_factor`). The components of W
-    orthogonal to the line are constant, but the output for inputs off the line changes with u. The quantities uᵢ²
-    √(η₁/η₂) − vᵢ² √(η₂/η₁) = 4 pᵢ qᵢ are conserved.
+    orthogonal to the line are constant, but the output for inputs off the line changes with u. The quantities
+    uᵢ² √(η₁/η₂) − vᵢ² √(η₂/η₁) = 4 pᵢ qᵢ are conserved.
 
     The function can be compiled and differentiated. For a batch of networks, add leading axes to both layers or to the
     numbers.

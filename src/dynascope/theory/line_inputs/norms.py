@@ -36,8 +36,8 @@ class LayerNorms(NamedTuple):
     Attributes:
         first: ‖v‖, the norm of the first layer along the line, v = n·W.
         second: ‖u‖.
-        total: √(η₁/η₂) ‖u‖² + √(η₂/η₁) ‖v‖² = 2 (P g + Q/g), which together with θ obeys d(P g + Q/g)/dt = k (S − θ)
-            θ/γ.
+        total: √(η₁/η₂) ‖u‖² + √(η₂/η₁) ‖v‖² = 2 (P g + Q/g), which together with θ obeys
+            d(P g + Q/g)/dt = k (S − θ) θ/γ.
     """
 
     first: Float[AnyArray, ...]

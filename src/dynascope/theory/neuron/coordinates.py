@@ -12,7 +12,7 @@ from jax import Array
 
 from dynascope.theory.integration_steps import MOST_STEPS, step_control
 
-__all__ = ["Chart", "chart_at", "integrate", "of_each", "parts", "polar"]
+__all__ = ["Chart", "chart_at", "integrate", "map_members", "parts", "polar"]
 
 
 class Chart(NamedTuple):
@@ -24,7 +24,7 @@ class Chart(NamedTuple):
         start: C − D.
         growing: C.
         shrinking: D; zero unless the imbalance is negative.
-        unit: ε, the size of the initial direction; the unit in which q is of order one.
+        unit: ε, the size of the initial direction, so that q is of order one.
         rate: κ = √(η_a η_w).
     """
 
@@ -104,7 +104,7 @@ def integrate(
     )
 
 
-def of_each(one: Callable[..., Any], *members: Array) -> Any:
+def map_members(one: Callable[..., Any], *members: Array) -> Any:
     """Apply a function to each member of a batch.
 
     A batch of one is not vectorised, because a vectorised solver is slower.

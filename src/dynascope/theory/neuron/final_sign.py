@@ -8,7 +8,7 @@ import diffrax
 import jax.numpy as jnp
 from jax import Array
 
-from dynascope.theory.neuron.coordinates import chart_at, integrate, of_each, polar
+from dynascope.theory.neuron.coordinates import chart_at, integrate, map_members, polar
 
 __all__ = ["ROUNDING", "integrated_sign", "whitened_sign"]
 
@@ -61,4 +61,4 @@ def integrated_sign(x: Array, a: Array, seen: Array, imbalance: Array, least: Ar
         return jnp.where(settled, forward * jnp.sign(chart.radius(log_growth)), 0)
 
     flat = (value.reshape(-1, *value.shape[a.ndim :]) for value in (a, seen, imbalance, certain))
-    return of_each(one, *flat).reshape(a.shape)
+    return map_members(one, *flat).reshape(a.shape)

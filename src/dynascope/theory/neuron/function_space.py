@@ -1,7 +1,7 @@
 """Gradient flow of a single linear neuron in function space, for any inputs.
 
-The linear map obeys a differential equation without the weights. The equation depends on the weights only through their
-imbalance, which determines the preconditioner of the gradient.
+The linear map obeys a closed differential equation. The weights enter only through their imbalance, which determines
+the preconditioner of the gradient.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dynascope.theory.domain import covers
 from dynascope.theory.integration_steps import MOST_STEPS
 from dynascope.theory.kernels import broadcast_known, nan_outside
 from dynascope.theory.layer_rates import LayerRates, clock_of, positive_rates, rate_shapes
-from dynascope.theory.neuron.coordinates import chart_at, integrate, of_each, parts, polar
+from dynascope.theory.neuron.coordinates import chart_at, integrate, map_members, parts, polar
 from dynascope.theory.neuron.state import Vector
 from dynascope.theory.units import in_units
 from dynascope.validation import is_traced, require, require_broadcast, require_shape
@@ -141,8 +141,8 @@ def function_space_flow(
     M is `preconditioner`. With the gradient γ = Xᵀ(Xβ − y)/n and κ = √(η_a η_w), the equation is integrated in the form
     β = (C g − D/g) e, d ln g/dt = −2κ e·γ, de/dt = −κ τ (γ − e (e·γ)), which is regular everywhere. For δ ≥ 0, D = 0
     and τ = 1. For δ < 0, ‖e‖ = 1 and τ = (√(C g) − √(D/g))/(√(C g) + √(D/g)). In this case β may pass through zero
-    along a straight line, and the output weight changes its sign there. An explicit solver of order 8 controls the
-    relative error of a step to 1e-11 (1e-5 in single precision).
+    along a straight line, and the output weight changes its sign there. An explicit solver of order 8 keeps
+    the relative error per step below 1e-11 (1e-5 in single precision).
 
     The paper sums the loss over samples. Here the loss is the mean, L = ½ E(y − xᵀβ)², so that the paper's time is t/n.
 
@@ -155,7 +155,7 @@ def function_space_flow(
         rates: η_w of the weights and η_a of the output weight.
 
     Returns:
-        The trajectory, with β of shape (..., times, d). Compiled; differentiable in reverse mode.
+        The trajectory, with β of shape (..., times, d). The function is compiled, and differentiable in reverse mode.
 
     Raises:
         InputError: If a value is not finite, shapes do not fit, t < 0, a rate is not positive, β(0) = 0 with δ ≤ 0, or
@@ -286,7 +286,7 @@ def _flow(times: Array, x: Array, y: Array, start: MapStart) -> FunctionSpacePat
         jnp.broadcast_to(beta, (*batch, beta.shape[-1])).reshape(-1, beta.shape[-1]),
         *(jnp.broadcast_to(value, batch).ravel() for value in (delta, kappa, valid)),
     )
-    path = jax.tree.map(lambda values: values.reshape(*batch, *values.shape[1:]), of_each(one, *flat))
+    path = jax.tree.map(lambda values: values.reshape(*batch, *values.shape[1:]), map_members(one, *flat))
     path = nan_outside(valid[..., None] & timely.reshape(-1) & jnp.isfinite(path.loss), path, leading=True)
     single = times.ndim == 0
     return jax.tree.map(lambda values: jnp.squeeze(values, axis=len(batch)), path) if single else path

@@ -180,9 +180,9 @@ def implicit_bias_objective(
 
     Ψ(β) − κ ψ β̂₀ᵀβ, Ψ(β) = ⅓ (R − 2δ) √(R + δ), ψ = √(R₀ − δ)
 
-    Here R = √(δ² + 4κ²‖β‖²), κ = √(η_a η_w), and R₀ is R at the initial map β₀. Ψ is strictly convex with ∇Ψ = κ
-    √(R − δ) β̂, and ∇²Ψ M = κ² √(R + δ) I with the `preconditioner` M. Training is therefore mirror descent on Ψ in a
-    rescaled time. Far upstream, the objective is ‖β − β₀‖² up to a factor and a constant. For a small balanced
+    Here R = √(δ² + 4κ²‖β‖²), κ = √(η_a η_w), and R₀ is R at the initial map β₀. Ψ is strictly convex with
+    ∇Ψ = κ √(R − δ) β̂, and ∇²Ψ M = κ² √(R + δ) I with the `preconditioner` M. Training is therefore mirror descent on
+    Ψ in a rescaled time. Far upstream, the objective is ‖β − β₀‖² up to a factor and a constant. For a small balanced
     initialisation it is ‖β‖^(3/2), and far downstream ‖β‖ − β̂₀ᵀβ, which favours the initial direction. For δ < 0, Ψ
     has the tip of a cone at β = 0.
 

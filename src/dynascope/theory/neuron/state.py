@@ -103,10 +103,13 @@ def weights_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the weights a > 0 and w of the maps β = a w with the given imbalances.
 
-    Args: coefficients: β, shape (..., d), not zero. imbalances: δ = η_w a² − η_a ‖w‖², shape (...). rates: η_w of the
-    weights and η_a of the output weight.
+    Args:
+        coefficients: β, shape (..., d), not zero.
+        imbalances: δ = η_w a² − η_a ‖w‖², shape (...).
+        rates: η_w of the weights and η_a of the output weight.
 
-    Returns: a, shape (...), and w, shape (..., d).
+    Returns:
+        a, shape (...), and w, shape (..., d).
     """
     weight_rate, output_rate = map(np.asarray, rates)
     product = output_rate * weight_rate * np.sum(coefficients**2, axis=-1)

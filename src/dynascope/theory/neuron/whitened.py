@@ -233,8 +233,8 @@ def limit_of(start: Decomposition) -> NeuronLimit:
     weights = aligned[..., None] * start.direction + shrink[..., None] * start.across
 
     initial = start.aligned[..., None] * start.direction + start.across
-    wanted = start.strength[..., None] * start.direction
-    missing = start.output[..., None] * initial - wanted
+    target = start.strength[..., None] * start.direction
+    missing = start.output[..., None] * initial - target
     rounding = max(_AT_REST, 8 * float(np.finfo(start.output.dtype).eps))
     forces = np.abs(start.output) * np.linalg.norm(initial, axis=-1) + start.strength
     unlifted = np.abs(start.aligned) <= rounding * np.sum(np.abs(start.direction * initial), axis=-1)
@@ -246,7 +246,7 @@ def limit_of(start: Decomposition) -> NeuronLimit:
     return NeuronLimit(
         output_weight=output / start.ratio,
         weights=weights * start.ratio[..., None],
-        coefficients=np.where(fitted[..., None], wanted, 0),
+        coefficients=np.where(fitted[..., None], target, 0),
         excess_loss=np.where(fitted, 0, start.strength**2 / 2),
         status=np.select(
             [at_rest, ~learned & ~no_target, no_target & (half == 0)], ["static", "saddle", "power law"], "converges"

@@ -147,10 +147,10 @@ def phase(parametrisation: Parametrisation) -> Phase:
     """Determine the phase of a parametrisation: kernel, learning, frozen or unstable.
 
     On a line the learning speed is 1/t_c² ∝ η_u η_w γ² (S² + 4γ²PQ), with P, Q = ¼ Σ (c uᵢ ± vᵢ/c)², c⁴ = η_w/η_u,
-    vᵢ = wᵢ·n. Hence 1/t_c ~ κ^max(T₁, T₂) with T₁ = c_γ + ½(c_{η_u} + c_{η_w}) and T₂ = 2c_γ + c_d + max(c_{η_w} + c_u,
-    c_{η_u} + c_w). Training is stable if max(T₁, T₂) = 0. It is then in the kernel phase if P/Q → 1 (29) and T₁ < T₂
-    (30), and otherwise learns features. P/Q → 1 if the width grows, if c_{η_w} + c_u ≠ c_{η_u} + c_w, or if the initial
-    output is zero, where P = Q.
+    vᵢ = wᵢ·n. Hence 1/t_c ~ κ^max(T₁, T₂) with T₁ = c_γ + ½(c_{η_u} + c_{η_w}) and
+    T₂ = 2c_γ + c_d + max(c_{η_w} + c_u, c_{η_u} + c_w). Training is stable if max(T₁, T₂) = 0. It is then in the kernel
+    phase if P/Q → 1 (29) and T₁ < T₂ (30), and otherwise learns features. P/Q → 1 if the width grows, if
+    c_{η_w} + c_u ≠ c_{η_u} + c_w, or if the initial output is zero, where P = Q.
 
     In the exact solution, the tangent kernel on the line changes by the factor √(S² + 4γ²PQ) / (γ(P + Q)). The factor
     differs from one by κ^e, with e = T₁ − T₂ if T₁ ≥ T₂, and otherwise e = max(2(T₁ − T₂), −c_d − |Δ|),

@@ -40,10 +40,10 @@ class ExtremalDirections:
         kinds: "interior", "kink", "semi-stable" or "dead", one per direction.
         rates: d log‖θ‖/dt of a balanced neuron at each direction, shape (k,); negative if it decays. The first jump of
             the loss is at t ≈ log(1/scale) / max rate.
-        shares: Fraction of all initial directions that converge to each direction, shape (k,); for each sign, the
-            fractions add up to one.
-        basins: In the plane, the arcs of initial angles that converge to each direction, shape (k, 2); None in other
-            dimensions. Each arc begins in [0, 2π) and ends at most 2π further.
+        shares: Fraction of all initial directions from which neurons converge to each direction, shape (k,); for each
+            sign, the fractions add up to one.
+        basins: In the plane, the arc of initial angles from which neurons converge to each direction, shape (k, 2);
+            None in other dimensions. Each arc begins in [0, 2π) and ends at most 2π further.
     """
 
     signs: Float[np.ndarray, " k"]
@@ -96,9 +96,9 @@ def extremal_directions(
     - "semi-stable": ŵ·x_j = 0 for some j, and only neurons from one side converge (as with orthogonal inputs).
     - "dead": the neuron is at rest, because no sample is active or the active samples balance each other.
 
-    In the plane, the function finds all directions and the arcs of initial angles that converge to them. In other
+    In the plane, the function finds all directions and their basins. In other
     dimensions, it computes the exact trajectories of neurons with random initial directions; it may miss a direction to
-    which only a small fraction of them converges.
+    which only a small fraction of these neurons converges.
 
     Args:
         inputs: x, shape (n, d); append a column of ones for a bias.

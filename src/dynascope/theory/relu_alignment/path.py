@@ -33,9 +33,9 @@ ExtremalKind = Literal["interior", "kink", "semi-stable", "dead"]
 
 # A velocity below this fraction of the sum of its terms' absolute values counts as zero.
 _ROUND_OFF = 1e-12
-# A direction whose angle to the boundary of a sample is below this value (radian) is on the boundary.
+# A direction whose angle to the boundary of a sample is below this value (in radians) is on the boundary.
 _ON_BOUNDARY = 1e-9
-# Samples whose directions differ by less than this value (radian) share a boundary.
+# Samples whose directions differ by less than this value (in radians) share a boundary.
 _SAME_LINE = 1e-11
 
 
@@ -70,7 +70,7 @@ class AlignmentPath:
         """Return the unit directions and log(‖θ(t)‖ / ‖θ(0)‖) at the given times t ≥ 0.
 
         On a piece with drift F, the input weights and the size a of the output weight obey w' = a F, a' = F·w. The
-        component of w across F is therefore constant, and the component along F and a exchange as cosh and sinh.
+        component of w across F is therefore constant. The component along F and a are combinations of cosh and sinh.
 
         Raises:
             InputError: If a time is negative or not finite.

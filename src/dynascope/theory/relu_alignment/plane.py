@@ -15,12 +15,12 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
 __all__ = ["PlaneAttractor", "angle_within_arc", "attractors_in_plane"]
 
-# Boundaries closer than this (radian) count as one.
+# Boundaries closer than this (in radians) count as one.
 _SAME_ANGLE = 1e-12
 
 
 class PlaneAttractor(NamedTuple):
-    """An extremal direction in the plane and the arc of initial angles that converge to it.
+    """An extremal direction in the plane and its basin, an arc of initial angles.
 
     Attributes:
         angle: Angle of the extremal direction, in [0, 2π).
@@ -46,7 +46,7 @@ def angle_within_arc(
     This solves φ' = −‖F‖ sin(φ − φ_F) for the constant drift F = sign(a) E[r x; w·x > 0] with angle φ_F.
 
     Args:
-        start: φ(0) in radian, any shape.
+        start: φ(0) in radians, any shape.
         drift: F, shape (2,).
         times: Gradient-flow times t ≥ 0; their shape broadcasts with that of `start`.
 

@@ -214,7 +214,7 @@ def mirrored(target: Array, growing: Array, shrinking: Array) -> tuple[Array, Ar
 
 
 def _exponential(values: Any) -> Any:
-    """Return the exponential in the library of the values, because NumPy keeps their precision."""
+    """Return the exponential, in NumPy or JAX depending on the values; NumPy keeps their precision."""
     with np.errstate(over="ignore"):
         return array_namespace(values).exp(values)
 
@@ -281,7 +281,7 @@ def _growth(
 
 
 def _sum(*terms: Any) -> Any:
-    """Return the sum of three numbers with a single rounding, for sums far below each of the numbers."""
+    """Return the sum of three numbers with a single rounding error, even if they nearly cancel."""
     first, second, third = terms
     near, lost = _exact_sum(first, second)
     total, missed = _exact_sum(near, third)

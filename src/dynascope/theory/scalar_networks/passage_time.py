@@ -57,14 +57,14 @@ def time_to_reach(
         shrinking: D ≥ 0.
         rate: k > 0.
         log_scale: ln σ for a scale σ that replaces C and D by σ²C and σ²D.
-        unreachable: "raise", or "infinity" to return ∞ for strengths that the flow never has. For traced values, the
-            result is always ∞ in this case, and NaN for parameters outside the domain.
+        unreachable: "raise", or "infinity" to return ∞ for strengths that the flow never reaches. For traced values,
+            the result is always ∞ in this case, and NaN for parameters outside the domain.
 
     Returns:
         Gradient-flow times of the broadcast shape: 0 at the initial strength, ∞ at the limit.
 
     Raises:
-        InputError: If the flow never has the strength, or as for `growth_factor`.
+        InputError: If the flow never reaches the strength, or as for `growth_factor`.
 
     References:
         Inverse of the solution in Nam, DPhil thesis (2024), Theorem 1 of chapter 6.
@@ -88,7 +88,7 @@ def time_to_reach(
         missed = np.broadcast_to(np.asarray(arguments[0]), outside.shape)[outside]
         if missed.size:
             raise InputError(
-                f"strength is {missed[0]:.6g}, which the flow never has",
+                f"strength is {missed[0]:.6g}, which the flow never reaches",
                 argument="strength",
                 value=float(missed[0]),
                 remedy="choose a strength between the initial value and the limit from growth_limit",
@@ -98,7 +98,7 @@ def time_to_reach(
 
 @float64_jit
 def _reached(*arguments: Array) -> tuple[Array, Array]:
-    """Return the time to reach a strength, and whether the flow never has this strength."""
+    """Return the time to reach a strength, and whether the flow never reaches this strength."""
     shaped = jnp.broadcast_arrays(*arguments)
     return _time(*shaped), _passage(*shaped)[1]
 
@@ -129,7 +129,7 @@ def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, A
 def _passage(
     strength: Array, target: Array, growing: Array, shrinking: Array, rate: Array, log_scale: Array
 ) -> tuple[Array, Array]:
-    """Return the time to reach a strength, and whether the flow never has this strength."""
+    """Return the time to reach a strength, and whether the flow never reaches this strength."""
     s, unit_c, unit_d, flipped = mirrored(target, growing, shrinking)
     theta = jnp.where(flipped, -strength, strength)
     log_c, log_d = jnp.log(unit_c) + 2 * log_scale, jnp.log(unit_d) + 2 * log_scale

@@ -94,8 +94,8 @@ def mode_strength(
     da/dt = η λ b (S − a b), db/dt = η λ a (S − a b)
 
     The flow conserves a² − b². With c, d = (a₀ ± b₀)/2 the layers are a, b = c √g ± d/√g, where g is the growth factor
-    with C = c², D = d², k = 2 η λ. For a₀ = b₀ > 0 the strength is the logistic function R = S/(1 + (S/R₀ − 1) exp(−2 η
-    λ S t)).
+    with C = c², D = d², k = 2 η λ. For a₀ = b₀ > 0 the strength is the logistic function
+    R = S/(1 + (S/R₀ − 1) exp(−2 η λ S t)).
 
     All arguments broadcast. The result can be compiled and differentiated.
 

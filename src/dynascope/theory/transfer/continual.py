@@ -15,7 +15,7 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import FirstLayer, MapTimes, SecondLayer
-from dynascope.theory.balanced.solution import layers_and_map, solved
+from dynascope.theory.balanced.solution import layers_and_map, solve_gram
 from dynascope.theory.domain import covers
 from dynascope.theory.kernels import nan_outside
 from dynascope.theory.layer_rates import LayerRates
@@ -101,7 +101,7 @@ def forgetting(
     """
     _require_one_shape(old_map, new_map)
     network, target_map = layers_and_map(first, second, new_map, rates)
-    return _errors(solved(network, target_map, times, approximate, steps).product, old_map, new_map)
+    return _errors(solve_gram(network, target_map, times, approximate, steps).product, old_map, new_map)
 
 
 @_covers(

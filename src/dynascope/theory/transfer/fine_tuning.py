@@ -15,7 +15,7 @@ from dynascope.compilation import AnyArray, float64_jit
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import BALANCED_LAYERS, ENOUGH_SAMPLES, WHITE_INPUTS
 from dynascope.theory.balanced.balance import LAYER_UNITS, FirstLayer, MapTimes
-from dynascope.theory.balanced.solution import layers_and_map, solved
+from dynascope.theory.balanced.solution import layers_and_map, solve_gram
 from dynascope.theory.domain import covers
 from dynascope.theory.layer_rates import LayerRates
 from dynascope.theory.units import in_units
@@ -123,7 +123,7 @@ def joint_transfer(
     enlarged = _joined(readout, np.zeros((*readout.shape[:-1], new.shape[1]), readout.dtype))
     target_map = _joined(old, new)
     network, target_map = layers_and_map(first, enlarged, target_map, rates)
-    path = solved(network, target_map, times, approximate, steps).product
+    path = solve_gram(network, target_map, times, approximate, steps).product
     return JointTransfer(path, *_errors(path, target_map, old))
 
 

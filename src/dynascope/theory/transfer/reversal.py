@@ -63,8 +63,8 @@ def reversal_trajectory(
     Args:
         times: Gradient-flow times t ≥ 0 since the reversal.
         strength: s, singular value of the target map, or −s for a mode that has learned the negative.
-        balance: λ of either sign, with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for f(x) = x W₁ W₂. With rates, the condition is η₁ W₂
-            W₂ᵀ − η₂ W₁ᵀ W₁ = √(η₁ η₂) λ I.
+        balance: λ of either sign, with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for f(x) = x W₁ W₂. With rates, the condition is
+            η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ = √(η₁ η₂) λ I.
         rates: η₁ and η₂. Time is rescaled by √(η₁ η₂).
 
     Raises:
