@@ -60,7 +60,7 @@ def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
     The numbers of steps are array values, so that one compiled program serves all times.
 
     Args:
-        speed: max |f| of the eigenvalues f of F, in units of inverse time.
+        speed: Growth rate of the fastest mode, max |f| √(η₁ η₂), where f are the eigenvalues of F.
         times: Times t ≥ 0, in any order.
 
     Example:

@@ -235,7 +235,7 @@ def _products(spectra: Array) -> tuple[Array, Array]:
 
 
 def _spectra(sizes: Array, gaps: Array) -> Array:
-    """Return x_ℓ, whose smallest solves Π x_ℓ = s²."""
+    """Return the x_ℓ, which differ by known offsets and fulfil Π x_ℓ = s²."""
     offsets = _offsets(gaps)
     return _smallest(sizes, offsets)[..., None] + offsets
 

@@ -71,7 +71,7 @@ def layer_cosine(
 
     Args:
         network: Both initial layers, γ, η₁ and η₂.
-        data: The data, from `line_data`.
+        data: Direction, power and target slope of the data, from `line_data`.
         times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
         prefactor: p > 0 in the loss p E(f − y)².
 
@@ -113,7 +113,7 @@ def alignment_change(
 
     Args:
         network: Both initial layers, γ, η₁ and η₂.
-        data: The data, from `line_data`.
+        data: Direction, power and target slope of the data, from `line_data`.
 
     Returns:
         The initial and the final alignment, and the sign of the change.

@@ -124,7 +124,7 @@ def line_trajectory(
 
     Args:
         network: Both initial layers W₀ and u₀, γ, η₁ and η₂.
-        data: The line and the target slope S, from `line_data`.
+        data: Direction, power and target slope S of the data, from `line_data`.
         times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
         prefactor: p > 0 in the loss p E(f − y)², shape (...). The default ½ is the convention of this library.
 
@@ -169,7 +169,7 @@ def time_scale(
 
     Args:
         network: Both initial layers, γ, η₁ and η₂.
-        data: The data, from `line_data`.
+        data: Direction, power and target slope of the data, from `line_data`.
         prefactor: p > 0 in the loss p E(f − y)².
 
     Returns:
@@ -208,7 +208,7 @@ def line_limit(
 
     Args:
         network: Both initial layers, γ, η₁ and η₂.
-        data: The data, from `line_data`.
+        data: Direction, power and target slope of the data, from `line_data`.
         prefactor: p > 0 in the loss p E(f − y)².
 
     Returns:

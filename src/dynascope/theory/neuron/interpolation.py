@@ -58,7 +58,7 @@ class Interpolator(NamedTuple):
 
     @property
     def status(self) -> np.ndarray:
-        """How training ends: "converges", "power law" (zero target), "saddle" (never left) or "static"."""
+        """How training ends: "converges", "power law" (zero target), "saddle" (trapped) or "static" (fixed point)."""
         slow = (np.asarray(self.fitted_power) == 0) & (np.asarray(self.imbalance) == 0)
         return np.select(
             [~np.asarray(self.moves), np.asarray(self.stays), np.broadcast_to(slow, np.shape(self.stays))],
@@ -68,7 +68,7 @@ class Interpolator(NamedTuple):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Reasons why β∞ does not interpolate the data, one sentence each."""
+        """Reasons why β∞ does not interpolate the data, one sentence per reason."""
         known = float(self.unexplained), float(self.fitted_power)
         found = []
         if known[0] > _UNSEEN**2 * sum(known):

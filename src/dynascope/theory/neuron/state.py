@@ -87,7 +87,7 @@ class TargetedNeuron(NamedTuple):
 
     @classmethod
     def known(cls, initial_output: Any, initial_weights: Any, target: Any, rates: LayerRates) -> TargetedNeuron:
-        """Check the initial weights and the target of a function that needs their values: traced arguments raise."""
+        """Check the initial weights and the target, and reject traced values, for functions that need known values."""
         state = {"initial_output": initial_output, "initial_weights": initial_weights, "target": target}
         require_known(**state, **{f"rates.{name}": each for name, each in rates._asdict().items()})
         return cls.checked(**state, rates=rates)

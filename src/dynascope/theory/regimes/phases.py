@@ -239,8 +239,8 @@ def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloa
             the bound.
 
     Raises:
-        InputError: If the multiplier is not above the bound, or if no multiplier gives P/Q → 1 (29). No multiplier does
-            for a fixed width, variances with the same exponent and a nonzero initial output.
+        InputError: If the multiplier is not above the bound, or if P/Q → 1 (29) is impossible, because the width is
+            fixed, the variances have the same exponent, and the initial output is not zero.
 
     References:
         arXiv:2401.07085, corollary 3.

@@ -97,7 +97,7 @@ def is_stage_like(
         fraction: ε, between 0 and ½.
 
     Returns:
-        A Boolean for each pair of neighbouring modes: one fewer than modes along the last axis.
+        One Boolean per pair of neighbouring modes, so one fewer than modes along the last axis.
 
     Raises:
         InputError: If there is a single mode, or as for `saturation_time`.

@@ -70,11 +70,11 @@ def joint_transfer(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> JointTransfer:
-    """Compute the training of a λ-balanced network to which new outputs with zero weights have been added.
+    """Compute the training of a λ-balanced network on old and new targets, with new outputs that start at zero.
 
-    Columns of zeros do not change W₂ W₂ᵀ. The enlarged network is therefore λ-balanced with the same λ, and follows the
-    exact solution of `balanced.product` for the enlarged map (A, C). The errors are ½‖W₁W₂ − A‖² over the old outputs
-    and ½‖W₁W₂ − C‖² over the new outputs.
+    New outputs with zero weights do not change W₂ W₂ᵀ. The enlarged network is therefore λ-balanced with the same λ,
+    and follows the exact solution of `balanced.product` for the enlarged map (A, C). The errors are ½‖W₁W₂ − A‖² over
+    the old outputs and ½‖W₁W₂ − C‖² over the new outputs.
 
     Args:
         first: W₁, shape (..., d, h), with f(x) = x W₁ W₂.

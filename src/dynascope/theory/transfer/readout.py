@@ -101,8 +101,8 @@ def transfer_error(
     ½‖exp(−W₁ W₁ᵀ η t) c‖²
 
     The readout v of f(x) = x W₁ v obeys v' = −η W₁ᵀ (W₁ v − c). Along each left singular vector of W₁, the error decays
-    at η times the squared singular value. The component of c orthogonal to the columns of W₁ remains: floor = ½‖(I − Π)
-    c‖².
+    at η times the squared singular value. The component of c orthogonal to the columns of W₁ remains and gives the
+    floor, ½‖(I − Π) c‖².
 
     The function can be compiled. It is differentiable, even if singular values of W₁ are equal, as long as the rank of
     W₁ does not change.
