@@ -1,4 +1,4 @@
-"""What the noise of batches does to weights: the moments of SGD near a minimum, and where noise moves them to."""
+"""Effects of batch noise on weights: moments of SGD near a minimum, diffusion, and attraction to invariant sets."""
 
 from dynascope.validation import face
 

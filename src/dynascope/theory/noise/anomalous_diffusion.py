@@ -1,4 +1,4 @@
-"""Diffusion of SGD over spectra of curvature that fall as a power: the exponent, and in which steps it is seen."""
+"""Anomalous diffusion of SGD for power-law curvature spectra: the exponent and the steps in which it is visible."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from dynascope.validation.bounded import (
 __all__ = ["DiffusionWindow", "anomalous_exponent", "diffusion_window", "power_law_displacement"]
 
 _Power = Annotated[FiniteFloat, Ge(0.05)]
-_GRID = 20  # points of a window in a factor of ten
-_OVERFLOWS = 700.0  # logarithm of what is hardly a number
-_SMOOTH = 3.0  # powers up to which the first modes differ so little that their sum is the closed form
-_FEW = 20  # modes over the power, beyond which neighbours differ little for any
-_NEGLIGIBLE = 1e17  # over the time: curvature at which a mode does not move
+_GRID = 20  # grid points per decade of time
+_OVERFLOWS = 700.0  # exp of it is close to the largest floating-point number
+_SMOOTH = 3.0  # largest power for which the closed form holds for the first modes too
+_FEW = 20  # number of modes, divided by the power, that are summed one by one for larger powers
+_NEGLIGIBLE = 1e17  # a mode with τ l⁻ᵖ below the inverse does not move
 _covers = functools.partial(
     covers,
-    network="any near a minimum",
-    data="curvature that falls as a power, noise in proportion",
-    start="at rest for long",
+    network="any, near a minimum",
+    data="power-law curvature, noise proportional to it",
+    start="stationary",
     reference="arXiv:2107.09133",
     exact=False,
     assumes=(SMALL_STEPS,),
@@ -43,14 +43,14 @@ _covers = functools.partial(
 
 
 class DiffusionWindow(NamedTuple):
-    """The steps in which a power is seen.
+    """The range of steps in which the power law is visible.
 
     Attributes:
-        exponent: min(1, 1/p), which the slope keeps to within the tolerance.
+        exponent: min(1, 1/p); the slope stays within the tolerance of it.
         first: First step of the window.
-        last: Last step of it.
-        first_time: τ = k ηρ₁/(1 − β) of the first step.
-        last_time: That of the last.
+        last: Last step of the window.
+        first_time: τ = k ηρ₁/(1 − β) at the first step.
+        last_time: τ at the last step.
     """
 
     exponent: float
@@ -62,21 +62,23 @@ class DiffusionWindow(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(gives="the exponent of diffusion")
+@_covers(gives="the diffusion exponent")
 def anomalous_exponent(power: PositiveNumbers) -> Float[np.ndarray, "*powers"]:
-    """Exponents c = min(1, 1/p) of E‖Δ‖² ∝ kᶜ, for curvatures ρ_l = ρ₁ l⁻ᵖ and noise in proportion to them.
+    """Exponent of the diffusion of stationary SGD for a power-law spectrum of curvatures.
 
-    The number of modes that have come to rest grows as k^{1/p}, and each adds the same to the displacement. Where the
-    curvature falls slower than 1/l most is in modes that are far from rest, and diffusion is ordinary.
+        E‖Δ‖² ∝ kᶜ,   c = min(1, 1/p),   for curvatures ρ_l = ρ₁ l⁻ᵖ and noise proportional to them.
+
+    The number of equilibrated modes grows as k^{1/p}, and each contributes equally to the displacement. If the spectrum
+    falls more slowly than 1/l, modes far from equilibrium dominate and diffusion is ordinary.
 
     Args:
-        power: p > 0, of any shape.
+        power: p > 0, any shape.
 
     Returns:
-        c, of the shape of the powers.
+        c, shape of the powers.
 
     Raises:
-        InputError: A power that is not positive.
+        InputError: If a power is not positive.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6.
@@ -89,26 +91,29 @@ def anomalous_exponent(power: PositiveNumbers) -> Float[np.ndarray, "*powers"]:
         return np.asarray(np.minimum(1.0, 1 / np.asarray(power)))
 
 
-@_covers(gives="how far stationary SGD goes over a spectrum that is a power")
+@_covers(gives="the squared displacement of stationary SGD for a power-law spectrum")
 def power_law_displacement(
     times: NonNegativeNumbers, *, power: _Power, modes: PositiveInt
 ) -> Float[np.ndarray, "*times"]:
-    """Σ_{l ≤ d} [1 − exp(−τ l⁻ᵖ)] ≃ τ^{1/p} Γ(1 − 1/p, y) + (d + ½)(1 − e⁻ʸ) − ½ with y = τ d⁻ᵖ.
+    """Squared displacement of stationary SGD for a power-law spectrum, in units of ησ²/(S(1 − β)).
 
-    E‖Δ‖² is ησ²/(S(1 − β)) times this, τ = ηkρ₁/(1 − β), for noise Σ = σ² H and no decay, once momentum is forgotten.
-    For 1 ≪ τ ≪ dᵖ and p > 1 it is Γ(1 − 1/p) τ^{1/p} − ½ − τ d^{1−p}/(p − 1). The sum is an integral and half of its
-    ends; for p ≤ 3 it misses less than 4 % from τ = 1 on, 0.5 % from τ = 10 on, and 10⁻⁴ from τ = 100 on.
+        Σ_{l ≤ d} [1 − exp(−τ l⁻ᵖ)] ≃ τ^{1/p} Γ(1 − 1/p, y) + (d + ½)(1 − e⁻ʸ) − ½,   y = τ d⁻ᵖ
+
+    E‖Δ‖² is this number times ησ²/(S(1 − β)) at τ = ηkρ₁/(1 − β), for noise Σ = σ² H, no weight decay, and many more
+    than 1/(1 − β) steps. For 1 ≪ τ ≪ dᵖ and p > 1 it is Γ(1 − 1/p) τ^{1/p} − ½ − τ d^{1−p}/(p − 1). The sum is replaced
+    by an integral with half of each end term. For p ≤ 3 the relative error is below 4 % for τ ≥ 1, 0.5 % for τ ≥ 10,
+    and 10⁻⁴ for τ ≥ 100.
 
     Args:
-        times: τ ≥ 0, numbers of steps times ηρ₁/(1 − β), of any shape; meant from one on.
-        power: p > 0, at least 0.05.
+        times: τ ≥ 0, numbers of steps times ηρ₁/(1 − β), any shape; accurate for τ ≥ 1.
+        power: p ≥ 0.05.
         modes: d, the number of modes.
 
     Returns:
-        The sum, of the shape of the times.
+        The sum, shape of the times.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6.
@@ -124,7 +129,7 @@ def power_law_displacement(
         return np.asarray(np.where(tau > 0, np.maximum(total, 0.0), 0.0))
 
 
-@_covers(gives="the steps in which the exponent is seen")
+@_covers(gives="the range of steps in which the exponent is visible")
 def diffusion_window(
     *,
     power: _Power,
@@ -134,24 +139,26 @@ def diffusion_window(
     largest_curvature: PositiveFloat = 1.0,
     tolerance: Annotated[FiniteFloat, Gt(0), Le(0.5)] = 0.02,
 ) -> DiffusionWindow:
-    """The longest run of steps in which the slope of `power_law_displacement` is within the tolerance of min(1, 1/p).
+    """Longest range of steps in which the slope of `power_law_displacement` is within a tolerance of min(1, 1/p).
 
-    Half of the tolerance is for the slope, d log E‖Δ‖²/d log τ = τ^{1/p} Γ(1 − 1/p, y)/(p E‖Δ‖²), which bounds τ to
-    1 ≪ τ ≪ dᵖ in numbers, and the other half for momentum, which is forgotten from step 2/((1 − β)·tolerance) on. In
-    the window `displacement_exponent` of the same modes, which sums them exactly, is within the tolerance. Where p > 3
-    the first modes come to rest one by one, and are summed so.
+        d log E‖Δ‖²/d log τ = τ^{1/p} Γ(1 − 1/p, y)/(p E‖Δ‖²)
+
+    Half of the tolerance is for this slope, which limits τ to a range inside 1 ≪ τ ≪ dᵖ. The other half is for the
+    memory of momentum, which is negligible after 2/((1 − β)·tolerance) steps. `displacement_exponent`, which sums the
+    same modes exactly, is within the tolerance in the window. For p > 3 the first modes equilibrate one by one, and the
+    function sums them individually.
 
     Args:
-        power: p > 0, at least 0.05.
+        power: p ≥ 0.05.
         modes: d, the number of modes.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
-        largest_curvature: ρ₁ > 0.
-        tolerance: What the slope may be off, above zero and at most 0.5.
+        largest_curvature: ρ₁ > 0, with ηρ₁ < 2(1 + β).
+        tolerance: Largest deviation of the slope, above zero and at most 0.5.
 
     Raises:
-        InputError: A number out of range, or modes too few for a window in which a factor of three fits; close to p = 1
-            they always are.
+        InputError: If a number is out of range, or no window spans a factor of three. Close to p = 1 there is no window
+            for any number of modes.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6.
@@ -167,7 +174,7 @@ def diffusion_window(
     with np.errstate(all="ignore"):
         unit = learning_rate * largest_curvature / (1 - momentum)
         exponent = float(anomalous_exponent(p))
-        # Shallow spectra have most of their modes far from rest at τ = 1, and before.
+        # In shallow spectra most modes are still far from equilibrium at τ = 1, so that the window may begin earlier.
         begin = 1.0 if p >= 1 else 1e-3
         earliest = max(begin, unit * max(1.0, 2 / (1 - momentum) / tolerance * (momentum > 0)))
         resting = d**p if p * np.log(d) < _OVERFLOWS else np.inf
@@ -184,21 +191,21 @@ def diffusion_window(
     first, last = np.ceil(tau[low] / unit), np.floor(tau[high] / unit)
     require(
         bool(high > low and last >= 3 * first),
-        f"over {d} modes with power {p:g} the slope keeps nowhere to {exponent:.3g} within {tolerance:g}",
+        f"with {d} modes and power {p:g}, the slope is within {tolerance:g} of {exponent:.3g} in no range of steps",
         argument="modes",
         value=d,
-        remedy="choose more modes, a power that is further from one, less momentum, or a larger tolerance",
+        remedy="use more modes, a power further from one, less momentum, or a larger tolerance",
     )
     return DiffusionWindow(exponent, int(first), int(last), float(first * unit), float(last * unit))
 
 
 def _rise(tau: np.ndarray, p: float, d: int) -> np.ndarray:
-    """The slope d E‖Δ‖²/d log τ of `power_law_displacement`, but for half of the last mode."""
+    """The slope d E‖Δ‖²/d log τ of `power_law_displacement`, up to half of the last mode."""
     return tau ** (1 / p) * _upper_gamma(1 - 1 / p, np.asarray(tau * d**-p)) / p
 
 
 def _longest(inside: np.ndarray) -> tuple[int, int]:
-    """First and last place of the longest run of true ones; twice the first place if there are none."""
+    """First and last index of the longest run of true values; (0, 0) if there are none."""
     ends = np.diff(np.concatenate([[0], inside.astype(int), [0]]))
     begins, beyond = np.flatnonzero(ends > 0), np.flatnonzero(ends < 0)
     if len(begins) == 0:
@@ -208,7 +215,7 @@ def _longest(inside: np.ndarray) -> tuple[int, int]:
 
 
 def _upper_gamma(a: float, y: np.ndarray) -> np.ndarray:
-    """Γ(a, y) of any real a below one, from Γ(a, y) = [Γ(a + 1, y) − yᵃ e⁻ʸ]/a where a is not positive."""
+    """Γ(a, y) for real a < 1; for a < 0 by the recursion Γ(a, y) = [Γ(a + 1, y) − yᵃ e⁻ʸ]/a."""
     up = int(np.ceil(-a)) if a < 0 else 0
     top = a + up
     value = exp1(y) if top == 0 else gamma(top) * gammaincc(top, y)

@@ -1,4 +1,4 @@
-"""How far SGD that has come to rest near a minimum still goes in a number of steps, exactly at any learning rate."""
+"""Displacement of stationary SGD near a minimum over a number of steps, exact at any learning rate."""
 
 from __future__ import annotations
 
@@ -19,57 +19,59 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, Posi
 __all__ = [
     "covers_at_rest",
     "displacement_exponent",
-    "not_upwards",
+    "require_no_negative_curvature",
     "slope_of_logarithms",
     "stationary_displacement",
     "velocity_correlation",
 ]
 
-_ENTRIES = 200_000  # modes and steps at a time
-_POINTS = 32  # steps of a window at which the exponent is taken
+_ENTRIES = 200_000  # modes × steps computed at a time, which limits the memory
+_POINTS = 32  # steps of a window to which the exponent is fitted
 
 
 covers_at_rest = functools.partial(
     covers,
-    network="any near a minimum",
+    network="any, near a minimum",
     data="noise that does not depend on the weights",
-    start="at rest for long",
+    start="stationary",
     reference="arXiv:2107.09133",
 )
 
 
-@covers_at_rest(gives="how far stationary SGD goes in any steps")
+@covers_at_rest(gives="the squared displacement of stationary SGD over any number of steps")
 def stationary_displacement(
     curvature: FiniteNumbers,
     noise: NonNegativeNumbers,
     steps: NonNegativeNumbers,
     sgd: SGD,
 ) -> Float[np.ndarray, "*steps"]:
-    """E‖θ_{j+k} − θ_j‖² = Σ 2 (R_0 − R_k) over modes, R_k = (1 + β − ηh) R_{k−1} − β R_{k−2} the correlation in time.
+    """Mean squared displacement of stationary SGD over k steps, exact at any learning rate.
 
-    In closed form it is Σ 2η² s/S [(1 + β) W_k − β u_k] / ((1 − β)(2(1 + β) − ηh)) with h = ρ + λ, u_k = (z₊ᵏ −
-    z₋ᵏ)/(z₊ − z₋) of the roots z of z² − (1 + β − ηh) z + β, and W_k = u_1 + … + u_k, in which nothing is divided by h:
-    along a flat mode, where weights never come to rest, it is the limit, diffusion by η² s/(S(1 − β)²) a step after the
-    first 1/(1 − β). At k = 1 it is the local displacement η² E‖v‖². Modes need not be those of the noise: s = qᵀ Σ q of
-    any covariance Σ gives the exact sum.
+        E‖θ_{j+k} − θ_j‖² = Σ 2 (R_0 − R_k) = Σ 2η² s/S [(1 + β) W_k − β u_k] / ((1 − β)(2(1 + β) − ηh)) over modes
 
-    Costs 60 operations for each mode and step, in memory for a few times the number of modes.
+    Here R_k = (1 + β − ηh) R_{k−1} − β R_{k−2} is the autocorrelation, h = ρ + λ, u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋) with the
+    roots z± of z² − (1 + β − ηh) z + β, and W_k = u_1 + … + u_k. Nothing is divided by h. A flat mode has no stationary
+    law, and the formula gives the limit h → 0: diffusion by η² s/(S(1 − β)²) per step after the first 1/(1 − β) steps.
+    At k = 1 the result is the local displacement η² E‖v‖². The noise covariance Σ need not commute with the Hessian: s
+    = qᵀ Σ q for each eigenvector q of the Hessian gives the exact sum.
+
+    Costs 60 operations per mode and step; the memory is a few times the number of modes.
 
     Args:
-        curvature: ρ of each mode, one number or a row; with weight decay none below zero.
-        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        steps: k ≥ 0, whole, of any shape.
+        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
+        steps: Numbers of steps k ≥ 0, whole, any shape.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Returns:
-        One number for each number of steps, of their shape.
+        The displacement, shape of the steps.
 
     Raises:
-        InputError: A setting out of range, a rate at which steps diverge, or a mode that curves downwards.
+        InputError: If a setting is out of range, the steps diverge, or ρ + λ is negative along a mode.
 
     References:
-        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6, here at any
-        learning rate.
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6, extended
+        here to any learning rate.
 
     Example:
         >>> sgd = SGD(learning_rate=0.05, momentum=0.9, weight_decay=0.1, batch_size=8)
@@ -77,68 +79,73 @@ def stationary_displacement(
         [0.00118403 0.03422509 0.02140965]
     """
     modes = noisy_steps(curvature, noise, sgd)
-    not_upwards(modes)
-    return _summed(modes, whole_steps("steps", steps).astype(float), _displaced)
+    require_no_negative_curvature(modes)
+    return _sum_over_modes(modes, whole_steps("steps", steps).astype(float), _displacement)
 
 
-@covers_at_rest(gives="how long steps of SGD remember")
+@covers_at_rest(gives="the velocity autocorrelation of stationary SGD")
 def velocity_correlation(
     curvature: FiniteNumbers,
     noise: NonNegativeNumbers,
     steps: NonNegativeNumbers,
     sgd: SGD,
 ) -> Float[np.ndarray, "*steps"]:
-    """E⟨v_{j+k}, v_j⟩ = Σ E v² [(β − ηh/2) u_k − β u_{k−1}] over modes, E v² = 2s/(S(1 − β)(2(1 + β) − ηh)).
+    """Velocity autocorrelation of stationary SGD at lag k.
 
-    v is the step over the learning rate, so that the sum over all lags of either sign is zero along a mode that comes
-    to rest, and s/(S(1 − β)²) along a flat one.
+        E⟨v_{j+k}, v_j⟩ = Σ E v² [(β − ηh/2) u_k − β u_{k−1}] over modes,   E v² = 2s/(S(1 − β)(2(1 + β) − ηh))
 
-    Costs 60 operations for each mode and step.
+    v is the displacement divided by the learning rate. The sum over all positive and negative lags is zero along a mode
+    with a stationary law, and s/(S(1 − β)²) along a flat mode.
+
+    Costs 60 operations per mode and step.
 
     Args:
-        curvature: ρ of each mode, one number or a row; with weight decay none below zero.
-        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        steps: The lags k ≥ 0, whole, of any shape.
+        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
+        steps: Lags k ≥ 0, whole, any shape.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Returns:
-        One number for each lag, of the shape of the steps.
+        The autocorrelation, shape of the lags.
 
     Raises:
-        InputError: A setting out of range, a rate at which steps diverge, or a mode that curves downwards.
+        InputError: If a setting is out of range, the steps diverge, or ρ + λ is negative along a mode.
 
     References:
-        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, here in discrete time.
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, in discrete time.
 
     Example:
         >>> print(velocity_correlation(2.0, 0.7, [0, 1, 2], SGD(0.05, momentum=0.5, batch_size=8)).round(6))
         [0.12069 0.05431 0.01569]
     """
     modes = noisy_steps(curvature, noise, sgd)
-    not_upwards(modes)
-    return _summed(modes, whole_steps("steps", steps).astype(float), _correlated)
+    require_no_negative_curvature(modes)
+    return _sum_over_modes(modes, whole_steps("steps", steps).astype(float), _correlation)
 
 
-@covers_at_rest(gives="the exponent of the diffusion of SGD")
+@covers_at_rest(gives="the diffusion exponent of SGD")
 def displacement_exponent(
     curvature: FiniteNumbers, noise: NonNegativeNumbers, sgd: SGD, *, first: PositiveInt, last: PositiveInt
 ) -> float:
-    """The slope c of log E‖θ_{j+k} − θ_j‖² ≃ c log k + constant over a window of steps, by least squares.
+    """Diffusion exponent of SGD in a window of steps, by a least-squares fit.
 
-    It is what a fit to a run sees in the same window (`probes.diffusion.fit_exponent`): 2 where steps still go on in
-    one direction, 1 where they are independent, less where steep modes have come to rest.
+        log E‖θ_{j+k} − θ_j‖² ≃ c log k + constant
 
-    Costs 2000 operations for each mode.
+    The result can be compared with a fit to a run in the same window (`probes.diffusion.fit_exponent`). The exponent is
+    2 for persistent motion, 1 for independent steps, and lower once steep modes have equilibrated.
+
+    Costs 2000 operations per mode.
 
     Args:
-        curvature: ρ of each mode, one number or a row; with weight decay none below zero.
-        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode; not all zero.
+        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,); not all
+            zero.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
         first: First step of the window, a positive integer.
-        last: Last step of it, above the first.
+        last: Last step of the window, above `first`.
 
     Raises:
-        InputError: A setting out of range, a rate at which steps diverge, or a mode that curves downwards.
+        InputError: If a setting is out of range, the steps diverge, or ρ + λ is negative along a mode.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6.
@@ -153,7 +160,7 @@ def displacement_exponent(
 
 
 def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
-    """Different steps of a window, spaced logarithmically."""
+    """Distinct steps of a window, spaced logarithmically."""
     require(
         last > first, f"last is {last}, and first {first}", argument="last", value=last, remedy="choose a later step"
     )
@@ -161,48 +168,48 @@ def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
 
 
 def slope_of_logarithms(steps: np.ndarray, values: np.ndarray) -> float:
-    """The slope of log values over log steps, by least squares."""
+    """Least-squares slope of log values against log steps."""
     require(
         bool(values.min() > 0),
-        "noise has nothing but zeros, and nothing moves",
+        "noise is zero along every mode, so the weights do not move",
         argument="noise",
         value=0.0,
         remedy="give the variance of the gradient along each mode",
     )
-    away = np.log(steps) - np.log(steps).mean()
-    return float(away @ np.log(values) / (away @ away))
+    centred = np.log(steps) - np.log(steps).mean()
+    return float(centred @ np.log(values) / (centred @ centred))
 
 
-def not_upwards(modes: NoisySteps) -> None:
-    """Raise `InputError` if steps along a mode diverge, slowly or at once."""
+def require_no_negative_curvature(modes: NoisySteps) -> None:
+    """Raise `InputError` if the steps diverge or ρ + λ is negative along a mode."""
     modes.require_stable()
     least = float(modes.curvature.min(initial=0.0))
     require(
         least >= 0,
-        f"curvature has {least:g} with weight decay, a mode along which weights run away",
+        f"curvature plus weight decay is {least:g} along a mode, and the weights diverge along it",
         argument="curvature",
         value=least,
-        remedy="leave out such modes, or give those of the Gauss-Newton matrix, which has none",
+        remedy="omit such modes, or use the Gauss-Newton matrix, which has no negative eigenvalues",
     )
 
 
-def _summed(
+def _sum_over_modes(
     modes: NoisySteps, k: np.ndarray, quantity: Callable[[NoisySteps, StepPowers], np.ndarray]
 ) -> Float[np.ndarray, "*steps"]:
-    """The sum over modes of a quantity, a few steps after the other for the sake of memory."""
+    """Sum a quantity over the modes, for a few steps at a time to limit the memory."""
     steep = np.atleast_1d(modes.rate * modes.curvature)
     parts = np.array_split(np.ravel(k), 1 + k.size * steep.size // _ENTRIES)
     sums = [quantity(modes, powers_along(steep, part, modes.momentum)).sum(axis=1) for part in parts]
     return np.asarray(np.concatenate(sums).reshape(k.shape))
 
 
-def _displaced(modes: NoisySteps, powers: StepPowers) -> np.ndarray:
+def _displacement(modes: NoisySteps, powers: StepPowers) -> np.ndarray:
     beta = modes.momentum
     return modes.rate**2 * modes.step_variance * ((1 + beta) * powers.total - beta * powers.response)
 
 
-def _correlated(modes: NoisySteps, powers: StepPowers) -> np.ndarray:
+def _correlation(modes: NoisySteps, powers: StepPowers) -> np.ndarray:
     beta = modes.momentum
-    answer = (beta - modes.rate * modes.curvature / 2) * powers.response - beta * powers.previous
-    # Nothing has been forgotten before the first step, of which the recursion knows nothing.
-    return modes.step_variance * np.where((powers.response == 0) & (powers.total == 0), 1.0, answer)
+    correlation = (beta - modes.rate * modes.curvature / 2) * powers.response - beta * powers.previous
+    # At lag zero the correlation is one; the formula needs u_{−1}, which the recursion does not give.
+    return modes.step_variance * np.where((powers.response == 0) & (powers.total == 0), 1.0, correlation)

@@ -1,4 +1,4 @@
-"""Sets that no step of descent leaves: units that vanish, and units that are equal."""
+"""Invariant sets of gradient descent: units with zero weights, and groups of equal units."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from dynascope.validation.bounded import FiniteNumbers, PositiveInt
 
 __all__ = ["InvariantSet", "permutation_set", "sign_set"]
 
-_NETWORK, _DATA, _REFERENCE = "any with equivalent units", "any, in any batches", "arXiv:2306.04251"
+_NETWORK, _DATA, _REFERENCE = "any with interchangeable units", "any, in any batches", "arXiv:2306.04251"
 
 
 class InvariantSet(NamedTuple):
-    """The weights θ = Pθ that steps never leave; of all weights of a layer, one unit after another in a row.
+    """A linear subspace of weights θ = Pθ that gradient descent never leaves.
+
+    The weights are those of a layer, flattened unit by unit.
 
     Attributes:
-        normal: Orthonormal directions normal to the set, shape (normal directions, units · weights of a unit).
-        dimension: Of the set.
+        normal: Orthonormal directions normal to the set, shape (normal directions, units · weights per unit).
+        dimension: Dimension of the set.
     """
 
     normal: Float[np.ndarray, "normal weights"]
@@ -33,16 +35,16 @@ class InvariantSet(NamedTuple):
     __repr__ = short_repr
 
     def projected(self, units: FiniteNumbers) -> Float[np.ndarray, "units weights"]:
-        """The point of the set nearest to the weights of the units, shape (units, weights of a unit)."""
+        """Project the weights, shape (units, weights per unit), onto the nearest point of the set."""
         rows = self._rows(units)
         return (rows.ravel() - self.normal.T @ (self.normal @ rows.ravel())).reshape(rows.shape)
 
     def reflected(self, units: FiniteNumbers) -> Float[np.ndarray, "units weights"]:
-        """The weights on the other side of the set, by the reflection that keeps it."""
+        """Reflect the weights, shape (units, weights per unit), in the set."""
         return 2 * self.projected(units) - self._rows(units)
 
     def distance(self, units: FiniteNumbers) -> float:
-        """From the weights to the set."""
+        """Euclidean distance of the weights, shape (units, weights per unit), from the set."""
         return float(np.linalg.norm(self.normal @ self._rows(units).ravel()))
 
     def _rows(self, units: FiniteNumbers) -> np.ndarray:
@@ -52,31 +54,39 @@ class InvariantSet(NamedTuple):
             f"units has shape {rows.shape}",
             argument="units",
             value=rows.shape,
-            remedy=f"give {self.normal.shape[1]} weights, one row for each unit",
+            remedy=f"give {self.normal.shape[1]} weights, one row per unit",
         )
         return rows
 
 
-@covers(network=_NETWORK, data=_DATA, start="any", gives="the set of vanishing units", reference=_REFERENCE)
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="the invariant set of units with zero weights",
+    reference=_REFERENCE,
+)
 def sign_set(
     vanishing: list[int], *, units: PositiveInt, weights: PositiveInt, activation: Callable[[Any], Any] | None = None
 ) -> InvariantSet:
-    """The set w_i = 0, b_i = 0, a_i = 0 of units i that vanish, in and out, which steps keep where σ(0) = 0.
+    """Invariant set of the networks in which some units have zero incoming and outgoing weights.
 
-    Nothing then comes out of unit i, and nothing of the error comes back to it. Momentum and decay keep the set too, if
-    momentum starts in it; noise of batches and of labels does as well.
+        w_i = 0, b_i = 0, a_i = 0 for each vanishing unit i; invariant if σ(0) = 0
+
+    Unit i then has output zero and receives no gradient. The set stays invariant under weight decay, noise of batches
+    and labels, and momentum that starts in it.
 
     Args:
-        vanishing: Numbers of the units, from zero.
-        units: h ≥ 1, how many there are.
-        weights: How many weights a unit has, incoming and outgoing, biases too, at least one.
-        activation: σ, of which σ(0) = 0 is checked; ReLU, tanh and GELU have it.
+        vanishing: Indices of the vanishing units, from zero.
+        units: h ≥ 1, the number of units.
+        weights: Number of weights per unit, incoming and outgoing, including biases, at least one.
+        activation: σ, to check that σ(0) = 0, as for ReLU, tanh and GELU. None skips the check.
 
     Returns:
         The set, of dimension (h − number of vanishing units) · weights.
 
     Raises:
-        InputError: Units that there are not, or an activation that is not zero at zero, for which the set is none.
+        InputError: If a unit does not exist, or the activation is not zero at zero, so that the set is not invariant.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
@@ -86,37 +96,39 @@ def sign_set(
         >>> kept.dimension, kept.distance([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
         (4, 5.0)
     """
-    chosen = _chosen("vanishing", vanishing, units, fewest=1)
+    chosen = _checked_units("vanishing", vanishing, units, fewest=1)
     if activation is not None:
         at_zero = float(np.asarray(activation(np.zeros(()))))
         require(
             at_zero == 0,
-            f"the activation is {at_zero:g} at zero, so that a unit of vanishing weights is none",
+            f"the activation is {at_zero:g} at zero, so the set of units with zero weights is not invariant",
             argument="activation",
             value=at_zero,
-            remedy="take permutation_set, which is invariant whatever the activation",
+            remedy="use permutation_set, which is invariant for every activation",
         )
     require_room((units * weights) ** 2, units=units, weights=weights)
     normal = np.eye(units * weights).reshape(units, weights, -1)[chosen].reshape(len(chosen) * weights, -1)
     return InvariantSet(normal, (units - len(chosen)) * weights)
 
 
-@covers(network=_NETWORK, data=_DATA, start="any", gives="the set of equal units", reference=_REFERENCE)
+@covers(network=_NETWORK, data=_DATA, start="any", gives="the invariant set of equal units", reference=_REFERENCE)
 def permutation_set(clusters: list[list[int]], *, units: PositiveInt, weights: PositiveInt) -> InvariantSet:
-    """The set w_i = w_j, b_i = b_j, a_i = a_j of the units i, j of each cluster, which steps keep in any architecture.
+    """Invariant set of the networks in which the units of each cluster have equal weights.
 
-    Channels and attention heads are units as neurons are. Equal units get equal gradients.
+        w_i = w_j, b_i = b_j, a_i = a_j for units i, j in the same cluster; invariant for every architecture
+
+    Units are neurons, channels or attention heads. Equal units receive equal gradients.
 
     Args:
-        clusters: For each cluster the numbers of its units, from zero; a unit is in one of them at most.
-        units: h ≥ 1, how many there are.
-        weights: How many weights a unit has, incoming and outgoing, biases too, at least one.
+        clusters: For each cluster the indices of its units, from zero; a unit belongs to at most one cluster.
+        units: h ≥ 1, the number of units.
+        weights: Number of weights per unit, incoming and outgoing, including biases, at least one.
 
     Returns:
-        The set, of as many dimensions as there are clusters and single units, times the weights of one.
+        The set, of dimension (number of clusters and of units outside clusters) · weights.
 
     Raises:
-        InputError: Units that there are not, or that are in two clusters.
+        InputError: If a unit does not exist or belongs to two clusters.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
@@ -130,33 +142,33 @@ def permutation_set(clusters: list[list[int]], *, units: PositiveInt, weights: P
     rows: list[np.ndarray] = []
     seen: list[int] = []
     for cluster in clusters:
-        chosen = _chosen("clusters", cluster, units, fewest=2)
+        chosen = _checked_units("clusters", cluster, units, fewest=2)
         seen += chosen
         for k in range(1, len(chosen)):
             row = np.zeros(units)
-            # The k-th unit against the mean of those before it.
+            # Difference between unit k and the mean of units 0 to k − 1.
             row[chosen[:k]], row[chosen[k]] = -1 / k, 1
             rows.append(row / np.linalg.norm(row))
     require(
         len(set(seen)) == len(seen) > 0,
-        "clusters is empty or has a unit twice",
+        "clusters is empty or contains a unit twice",
         argument="clusters",
         value=clusters,
-        remedy="put each unit into one cluster at most",
+        remedy="put each unit into at most one cluster",
     )
     return InvariantSet(np.kron(np.stack(rows), np.eye(weights)), (units - len(rows)) * weights)
 
 
-def _chosen(name: str, numbers: list[int], units: int, *, fewest: int) -> list[int]:
-    """The numbers of units, checked."""
+def _checked_units(name: str, numbers: list[int], units: int, *, fewest: int) -> list[int]:
+    """Check the indices of units."""
     found = list(numbers)
     for each in found:
         require_kind(Annotated[int, Interval(ge=0, le=units - 1)], **{name: each})
     require(
         len(set(found)) == len(found) >= fewest,
-        f"{name} has {found}",
+        f"{name} contains {found}",
         argument=name,
         value=found,
-        remedy=f"give {fewest} different units or more",
+        remedy=f"give at least {fewest} distinct units",
     )
     return found

@@ -1,4 +1,4 @@
-"""How far a damped oscillator with noise, the limit of small steps of SGD, goes in a time."""
+"""Displacement of a stationary damped oscillator with noise, the small-step limit of SGD."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
-from dynascope.theory.noise.displacement import covers_at_rest, not_upwards
+from dynascope.theory.noise.displacement import covers_at_rest, require_no_negative_curvature
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.kernels import mode_response
@@ -19,7 +19,7 @@ __all__ = ["LangevinDisplacement", "langevin_displacement"]
 
 
 class LangevinDisplacement(NamedTuple):
-    """Moments of the stationary process at the times, each of their shape.
+    """Moments of the stationary process, each with the shape of the times.
 
     Attributes:
         squared: E‖θ(t) − θ(0)‖².
@@ -35,7 +35,7 @@ class LangevinDisplacement(NamedTuple):
 
 
 @covers_at_rest(
-    gives="how far the Langevin equation of SGD goes in a time, and the local exponent",
+    gives="the squared displacement in the Langevin equation of SGD, and its local exponent",
     exact=False,
     assumes=(SMALL_STEPS,),
 )
@@ -45,23 +45,26 @@ def langevin_displacement(
     times: NonNegativeNumbers,
     sgd: SGD,
 ) -> LangevinDisplacement:
-    """E‖Δ‖² = Σ 2B (1 − h(t)), B = ηs/(2S(1 − β)h), over modes, and its slope c(t) = t Σ 2Bω² k(t)/E‖Δ‖².
+    """Displacement, local exponent and velocity autocorrelation of the stationary Langevin equation of SGD.
+
+        E‖Δ‖² = Σ 2B (1 − h(t)) over modes,   B = ηs/(2S(1 − β)(ρ + λ)),   c(t) = t Σ 2Bω² k(t)/E‖Δ‖²
 
     h(t) and k(t) are the kernels of `theory.symmetry.damped_kernels` with γ = (1 − β)/(η(1 + β)) and
-    ω² = 2(ρ + λ)/(η(1 + β)). Flat modes diffuse: 2s/(S(1 − β²)) [t/2γ − (1 − e^{−2γt})/4γ²]. The velocities are
-    Σ s/(S(1 − β²)) (h − 2γk). What steps do is exact in `stationary_displacement`, which this meets as η → 0 at fixed
-    t = ηk, and which is larger by the factor 1/(1 − ηh/2(1 + β)) along a mode for long times.
+    ω² = 2(ρ + λ)/(η(1 + β)). Flat modes diffuse: they add 2s/(S(1 − β²)) [t/2γ − (1 − e^{−2γt})/4γ²]. The velocity
+    autocorrelation is Σ s/(S(1 − β²)) (h − 2γk). `stationary_displacement` is exact for steps of any size and converges
+    to this result as η → 0 at fixed t = ηk. At late times it is larger by the factor 1/(1 − η(ρ + λ)/2(1 + β)) along a
+    mode.
 
-    Costs 100 operations for each mode and time, of different modes one after the other.
+    Costs 100 operations per mode and time, one mode after another.
 
     Args:
-        curvature: ρ of each mode, one number or a row; with weight decay none below zero.
-        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
-        times: t ≥ 0, of any shape, in sums of learning rates.
+        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
+        times: t ≥ 0, sums of learning rates, any shape.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Raises:
-        InputError: A setting out of range, a rate at which steps diverge, or a mode that curves downwards.
+        InputError: If a setting is out of range, the steps diverge, or ρ + λ is negative along a mode.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 6.
@@ -72,7 +75,7 @@ def langevin_displacement(
         0.488648
     """
     modes = noisy_steps(curvature, noise, sgd)
-    not_upwards(modes)
+    require_no_negative_curvature(modes)
     clock = np.asarray(times)
     squared, rate, correlation = (np.zeros(clock.shape) for _ in range(3))
     with np.errstate(all="ignore"):

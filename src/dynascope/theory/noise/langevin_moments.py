@@ -1,4 +1,4 @@
-"""Mean and covariance of the weights of SGD in continuous time, from any start to stationarity."""
+"""Mean and covariance of the weights of SGD in continuous time, from any initial weights to stationarity."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from dynascope.theory.symmetry.kernels import mode_response
 from dynascope.validation import require
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 
-__all__ = ["ModeMoments", "langevin_moments", "start_of"]
+__all__ = ["ModeMoments", "initial_state", "langevin_moments"]
 
 
 class ModeMoments(NamedTuple):
-    """Means and covariances along modes, of the shape of the times (or steps) followed by that of the modes.
+    """Means and covariances along modes, shape (*times, *modes) or (*steps, *modes).
 
     Attributes:
-        position: E a, of the distance a from the centre μ.
-        velocity: E b, of the velocity b, the last displacement over the learning rate.
+        position: E a of the distance a from the centre μ.
+        velocity: E b of the velocity b, the last displacement divided by the learning rate.
         position_variance: Var a.
         covariance: Cov(a, b).
         velocity_variance: Var b.
@@ -41,10 +41,10 @@ class ModeMoments(NamedTuple):
 
 
 @covers(
-    network="any near a minimum, in its Hessian's eigenvectors",
-    data="any, in batches whose noise commutes with the Hessian",
+    network="any, near a minimum, along the eigenvectors of the Hessian",
+    data="any, with batch noise that commutes with the Hessian",
     start="any",
-    gives="mean and covariance of weights and velocity of SGD at any time",
+    gives="mean and covariance of the weights and velocity of SGD at any time",
     reference="arXiv:2107.09133",
     exact=False,
     assumes=(SMALL_STEPS,),
@@ -58,30 +58,31 @@ def langevin_moments(
     position: FiniteNumbers = 0.0,
     velocity: FiniteNumbers = 0.0,
 ) -> ModeMoments:
-    """(ā, b̄) = P(t) (a₀, b₀) and Cov = D ∫₀ᵗ (k, k')(k, k')ᵀ of the underdamped Langevin equation of SGD, by modes.
+    """Mean and covariance of position and velocity in the underdamped Langevin equation of SGD, mode by mode.
 
         da = b dt,   db = −2γ b dt − ω² a dt + √D dW,   P = [[h, k], [−ω² k, h − 2γ k]],
         γ = (1 − β)/(η(1 + β)),   ω² = 2(ρ + λ)/(η(1 + β)),   D = 4 s/(η(1 + β)² S),
+        (ā, b̄) = P(t) (a₀, b₀),   Cov = D ∫₀ᵗ (k, k')(k, k')ᵀ
 
-    with the kernels h, k of `theory.symmetry.damped_kernels`. Where ω > 0 the covariance is B − P B Pᵀ with
-    B = diag(η s/(2S(1 − β)(ρ + λ)), s/(S(1 − β²))); it is integrated instead, so that flat modes, which diffuse, and
-    early times keep their digits. Exact of the equation; steps at a rate η differ by about η(ρ + λ)/(2(1 + β)), and
-    `discrete_moments` has no such error.
+    The kernels h and k are those of `theory.symmetry.damped_kernels`. For ω > 0 the covariance equals B − P B Pᵀ with
+    B = diag(η s/(2S(1 − β)(ρ + λ)), s/(S(1 − β²))). The function evaluates the integral instead, which is also accurate
+    for flat modes, which diffuse, and for early times. The solution of the equation is exact. The steps of SGD deviate
+    from the equation by a relative error of about η(ρ + λ)/(2(1 + β)); `discrete_moments` has no such error.
 
     Args:
-        times: t = ηk ≥ 0, of any shape.
+        times: t = ηk ≥ 0, any shape.
         sgd: η, β, λ, S and N.
-        curvature: ρ of each mode, one number or a row; negative where the loss curves downwards.
-        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode, which is σ²ρ of a linear
-            regression.
-        position: a₀, one number or one for each mode, the distance from the centre μ = (H + λ)⁻¹ H θ* at the start.
-        velocity: b₀, likewise, the last displacement over η at the start.
+        curvature: ρ of each mode, a number or shape (modes,); it may be negative.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,); σ²ρ for
+            linear regression with label noise of variance σ².
+        position: a₀, the initial distance from the centre μ = (H + λ)⁻¹ H θ*, a number or shape (modes,).
+        velocity: b₀, the last displacement before t = 0 divided by η, a number or shape (modes,).
 
     Returns:
-        Moments of the shape of the times followed by that of the modes.
+        Moments, shape (*times, *modes).
 
     Raises:
-        InputError: A setting out of range, shapes that do not fit, or an answer too large for a number.
+        InputError: If a setting is out of range, the shapes do not match, or the result overflows.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -93,14 +94,14 @@ def langevin_moments(
         0.254434241 0.008840182
     """
     steps = noisy_steps(curvature, noise, sgd)
-    place, push = start_of(steps.curvature, position, velocity)
+    initial, initial_velocity = initial_state(steps.curvature, position, velocity)
     clock = np.reshape(times, np.shape(times) + (1,) * steps.curvature.ndim)
     with np.errstate(all="ignore"):
         moved = mode_response(clock, steps.damping, steps.squared_frequency)
         strength = 4 * steps.damping * steps.velocity_variance
         parts = (
-            moved.position * place + moved.velocity * push,
-            -steps.squared_frequency * moved.velocity * place + moved.slope * push,
+            moved.position * initial + moved.velocity * initial_velocity,
+            -steps.squared_frequency * moved.velocity * initial + moved.slope * initial_velocity,
             strength * moved.power,
             strength * moved.velocity**2 / 2,
             strength * moved.slope_power,
@@ -108,17 +109,17 @@ def langevin_moments(
     return ModeMoments(*map(np.asarray, parts))
 
 
-def start_of(curvature: np.ndarray, position: ArrayLike, velocity: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """The start along each mode, of one number or one for each."""
+def initial_state(curvature: np.ndarray, position: ArrayLike, velocity: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """The initial position and velocity of each mode, from one number or one per mode."""
     found = []
     for name, value in (("position", position), ("velocity", velocity)):
         start = np.asarray(value)
         require(
             start.ndim == 0 or start.shape == curvature.shape,
-            f"{name} has shape {start.shape}, and curvature {curvature.shape}",
+            f"{name} has shape {start.shape}, but curvature has shape {curvature.shape}",
             argument=name,
             value=start.shape,
-            remedy="give one number, or one for each mode",
+            remedy="give one number, or one per mode",
         )
         found.append(np.broadcast_to(start, curvature.shape))
     return found[0], found[1]

@@ -1,4 +1,4 @@
-"""The stationary covariance of SGD where the noise of its batches does not commute with the Hessian."""
+"""Stationary covariance of SGD if the gradient noise does not commute with the Hessian."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dynascope.validation.bounded import FiniteNumbers
 
 __all__ = ["StationaryCovariance", "stationary_covariance", "symmetric_matrix"]
 
-_ROUNDING = 1e-10  # relative asymmetry of a Hessian that counts as rounding
+_ROUNDING = 1e-10  # relative asymmetry of a Hessian up to which it counts as symmetric
 _Time = Literal["discrete", "continuous"]
 
 
 class StationaryCovariance(NamedTuple):
-    """Covariances of position a = θ − μ and velocity v in the coordinates of the weights, each (d, d).
+    """Covariances of position a = θ − μ and velocity v in the coordinates of the weights, each of shape (d, d).
 
     Attributes:
         position: E a aᵀ.
@@ -38,10 +38,10 @@ class StationaryCovariance(NamedTuple):
 
 
 @covers(
-    network="any near a minimum",
-    data="any, in batches of additive noise of any covariance",
+    network="any, near a minimum",
+    data="any, with additive batch noise of any covariance",
     start="any",
-    gives="stationary covariance of weights and velocity of SGD",
+    gives="stationary covariance of the weights and velocity of SGD",
     reference="arXiv:2107.09133",
 )
 def stationary_covariance(
@@ -51,24 +51,27 @@ def stationary_covariance(
     *,
     time: _Time = "discrete",
 ) -> StationaryCovariance:
-    """P = M P Mᵀ + N (Σ/S) Nᵀ of steps, or A P + P Aᵀ + D = 0 of continuous time, solved for each pair of modes.
+    """Stationary covariance of position and velocity of SGD for a gradient noise of any covariance.
 
-    Between eigenvectors i and j of H, with h = ρ + λ, the equation of steps has the solution
+        P = M P Mᵀ + N (Σ/S) Nᵀ   for discrete steps,   A P + P Aᵀ + D = 0   in continuous time
+
+    The equations decouple into pairs of eigenvectors i and j of H. With h = ρ + λ, the solution for discrete steps is
 
         E a_i a_j = Σ_ij/S / [(1 − β)(h_i + h_j)/η + (β (h_i − h_j)²)/(1 − β²) − (1 − β) h_i h_j/(1 + β)],
-        E v_i v_j = (h_i + h_j)/(η(1 + β)) E a_i a_j,   E a_i v_j = (h_i − β h_j)/(1 − β²) E a_i a_j,
+        E v_i v_j = (h_i + h_j)/(η(1 + β)) E a_i a_j,   E a_i v_j = (h_i − β h_j)/(1 − β²) E a_i a_j.
 
-    and that of continuous time (1 + β)(h_i − h_j)²/(4(1 − β)) in place of the last two terms of the bracket, with the
-    same E v_i v_j and with E a_i v_j = (h_i − h_j)/(2(1 − β)) E a_i a_j.
+    In continuous time the last two terms of the bracket are replaced by (1 + β)(h_i − h_j)²/(4(1 − β)), the relation
+    for E v_i v_j is the same, and E a_i v_j = (h_i − h_j)/(2(1 − β)) E a_i a_j.
 
     Args:
-        hessian: H, symmetric, of shape (d, d), with H + λ positive definite.
-        noise: Σ, the covariance over samples of their gradients, positive semi-definite, of shape (d, d).
+        hessian: H, symmetric, shape (d, d), with H + λ positive definite.
+        noise: Σ, the covariance of the per-sample gradients, positive semi-definite, shape (d, d).
         sgd: η, β, λ, S and N, with ηh < 2(1 + β).
         time: "discrete" for steps, or "continuous".
 
     Raises:
-        InputError: A setting out of range, steps that diverge, a flat mode, or matrices that do not fit.
+        InputError: If a setting is out of range, the steps diverge, H + λ is not positive definite, or the matrices do
+            not match.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -83,10 +86,10 @@ def stationary_covariance(
     spread = require_covariance("noise", noise)
     require(
         spread.shape == h.shape,
-        f"noise has shape {spread.shape}, and hessian {h.shape}",
+        f"noise has shape {spread.shape}, but hessian has shape {h.shape}",
         argument="noise",
         value=spread.shape,
-        remedy="give the covariance of gradients, of the shape of the Hessian",
+        remedy="give the covariance of the gradients, in the shape of the Hessian",
     )
     rho, modes = np.linalg.eigh(h)
     chosen = noisy_steps(rho, 0.0, sgd)
@@ -106,16 +109,16 @@ def stationary_covariance(
 
 
 def symmetric_matrix(name: str, values: ArrayLike) -> Float[np.ndarray, "d d"]:
-    """The values as a symmetric float64 matrix."""
+    """Check that a matrix is symmetric, and return it as float64."""
     matrix = require_array(name, values, (None, None))
     matrix = require_array(name, matrix, (len(matrix), len(matrix)))
     require(matrix.size > 0, f"{name} is empty", argument=name, value=matrix.shape, remedy="give a square matrix")
-    apart = float(np.abs(matrix - matrix.T).max())
+    asymmetry = float(np.abs(matrix - matrix.T).max())
     require(
-        apart <= _ROUNDING * float(np.abs(matrix).max()),
+        asymmetry <= _ROUNDING * float(np.abs(matrix).max()),
         f"{name} is not symmetric",
         argument=name,
-        value=apart,
+        value=asymmetry,
         remedy="give a symmetric matrix",
     )
     return np.asarray((matrix + matrix.T) / 2)

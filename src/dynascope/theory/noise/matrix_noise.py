@@ -1,4 +1,4 @@
-"""Isotropic noise of a matrix: it makes neurons vanish in low dimension, and keeps them away from zero in high."""
+"""Isotropic matrix noise: it shrinks a neuron to zero in low dimension and repels it from zero in high dimension."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, Positi
 
 __all__ = ["matrix_noise_exponent"]
 
-_POINTS = 2001  # of the trapezoidal rule, which is exact to rounding for what falls off on both sides
-_REACH = 45.0  # by which the logarithm of the density has fallen at its ends
+_POINTS = 2001  # points of the trapezoidal rule, which is accurate to rounding for such integrands
+_REACH = 45.0  # the integral ends where the density has fallen by a factor of exp(45)
 
 
 @covers(
     network="linear, one neuron with several inputs and outputs",
     data="labels with isotropic noise",
     start="near zero",
-    gives="whether isotropic noise makes a neuron vanish",
+    gives="the rate at which isotropic noise shrinks or grows a neuron",
     reference="arXiv:2306.04251",
     exact=False,
 )
 def matrix_noise_exponent(
     inputs: PositiveInt, outputs: PositiveInt, *, learning_rate: PositiveFloat, noise_variance: NonNegativeFloat
 ) -> float:
-    """Λ = (n − 2)/2 ης² for each unit of time of a neuron near zero with n = m inputs and outputs; a law of both else.
+    """Growth rate of the logarithm of the norm of a neuron near zero under isotropic matrix noise, in continuous time.
 
-    The weights v of n inputs and u of m outputs move by u ← u + ηZv, v ← v + ηZᵀu, with independent entries of Z of
-    variance ς². In continuous time the imbalance ‖u‖² − ‖v‖² has no noise of its own, the share of the layers in the
-    weights has a stationary law in closed form, and for n < m
+        Λ = (n − 2)/2 ης²   for n = m inputs and outputs,
+        Λ = ης² n/4 [(m − n) R − 2]   for n < m,
+        R = U(n/2 + 1, (n + m)/2 + 1, z)/U(n/2, (n + m)/2, z),   z = (m − n)/2
 
-        Λ = ης² n/4 [(m − n) R − 2],   R = U(n/2 + 1, (n + m)/2 + 1, z)/U(n/2, (n + m)/2, z),   z = (m − n)/2,
-
-    with Tricomi's function U; its limit at n = m is (n − 2)/2. It is below zero, where noise makes neurons vanish, only
-    in low dimension: noise that is isotropic in many dimensions repels.
+    The n input weights v and m output weights u move by u ← u + ηZv, v ← v + ηZᵀu, where the entries of Z are
+    independent with variance ς². In continuous time the noise of the imbalance ‖u‖² − ‖v‖² vanishes, and the relative
+    sizes of the layers have a stationary distribution in closed form. U is Tricomi's function. Λ is negative, so that
+    noise shrinks the neuron to zero, only in low dimension; isotropic noise in many dimensions repels from zero.
 
     Args:
-        inputs: n ≥ 1, with which outputs can be exchanged.
+        inputs: n ≥ 1; the result is symmetric in n and m.
         outputs: m ≥ 1.
         learning_rate: η > 0.
-        noise_variance: ς² ≥ 0 of an entry of Z, over the batch size of that of a sample.
+        noise_variance: ς² ≥ 0 of an entry of Z; for batches, the variance of a sample divided by the batch size.
 
     Returns:
-        The growth of the logarithm of the norm; times η, that of a step.
+        Λ per unit of time; multiply by η for the rate per step.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
-        Own derivation; the question is that of Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
+        Derived here, for the question raised by Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
 
     Example:
         >>> [matrix_noise_exponent(n, n, learning_rate=0.5, noise_variance=2.0) for n in (1, 2, 3, 6)]
@@ -62,11 +62,11 @@ def matrix_noise_exponent(
 
 
 def _exponent(n: int, m: int) -> float:
-    """Λ/(ης²), of n ≤ m."""
+    """Λ/(ης²) for n ≤ m."""
     if n == m:
         return (n - 2) / 2
     # The mean of w = (‖u‖² + ‖v‖²)/(‖u‖² − ‖v‖²) = 1 + t, where t has the density
-    # t^(n/2 − 1) (t + 2)^(m/2 − 1) exp(−(m − n) t/4); over x = log t it falls off on both sides of its one maximum.
+    # t^(n/2 − 1) (t + 2)^(m/2 − 1) exp(−(m − n) t/4); as a function of x = log t it has one maximum.
     top = np.log(2 * ((n - 1) + np.sqrt((n - 1.0) ** 2 + float(m - n) * n)) / (m - n))
 
     def density(x: np.ndarray | np.float64) -> np.ndarray | np.float64:

@@ -1,4 +1,4 @@
-"""A product of two weights that learns noisy labels: noise lowers what it learns, down to nothing."""
+"""A product of two weights trained on noisy labels: noise reduces the learned strength, possibly to zero."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = [
 ]
 
 _covers = functools.partial(
-    covers, network="linear, two layers, one mode", data="labels with noise", reference="arXiv:2306.04251"
+    covers, network="linear, two layers, one mode", data="noisy labels", reference="arXiv:2306.04251"
 )
 
 
 class NoisyStudentPath(NamedTuple):
-    """Both weights before the first step and after each, shape (steps + 1, ...).
+    """Both weights before the first step and after each step, shape (steps + 1, ...).
 
     Attributes:
         first: u.
         second: v.
-        errors: z = s − uv + ε of every step, shape (steps, ...).
+        errors: z = s − uv + ε at every step, shape (steps, ...).
     """
 
     first: Float[np.ndarray, "steps ..."]
@@ -47,27 +47,29 @@ class NoisyStudentPath(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(start="any but zero", gives="what is learned of noisy labels: a soft threshold", exact=False)
+@_covers(start="any but zero", gives="the mean strength learned from noisy labels, a soft threshold", exact=False)
 def noisy_student_strength(
     strength: FiniteNumbers, noise_variance: NonNegativeNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "*shape"]:
-    """E[uv] = max(s − ης²/2, 0) of a student uv that descends on ½(s + ε − uv)², Var ε = ς², from balanced weights.
+    """Mean strength that a student uv learns from noisy labels: a soft threshold of the teacher's strength.
 
-    In continuous time u = v follow the double well of `quartic_stationary_law` with μ = s and ζ² = ης². The modes of a
-    diagonal network each follow this law. The exact growth of u + v near zero is
-    `gaussian_collapse_exponent(−s, ς)` of Gaussian noise, which is zero at s = ης²/2 to leading order in η.
+        E[uv] = max(s − ης²/2, 0)   for descent on ½(s + ε − uv)², Var ε = ς², from balanced weights
+
+    In continuous time u = v moves in the double well of `quartic_stationary_law` with μ = s and ζ² = ης². Each mode of
+    a diagonal network obeys this law. For Gaussian noise, the exact growth rate of u + v near zero is
+    `gaussian_collapse_exponent(−s, ς)`, which vanishes at s = ης²/2 to leading order in η.
 
     Args:
-        strength: s of the teacher, of any shape.
-        noise_variance: ς² ≥ 0 of the label of a batch, over the batch size of that of a sample of unit input; of the
-            same shape or one number.
+        strength: s of the teacher, any shape.
+        noise_variance: ς² ≥ 0 of the label of a batch, a number or in the shape of `strength`; for inputs of size one,
+            the variance of a sample divided by the batch size.
         learning_rate: η > 0.
 
     Returns:
         E[uv], of the broadcast shape.
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: If a number is out of range, or the shapes do not broadcast.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
@@ -82,7 +84,7 @@ def noisy_student_strength(
         return np.asarray(np.maximum(s - learning_rate * variance / 2, 0.0))
 
 
-@_covers(start="any", gives="both weights along given noise")
+@_covers(start="any", gives="the trajectory of both weights for a given realisation of the noise")
 def noisy_student_path(
     first: FiniteNumbers,
     second: FiniteNumbers,
@@ -91,17 +93,19 @@ def noisy_student_path(
     strength: FiniteFloat,
     learning_rate: PositiveFloat,
 ) -> NoisyStudentPath:
-    """u_{k+1} = u_k + η z_k v_k and v_{k+1} = v_k + η z_k u_k with z_k = s − u_k v_k + ε_k, descent on noisy labels.
+    """Trajectory of gradient descent of a student uv on noisy labels, for a given realisation of the noise.
+
+        u_{k+1} = u_k + η z_k v_k,   v_{k+1} = v_k + η z_k u_k,   z_k = s − u_k v_k + ε_k
 
     Args:
-        first: u_0, one number or one for each run.
-        second: v_0, likewise.
-        label_noise: ε_k, shape (steps,), or (steps, runs).
+        first: u_0, a number or one per run.
+        second: v_0, a number or one per run.
+        label_noise: ε_k, shape (steps,) or (steps, runs).
         strength: s of the teacher.
         learning_rate: η > 0.
 
     Raises:
-        InputError: A number out of range, shapes that do not fit, or steps so large that the weights explode.
+        InputError: If a number is out of range, the shapes do not match, or the weights overflow.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
@@ -111,8 +115,8 @@ def noisy_student_path(
         >>> print(path.first[-1].round(12), path.second[-1].round(12))
         0.994537373671 0.946436127182
     """
-    noise = _of_steps("label_noise", label_noise)
-    u, v = (_of_runs(name, value, noise) for name, value in {"first": first, "second": second}.items())
+    noise = _per_step("label_noise", label_noise)
+    u, v = (_per_run(name, value, noise) for name, value in {"first": first, "second": second}.items())
     path, errors = np.empty((2, len(noise) + 1, *noise.shape[1:])), np.empty(noise.shape)
     path[:, 0] = u, v
     with np.errstate(all="ignore"):
@@ -123,47 +127,50 @@ def noisy_student_path(
     return NoisyStudentPath(path[0], path[1], errors)
 
 
-@_covers(start="any", gives="how noise balances two layers")
+@_covers(start="any", gives="the imbalance of two layers under noise")
 def noisy_imbalance(
     imbalance: FiniteNumbers, errors: FiniteNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "steps ..."]:
-    """(u² − v²)_n = (u² − v²)_0 Π_{k<n} (1 − η² z_k²), exactly, whatever the errors z_k are.
+    """Imbalance u² − v² of the two weights after every step, exact for any errors.
 
-    Gradient flow conserves the imbalance; the noise of finite steps destroys it at the rate ης² for each unit of time.
+        (u² − v²)_n = (u² − v²)_0 Π_{k<n} (1 − η² z_k²)
+
+    Gradient flow conserves the imbalance. At finite steps label noise of variance ς² makes it decay at the rate ης² per
+    unit of time.
 
     Args:
-        imbalance: u² − v² at the start, one number or one for each run.
-        errors: z_k of every step, shape (steps,), or (steps, runs).
+        imbalance: Initial u² − v², a number or one per run.
+        errors: z_k at every step, shape (steps,) or (steps, runs).
         learning_rate: η > 0.
 
     Returns:
-        The imbalance before the first step and after each, shape (steps + 1, ...).
+        The imbalance before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: If a number is out of range, or the shapes do not match.
 
     References:
-        Own derivation; the model is that of Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
+        Derived here, for the model of Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
 
     Example:
         >>> print(noisy_imbalance(0.11, [1.0, -2.0], learning_rate=0.1).round(6))
         [0.11     0.1089   0.104544]
     """
-    z = _of_steps("errors", errors)
-    first = _of_runs("imbalance", imbalance, z)
+    z = _per_step("errors", errors)
+    first = _per_run("imbalance", imbalance, z)
     with np.errstate(all="ignore"):
         factors = np.cumprod(1 - (learning_rate * z) ** 2, axis=0)
         return np.asarray(np.concatenate([first[None], first * factors]))
 
 
-def _of_steps(name: str, values: ArrayLike) -> np.ndarray:
+def _per_step(name: str, values: ArrayLike) -> np.ndarray:
     found = np.asarray(values)
-    require(found.ndim > 0, f"{name} is a number", argument=name, value=(), remedy="give one for each step")
+    require(found.ndim > 0, f"{name} is a number", argument=name, value=(), remedy="give one number per step")
     return found
 
 
-def _of_runs(name: str, values: ArrayLike, steps: np.ndarray) -> np.ndarray:
-    """One number for each run, whose steps have it in front."""
+def _per_run(name: str, values: ArrayLike, steps: np.ndarray) -> np.ndarray:
+    """Broadcast one number, or one per run, to the shape of a step."""
     found, runs = np.asarray(values), steps.shape[1:]
     require(
         found.shape in ((), runs),

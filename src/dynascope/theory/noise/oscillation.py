@@ -1,4 +1,4 @@
-"""Whether steps swing around a minimum, and how fast."""
+"""Criterion for oscillations of gradient descent with momentum around a minimum, with their phase and decay."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dynascope.theory.domain import covers
 from dynascope.theory.sgd import SGD, steps_of
 from dynascope.validation.bounded import NonNegativeNumbers
 
-__all__ = ["Oscillation", "oscillation", "swings"]
+__all__ = ["Oscillation", "decay_and_phase", "oscillation"]
 
 
 class Oscillation(NamedTuple):
-    """How steps along modes go to rest, each of the shape of the curvature but for the two thresholds.
+    """Oscillation of each mode; all fields but the two thresholds have the shape of the curvature.
 
     Attributes:
-        oscillates: Whether steps swing around the minimum.
-        decay: What is left of a swing after a step; of modes that do not swing the slower of their two factors.
-        angle: Phase of a step in radians, π where each step goes to the other side, zero where none does.
-        continuous: Whether the limit of small steps swings.
-        least: The curvature h above which steps swing, (1 − √β)²/η.
-        continuous_least: That of the limit of small steps, (1 − β)²/(2η(1 + β)).
+        oscillates: Whether the mode oscillates around the minimum.
+        decay: Factor by which the amplitude decreases per step; without oscillation, the slower of the two factors.
+        angle: Phase advance per step in radians; π if every step changes the sign, zero without oscillation.
+        continuous: Whether the mode oscillates in the limit of small steps.
+        least: Curvature h above which the steps oscillate, (1 − √β)²/η.
+        continuous_least: Curvature above which the limit of small steps oscillates, (1 − β)²/(2η(1 + β)).
     """
 
     oscillates: Bool[np.ndarray, "*modes"]
@@ -38,26 +38,28 @@ class Oscillation(NamedTuple):
 
 
 @covers(
-    network="any near a minimum",
+    network="any, near a minimum",
     data="any",
     start="any",
-    gives="whether steps of momentum swing, their phase and their decay",
+    gives="whether gradient descent with momentum oscillates, and the phase and decay per step",
     reference="arXiv:2107.09133",
 )
 def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
-    """The phase arccos((1 + β − ηh)/2√β) and the decay √β of steps, which swing iff (1 − √β)² < ηh < (1 + √β)².
+    """Oscillation of gradient descent with momentum along each mode: whether it occurs, its phase and its decay.
 
-    h = ρ + λ is the curvature with decay.
-    In continuous time a mode swings iff h > (1 − β)²/(2η(1 + β)), where friction is below the frequency. Both
-    thresholds agree for momentum close to one; at β = 0 continuous time swings from ηh = ½ on and steps do not, until
-    from ηh = 1 on each goes to the other side: the phase is π there, of two real factors, and `oscillates` is true.
+        oscillation iff (1 − √β)² < ηh < (1 + √β)²;   phase arccos((1 + β − ηh)/2√β) and decay √β per step
+
+    h = ρ + λ is the curvature including weight decay. In continuous time a mode oscillates iff h >
+    (1 − β)²/(2η(1 + β)), where friction is below the frequency. The two thresholds agree as β → 1. For β = 0,
+    continuous time oscillates from ηh = ½, but the steps only from ηh = 1. Beyond that each step changes the sign; both
+    factors are real, the phase is π, and `oscillates` is true.
 
     Args:
-        curvature: ρ ≥ 0 of each mode, of any shape.
+        curvature: ρ ≥ 0 of each mode, any shape.
         sgd: η, β and λ.
 
     Raises:
-        InputError: A number out of range, or a batch size.
+        InputError: If a number is out of range, or a batch size is given.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, section 5.
@@ -70,15 +72,15 @@ def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
     rate, decay, momentum = steps_of(sgd)
     with np.errstate(all="ignore"):
         h = np.asarray(curvature) + decay
-        logarithm, angle = swings(np.asarray(rate * h), momentum)
+        logarithm, angle = decay_and_phase(np.asarray(rate * h), momentum)
         limit = (1 - momentum) ** 2 / (2 * rate * (1 + momentum))
         least = (1 - np.sqrt(momentum)) ** 2 / rate
-        swinging, left, continuous = map(np.asarray, (angle > 0, np.exp(logarithm), h > limit))
-        return Oscillation(swinging, left, angle, continuous, float(least), float(limit))
+        oscillates, left, continuous = map(np.asarray, (angle > 0, np.exp(logarithm), h > limit))
+        return Oscillation(oscillates, left, angle, continuous, float(least), float(limit))
 
 
-def swings(x: np.ndarray, momentum: float) -> tuple[np.ndarray, np.ndarray]:
-    """The logarithm of the slower decay of a step along modes x = ηh, and the angle of a step."""
+def decay_and_phase(x: np.ndarray, momentum: float) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithm of the slower decay factor per step and phase advance per step, for modes with x = ηh."""
     root, trace = np.sqrt(momentum), 1 + momentum - x
     below, above = x - (1 - root) ** 2, x - (1 + root) ** 2
     spread = np.sqrt(np.abs(below)) * np.sqrt(np.abs(above))

@@ -1,4 +1,4 @@
-"""A quadratic loss with the noise of its batches, and SGD on it: what every law of this room starts from."""
+"""Quadratic loss with batch noise, and the SGD steps on it, shared by the functions of this package."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ __all__ = ["NoisySteps", "QuadraticLoss", "checked_regression", "covers_modes", 
 
 covers_modes = functools.partial(
     covers,
-    network="any near a minimum, in its Hessian's eigenvectors",
-    data="any, in batches of additive noise that commutes with the Hessian",
+    network="any, near a minimum, along the eigenvectors of the Hessian",
+    data="any, with additive batch noise that commutes with the Hessian",
     start="any",
     reference="arXiv:2107.09133",
 )
 
 
 class QuadraticLoss(NamedTuple):
-    """The loss ½ (θ − θ*)ᵀ H (θ − θ*) + constant of a linear regression, along the eigenvectors of H.
+    """The loss ½ (θ − θ*)ᵀ H (θ − θ*) + constant of a linear regression, with its gradient noise.
 
     Attributes:
-        curvature: Eigenvalues ρ of H, the largest first, shape (d,).
-        directions: Their eigenvectors q as columns, shape (d, d).
-        minimum: θ*, of least norm where there are many, shape (d,).
-        centre: μ = (H + λ)⁻¹ H θ*, where descent with weight decay rests, shape (d,).
-        noise: Σ, the covariance over samples of their gradients at μ, shape (d, d).
+        curvature: Eigenvalues ρ of H, in decreasing order, shape (d,).
+        directions: Eigenvectors q as columns, shape (d, d).
+        minimum: θ*, the minimum of least norm, shape (d,).
+        centre: μ = (H + λ)⁻¹ H θ*, the minimum of the loss with weight decay, shape (d,).
+        noise: Σ, the covariance of the per-sample gradients at μ, shape (d, d).
         mode_noise: s = qᵀ Σ q of each eigenvector, shape (d,).
-        residual: Mean of the squared residuals at μ, which is σ² where s = σ² ρ.
+        residual: Mean squared residual at μ; equal to σ² if s = σ² ρ.
     """
 
     curvature: Float[np.ndarray, " d"]
@@ -56,16 +56,18 @@ class QuadraticLoss(NamedTuple):
     network="linear regression, one output",
     data="any",
     start="any",
-    gives="curvatures, minimum and noise of gradients of a quadratic loss",
+    gives="curvatures, minimum and gradient noise of a quadratic loss",
     reference="arXiv:2107.09133",
 )
 def quadratic_loss(
     inputs: FiniteNumbers, targets: FiniteNumbers, *, weight_decay: NonNegativeFloat = 0.0
 ) -> QuadraticLoss:
-    """H = XᵀX/N, θ* = H⁻¹ Xᵀy/N, and Σ = E[g gᵀ] − E[g] E[g]ᵀ of the gradients g = x (xᵀμ − y) of single samples.
+    """Curvatures, minimum and gradient noise of a linear regression.
 
-    The loss is L = ½ E(xᵀθ − y)², the mean over samples, to which weight decay adds ½ λ‖θ‖². A batch of S samples drawn
-    with replacement has the gradient ∇L at μ up to noise of covariance Σ/S.
+        H = XᵀX/N,   θ* = H⁻¹ Xᵀy/N,   Σ = E[g gᵀ] − E[g] E[g]ᵀ   of the per-sample gradients g = x (xᵀμ − y)
+
+    The loss is L = ½ E(xᵀθ − y)², the mean over samples; weight decay adds ½ λ‖θ‖². The gradient of a batch of S
+    samples drawn with replacement at μ is ∇L plus noise of covariance Σ/S.
 
     Args:
         inputs: X, shape (N, d).
@@ -73,7 +75,7 @@ def quadratic_loss(
         weight_decay: λ ≥ 0.
 
     Raises:
-        InputError: Arrays that do not fit each other or are not finite, or a negative weight decay.
+        InputError: If the shapes do not match, an array is not finite, or the weight decay is negative.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -86,28 +88,28 @@ def quadratic_loss(
     x, y = checked_regression(inputs, targets)
     curvature, directions = np.linalg.eigh(x.T @ x / len(x))
     curvature, directions = np.maximum(curvature[::-1], 0.0), directions[:, ::-1]
-    # What is zero but for rounding has no minimum of its own.
+    # Eigenvalues that are zero up to rounding; the minimum of least norm is zero along them.
     flat = curvature <= len(x) * np.finfo(float).eps * curvature.max(initial=0.0)
     curvature = np.where(flat, 0.0, curvature)
-    pull = directions.T @ (x.T @ y / len(x))
-    minimum = directions @ (np.where(flat, 0.0, pull) / np.where(flat, 1.0, curvature))
+    projection = directions.T @ (x.T @ y / len(x))
+    minimum = directions @ (np.where(flat, 0.0, projection) / np.where(flat, 1.0, curvature))
     steep = np.where(flat, 1.0, curvature + weight_decay)
-    centre = directions @ (np.where(flat, 0.0, pull) / steep)
+    centre = directions @ (np.where(flat, 0.0, projection) / steep)
     residuals = x @ centre - y
     gradients = x * residuals[:, None]
-    away = gradients - gradients.mean(axis=0)
-    noise = away.T @ away / len(x)
-    along = np.mean((away @ directions) ** 2, axis=0)
+    centred = gradients - gradients.mean(axis=0)
+    noise = centred.T @ centred / len(x)
+    along = np.mean((centred @ directions) ** 2, axis=0)
     return QuadraticLoss(curvature, directions, minimum, centre, noise, along, float(np.mean(residuals**2)))
 
 
 @dataclasses.dataclass(frozen=True)
 class NoisySteps:
-    """Steps v ← β v − (∇L + λθ + noise), θ ← θ + η v along modes.
+    """SGD steps v ← β v − (∇L + λθ + noise), θ ← θ + η v along modes.
 
     Attributes:
         curvature: h = ρ + λ of each mode.
-        noise: Variance of the noise of one step along each mode, s/S.
+        noise: Variance s/S of the noise of one step along each mode.
         rate: η.
         momentum: β.
     """
@@ -119,76 +121,76 @@ class NoisySteps:
 
     @property
     def damping(self) -> float:
-        """γ = (1 − β)/(η(1 + β)), for which position and velocity are those of a damped oscillator."""
+        """Damping γ = (1 − β)/(η(1 + β)) of the oscillator that the steps approximate."""
         return (1 - self.momentum) / (self.rate * (1 + self.momentum))
 
     @property
     def squared_frequency(self) -> np.ndarray:
-        """ω² = 2h/(η(1 + β)), negative where the loss curves downwards."""
+        """Squared frequency ω² = 2h/(η(1 + β)) of the oscillator; negative for negative curvature."""
         return np.asarray(2 * self.curvature / (self.rate * (1 + self.momentum)))
 
     @property
     def velocity_variance(self) -> np.ndarray:
-        """s/(S(1 − β²)), that of the velocity in continuous time."""
+        """Stationary velocity variance s/(S(1 − β²)) in continuous time."""
         return np.asarray(self.noise / (1 - self.momentum**2))
 
     @property
     def step_variance(self) -> np.ndarray:
-        """2s/(S(1 − β)(2(1 + β) − ηh)), that of the velocity of steps."""
+        """Stationary velocity variance 2s/(S(1 − β)(2(1 + β) − ηh)) of the discrete steps."""
         return np.asarray(2 * self.noise / (1 - self.momentum) / (self.edge - self.rate * self.curvature))
 
     @property
     def edge(self) -> float:
-        """2(1 + β), the ηh from which steps diverge."""
+        """Value 2(1 + β) of ηh from which the steps diverge."""
         return 2 * (1 + self.momentum)
 
     def require_stable(self) -> None:
-        """Raise `InputError` if steps along a mode diverge."""
+        """Raise `InputError` if the steps diverge along a mode."""
         steepest = float(self.rate * self.curvature.max(initial=0.0))
         require(
             steepest < self.edge,
-            f"learning_rate times the largest curvature is {steepest:.6g}, at which steps diverge",
+            f"learning_rate times the largest curvature is {steepest:.6g}, so the steps diverge",
             argument="learning_rate",
             value=self.rate,
             remedy=f"choose a rate below 2(1 + β)/h = {self.edge / max(self.curvature.max(initial=0.0), 1e-300):.6g}",
         )
 
     def require_stationary(self) -> None:
-        """Raise `InputError` if steps along a mode have no stationary law."""
+        """Raise `InputError` if the steps have no stationary law along a mode."""
         self.require_stable()
         flattest = float(self.curvature.min(initial=np.inf))
         require(
             flattest > 0,
-            f"curvature has {flattest:g} with weight decay, a mode along which weights never come to rest",
+            f"curvature plus weight decay is {flattest:g} along a mode, so the weights have no stationary law",
             argument="curvature",
             value=flattest,
-            remedy="ask for moments at a time, which are known, or for displacements, which grow as diffusion does",
+            remedy="use the moments at a finite time, or the displacement, which grows by diffusion",
         )
 
 
 def noisy_steps(curvature: ArrayLike, noise: ArrayLike, sgd: SGD) -> NoisySteps:
-    """The steps of SGD along modes of curvature ρ and noise s, each one number or a row."""
+    """The SGD steps along modes of curvature ρ and noise s, each a number or shape (modes,)."""
     rho, spread = np.asarray(curvature), np.asarray(noise)
     require(
         rho.ndim <= 1,
         f"curvature has shape {rho.shape}",
         argument="curvature",
         value=rho.shape,
-        remedy="give one number or a row",
+        remedy="give one number or a one-dimensional array",
     )
     require(
         spread.ndim == 0 or spread.shape == rho.shape,
-        f"noise has shape {spread.shape}, and curvature {rho.shape}",
+        f"noise has shape {spread.shape}, but curvature has shape {rho.shape}",
         argument="noise",
         value=spread.shape,
-        remedy="give one number, or one for each mode",
+        remedy="give one number, or one per mode",
     )
     steep, drawn = np.asarray(rho + sgd.weight_decay), np.broadcast_to(spread * sgd.noise_share, rho.shape)
     return NoisySteps(steep, drawn, float(sgd.learning_rate), float(sgd.momentum))
 
 
 def checked_regression(inputs: ArrayLike, targets: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """X, shape (N, d), and y, shape (N,), of a regression with one output."""
+    """Check the data of a regression with one output, and return X, shape (N, d), and y, shape (N,)."""
     x = require_array("inputs", inputs, (None, None))
     require(x.size > 0, "inputs is empty", argument="inputs", value=x.shape, remedy="give at least one sample")
     y = require_array("targets", targets, (len(x),), (len(x), 1))

@@ -1,4 +1,4 @@
-"""A double well with noise that vanishes at its middle: where it settles, and when noise draws it to the maximum."""
+"""A double well with noise proportional to the weight: its stationary law, and collapse to the maximum at zero."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from dynascope.validation.bounded import (
 __all__ = ["QuarticLaw", "quartic_collapse_exponent", "quartic_path", "quartic_stationary_law"]
 
 _covers = functools.partial(
-    covers, network="double well, one weight", data="noise in proportion to the weight", reference="arXiv:2306.04251"
+    covers, network="double well, one weight", data="noise proportional to the weight", reference="arXiv:2306.04251"
 )
 
 
 class QuarticLaw(NamedTuple):
-    """The stationary law of θ², which is a Gamma law; the sign of θ is that of the start.
+    """Stationary law of θ², a Gamma distribution; θ keeps the sign of the initial weight.
 
     Attributes:
         shape: μ/ζ² − ½.
         scale: ζ².
         mean_square: E θ² = μ − ζ²/2.
-        cumulative: P(θ² ≤ x) at the squares that were asked for, of their shape.
+        cumulative: P(θ² ≤ x) at the given squares, in their shape.
     """
 
     shape: float
@@ -47,15 +47,17 @@ class QuarticLaw(NamedTuple):
 
 @_covers(start="any but zero", gives="the stationary law of a weight in a double well")
 def quartic_stationary_law(squares: NonNegativeNumbers, *, growth: PositiveFloat, noise: PositiveFloat) -> QuarticLaw:
-    """θ² ~ Gamma(shape μ/ζ² − ½, scale ζ²) of dθ = (μθ − θ³) dt + ζ θ dW where ζ² < 2μ.
+    """Stationary law of a weight in a double well with multiplicative noise.
+
+        θ² ~ Gamma(shape μ/ζ² − ½, scale ζ²)   for dθ = (μθ − θ³) dt + ζ θ dW, if ζ² < 2μ
 
     Args:
-        squares: x ≥ 0 at which P(θ² ≤ x) is given, of any shape.
-        growth: μ > 0, the curvature of the maximum at zero.
-        noise: ζ > 0, with ζ² < 2μ; of more noise the weight vanishes (`quartic_collapse_exponent`).
+        squares: x ≥ 0 at which to evaluate P(θ² ≤ x), any shape.
+        growth: μ > 0, the magnitude of the curvature at the maximum θ = 0.
+        noise: ζ > 0, with ζ² < 2μ; for stronger noise the weight collapses to zero (`quartic_collapse_exponent`).
 
     Raises:
-        InputError: A number out of range, or noise under which there is no such law.
+        InputError: If a number is out of range, or there is no stationary law for the noise.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
@@ -69,26 +71,28 @@ def quartic_stationary_law(squares: NonNegativeNumbers, *, growth: PositiveFloat
         variance = np.float64(noise) ** 2
         require(
             0 < variance < 2 * growth,
-            f"noise is {noise:g}, at which the weight vanishes, or is none",
+            f"noise is {noise:g}, but a stationary law requires 0 < ζ² < 2μ",
             argument="noise",
             value=noise,
-            remedy="choose ζ below √(2μ)",
+            remedy="choose ζ > 0 below √(2μ)",
         )
         shape = growth / variance - 0.5
         cumulative = scipy.special.gammainc(shape, np.asarray(squares) / variance)
         return QuarticLaw(float(shape), float(variance), float(growth - variance / 2), np.asarray(cumulative))
 
 
-@_covers(start="near zero", gives="the rate at which noise makes a weight in a double well vanish")
+@_covers(start="near zero", gives="the rate at which noise drives a weight in a double well to zero")
 def quartic_collapse_exponent(*, growth: FiniteFloat, noise: NonNegativeFloat) -> float:
-    """d/dt E log|θ| = μ − ζ²/2 near zero of dθ = (μθ − θ³) dt + ζ θ dW: below zero, noise wins over the maximum.
+    """Growth rate of log|θ| near zero in a double well with multiplicative noise; the weight collapses if negative.
+
+        d/dt E log|θ| = μ − ζ²/2   for dθ = (μθ − θ³) dt + ζ θ dW near θ = 0
 
     Args:
-        growth: μ, the curvature of the maximum at zero; below zero it is a minimum.
+        growth: μ; θ = 0 is a maximum of the loss for μ > 0 and a minimum for μ < 0.
         noise: ζ ≥ 0.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
@@ -101,7 +105,7 @@ def quartic_collapse_exponent(*, growth: FiniteFloat, noise: NonNegativeFloat) -
         return float(growth - np.float64(noise) ** 2 / 2)
 
 
-@_covers(start="any", gives="the path of a weight in a double well under a given path of noise")
+@_covers(start="any", gives="the trajectory of a weight in a double well for a given realisation of the noise")
 def quartic_path(
     start: FiniteNumbers,
     increments: FiniteNumbers,
@@ -110,25 +114,27 @@ def quartic_path(
     noise: NonNegativeFloat,
     duration: PositiveFloat,
 ) -> Float[np.ndarray, "... steps"]:
-    """θ_t of dθ = (μθ − θ³) dt + ζ θ dW after each of equal intervals, from the increments of W in them.
+    """Trajectory of a weight in a double well for given increments of the Wiener process.
 
-    Each interval is split: half of the cubic motion, θ/√(1 + θ²Δ), the growth exp((μ − ζ²/2)Δ + ζ ΔW), and the other
-    half, each exactly. So no path crosses zero, and the squares follow θ_t² = θ_0² e^{2Y}/(1 + 2θ_0² ∫ e^{2Y} ds), Y =
-    (μ − ζ²/2) t + ζ W_t, in which only the integral is by the trapezoidal rule. Logarithms are kept, so that a weight
-    that collapses keeps its digits.
+        dθ = (μθ − θ³) dt + ζ θ dW
+
+    Each interval is split into three exact steps: half of the cubic drift, θ/√(1 + θ²Δ), the growth exp((μ − ζ²/2)Δ + ζ
+    ΔW), and the other half of the drift. No trajectory crosses zero. The squares satisfy θ_t² = θ_0²
+    e^{2Y}/(1 + 2θ_0² ∫ e^{2Y} ds), Y = (μ − ζ²/2) t + ζ W_t, with only the integral approximated, by the trapezoidal
+    rule. The function computes with logarithms, so that a collapsing weight stays accurate.
 
     Args:
-        start: θ_0, of the shape of all but the last axis of the increments, or one number.
+        start: θ_0, a number, or in the shape of the increments without the last axis.
         increments: ΔW, Gaussian of variance Δ, shape (..., steps).
         growth: μ.
         noise: ζ ≥ 0.
-        duration: Δ > 0, the time of an interval; a step of descent takes η.
+        duration: Δ > 0, the duration of an interval; η for a step of gradient descent.
 
     Returns:
-        θ_t, shape (..., steps).
+        θ_t after each interval, shape (..., steps).
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: If a number is out of range, or the shapes do not match.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
@@ -138,20 +144,26 @@ def quartic_path(
         >>> print(path[[99, -1]].round(4))
         [0.2635 1.    ]
     """
-    moved, first = np.asarray(increments), np.asarray(start)
-    require(moved.ndim > 0, "increments is a number", argument="increments", value=(), remedy="give a row of them")
+    increment, first = np.asarray(increments), np.asarray(start)
     require(
-        first.ndim == 0 or first.shape == moved.shape[:-1],
-        f"start has shape {first.shape}, increments {moved.shape}",
+        increment.ndim > 0,
+        "increments is a number",
+        argument="increments",
+        value=(),
+        remedy="give an array of increments",
+    )
+    require(
+        first.ndim == 0 or first.shape == increment.shape[:-1],
+        f"start has shape {first.shape}, but increments has shape {increment.shape}",
         argument="start",
         value=first.shape,
-        remedy="give one start, or one for each path",
+        remedy="give one initial weight, or one per trajectory",
     )
     with np.errstate(all="ignore"):
-        logarithm = np.broadcast_to(np.log(np.abs(first)), moved.shape[:-1]).copy()
-        rates = (growth - np.float64(noise) ** 2 / 2) * duration + noise * moved
-        found = np.empty(moved.shape)
-        for step in range(moved.shape[-1]):
+        logarithm = np.broadcast_to(np.log(np.abs(first)), increment.shape[:-1]).copy()
+        rates = (growth - np.float64(noise) ** 2 / 2) * duration + noise * increment
+        found = np.empty(increment.shape)
+        for step in range(increment.shape[-1]):
             logarithm = _half(_half(logarithm, duration) + rates[..., step], duration)
             found[..., step] = logarithm
         return np.asarray(np.sign(first)[..., None] * np.exp(found))

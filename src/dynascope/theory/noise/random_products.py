@@ -1,4 +1,4 @@
-"""The growth of random products of matrices, of steps near an invariant set, and bounds on it in any direction."""
+"""Growth rates of random matrix products, for gradient descent near an invariant set, with bounds."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ __all__ = [
     "step_matrices",
 ]
 
-_WALKERS, _FORGOTTEN = 64, 0.1  # products at a time, and the share of their factors after which the start is forgotten
-_EXCURSIONS = 0.1  # of the curvature, over what momentum damps, up to which those through zero are rare
+_WALKERS, _BURN_IN = 64, 0.1  # number of independent products, and the fraction of the factors that is discarded
+_EXCURSIONS = 0.1  # relative noise up to which excursions through zero are rare
 
 
 class LyapunovExponent(NamedTuple):
-    """How fast random products of matrices grow.
+    """Growth rate of random matrix products.
 
     Attributes:
-        exponent: Mean growth of the logarithm of the norm for each factor.
-        standard_error: Of the mean over independent products.
+        exponent: Mean growth of the logarithm of the norm per factor.
+        standard_error: Standard error of the mean over independent products.
     """
 
     exponent: float
@@ -43,30 +43,33 @@ class LyapunovExponent(NamedTuple):
 
 
 @covers_near_set(
-    gives="the exponent near an invariant set from Hessians of batches, with momentum and any number of directions",
+    gives="the Lyapunov exponent near an invariant set from batch Hessians, with momentum and several directions",
     infinite=True,
 )
 def random_product_exponent(
     matrices: FiniteNumbers, *, factors: Annotated[int, Ge(10)] = 2000, seed: Seed = 0
 ) -> LyapunovExponent:
-    """λ = lim 1/n E log ‖M_n … M₁ x‖ of factors that are drawn again and again, all as likely.
+    """Lyapunov exponent of products of matrices drawn uniformly with replacement, by simulation.
 
-    Of `step_matrices` it is the exponent, for each step, at which descent approaches an invariant set (λ < 0) or leaves
-    it (λ > 0): the sharp criterion with several normal directions or with momentum. It is the mean over 64 products, of
-    each of which the first tenth is left out, and of which as many vectors are followed, with the error that tells.
+        λ = lim 1/n E log ‖M_n … M₁ x‖
 
-    Cost: 64 · factors products of a matrix and a vector.
+    For `step_matrices`, λ is the rate per step at which gradient descent approaches (λ < 0) or leaves (λ > 0) an
+    invariant set. This criterion is exact for several normal directions and for momentum. The estimate is the mean over
+    64 products applied to random vectors, without the first tenth of the factors; the standard error comes from their
+    scatter.
+
+    Cost: 64 · factors matrix-vector products.
 
     Args:
-        matrices: M of the batches, shape (batches, k, k).
+        matrices: M of each batch, shape (batches, k, k).
         factors: Factors of each product, at least 10.
-        seed: Seed of the draw, from zero.
+        seed: Random seed, from zero.
 
     Returns:
-        The exponent, −∞ where a product is zero, and its standard error.
+        The exponent, −∞ if a product is zero, and its standard error.
 
     Raises:
-        InputError: Matrices that are not square or not finite, or too few factors.
+        InputError: If the matrices are not square or not finite, or there are too few factors.
 
     References:
         Furstenberg, Kesten, Ann. Math. Statist. 31 (1960); near invariant sets: Chen, Kunin, Yamamura, Ganguli,
@@ -79,13 +82,13 @@ def random_product_exponent(
     """
     given = require_array("matrices", matrices, (None, None, None))
     given = require_array("matrices", given, (None, given.shape[1], given.shape[1]))
-    require(given.size > 0, "matrices is empty", argument="matrices", value=0, remedy="give that of one batch or more")
+    require(given.size > 0, "matrices is empty", argument="matrices", value=0, remedy="give at least one matrix")
     draw = np.random.default_rng(seed)
     size = float(np.abs(given).max())
     if size == 0:
         return LyapunovExponent(-np.inf, 0.0)
-    # Products of numbers of ordinary size neither overflow nor vanish.
-    chosen, first = given / size, int(_FORGOTTEN * factors)
+    # Rescaled so that products neither overflow nor underflow.
+    chosen, first = given / size, int(_BURN_IN * factors)
     vectors = draw.normal(size=(_WALKERS, given.shape[1]))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     grown = np.zeros(_WALKERS)
@@ -101,11 +104,13 @@ def random_product_exponent(
     return LyapunovExponent(float(means.mean()), float(means.std(ddof=1) / np.sqrt(_WALKERS)))
 
 
-@covers_near_set(gives="how a step moves what is normal to an invariant set")
+@covers_near_set(gives="the matrices that multiply the distance from an invariant set")
 def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batches m m"]:
-    """What steps multiply the distance n from an invariant set by: I − η(H_B + λ) of plain descent.
+    """Matrices by which a step multiplies the distance n from an invariant set.
 
-    With momentum, of the pair of n and the displacement d: ((I − ηH, βI), (−ηH, βI)) with H = H_B + λ.
+        I − η(H_B + λ)   without momentum;   ((I − ηH, βI), (−ηH, βI)), H = H_B + λ, for (n, d) with momentum
+
+    d is the last displacement.
 
     Args:
         hessians: H_B of the loss of each batch in the k directions normal to the set, shape (batches, k, k).
@@ -115,7 +120,7 @@ def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batch
         Matrices, shape (batches, k, k), or (batches, 2k, 2k) with momentum.
 
     Raises:
-        InputError: A number out of range, a batch size, or Hessians that are not square or not finite.
+        InputError: If a number is out of range, a batch size is given, or the Hessians are not square or not finite.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
@@ -136,7 +141,7 @@ def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batch
     return np.block([[one - pulled, carried], [-pulled, carried]])
 
 
-@covers_near_set(gives="the exponent near an invariant set under momentum, to leading order", exact=False)
+@covers_near_set(gives="the Lyapunov exponent near an invariant set with momentum, to leading order", exact=False)
 def heavy_ball_collapse_exponent(
     curvature: FiniteFloat,
     curvature_deviation: NonNegativeFloat,
@@ -144,22 +149,25 @@ def heavy_ball_collapse_exponent(
     learning_rate: PositiveFloat,
     momentum: Momentum,
 ) -> float:
-    """Λ ≈ −ηh/(1 − β) − η² Var(h_B)/(2(1 − β)²) for each step, to leading order in η, with one normal direction.
+    """Lyapunov exponent per step near an invariant set with one normal direction, with momentum, to leading order in η.
 
-    The noise term is right to about 5 percent where η s/√(1 − β²) is below a tenth of 1 − β, with s the deviation of
-    h_B; beyond, rare excursions carry the weights through zero, which momentum allows, and it is refused.
+        Λ ≈ −ηh/(1 − β) − η² Var(h_B)/(2(1 − β)²)
+
+    The noise term is accurate to about 5 % if η s/√(1 − β²) is below a tenth of 1 − β, where s is the standard
+    deviation of h_B. For stronger noise, rare excursions carry the weights through zero, and the function raises an
+    error.
 
     Args:
-        curvature: h, the mean of the curvatures of batches.
-        curvature_deviation: s ≥ 0, their standard deviation.
+        curvature: h, the mean curvature over batches.
+        curvature_deviation: s ≥ 0, the standard deviation of the curvature over batches.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
 
     Raises:
-        InputError: A number out of range, or noise for which the order is not enough.
+        InputError: If a number is out of range, or the noise is too strong for the leading order.
 
     References:
-        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; the order in momentum is our own.
+        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; the dependence on momentum is derived here.
 
     Example:
         >>> print(round(heavy_ball_collapse_exponent(-0.01, 1.0, learning_rate=0.01, momentum=0.8), 6))
@@ -169,21 +177,21 @@ def heavy_ball_collapse_exponent(
     excursion = np.float64(learning_rate) * curvature_deviation / np.sqrt(1 - momentum**2) / damped
     require(
         excursion <= _EXCURSIONS,
-        f"curvature_deviation is {curvature_deviation:g}, at which steps pass through zero",
+        f"curvature_deviation is {curvature_deviation:g}, so large that the weights pass through zero",
         argument="curvature_deviation",
         value=curvature_deviation,
-        remedy="take random_product_exponent of step_matrices",
+        remedy="use random_product_exponent with step_matrices",
     )
     mean = np.float64(learning_rate) * curvature / damped
     return float(-mean - (np.float64(learning_rate) * curvature_deviation / damped) ** 2 / 2)
 
 
 class GrowthBounds(NamedTuple):
-    """Between which rates the distance from an invariant set grows, whatever its direction.
+    """Bounds on the growth rate of the distance from an invariant set, valid in every normal direction.
 
     Attributes:
-        least: Above zero, noise repels.
-        most: Below zero, noise attracts.
+        least: Lower bound; if it is positive, noise repels.
+        most: Upper bound; if it is negative, noise attracts.
     """
 
     least: float
@@ -192,24 +200,26 @@ class GrowthBounds(NamedTuple):
     __repr__ = short_repr
 
 
-@covers_near_set(gives="bounds on the rate near an invariant set with several normal directions", exact=False)
+@covers_near_set(gives="bounds on the growth rate near an invariant set with several normal directions", exact=False)
 def normal_growth_bounds(hessian: FiniteNumbers, noise: FiniteNumbers) -> GrowthBounds:
-    """The bounds on d/dt E log‖n‖ of dn = −H n dt + Σ_k S_k n dW_k, which hold of every direction of n.
+    """Bounds on the growth rate of the distance from an invariant set, valid for every direction of n.
 
-    In the direction n the rate is −nᵀHn + ½ Σ_k ‖S_k n‖² − Σ_k (nᵀS_k n)². As (nᵀS_k n)² ≥ 2 c_k nᵀS_k n − c_k² for
-    any c, it is at most the largest eigenvalue of −H + Σ_k (½ S_k² − 2 c_k S_k) plus Σ_k c_k², of which the least over
-    c is taken; and as (nᵀS_k n)² ≤ ‖S_k n‖² it is at least the smallest one of −H − ½ Σ_k S_k². Where zero lies
-    between, `random_product_exponent` decides.
+        d/dt E log‖n‖ = −nᵀHn + ½ Σ_k ‖S_k n‖² − Σ_k (nᵀS_k n)²   for ‖n‖ = 1 and dn = −H n dt + Σ_k S_k n dW_k
+
+    Upper bound: since (nᵀS_k n)² ≥ 2 c_k nᵀS_k n − c_k², the rate is at most the largest eigenvalue of −H + Σ_k
+    (½ S_k² − 2 c_k S_k) plus Σ_k c_k², for any c; the function minimises over c. Lower bound: since
+    (nᵀS_k n)² ≤ ‖S_k n‖², the rate is at least the smallest eigenvalue of −H − ½ Σ_k S_k². If zero lies between the
+    bounds, use `random_product_exponent`.
 
     Args:
         hessian: H, shape (k, k), symmetric.
-        noise: S_k of the independent sources of noise, shape (sources, k, k), symmetric; √η times those of a batch.
+        noise: S_k of the independent noise sources, shape (sources, k, k), symmetric; √η times the matrices of a batch.
 
     Raises:
-        InputError: Values that are not finite, or matrices that are not symmetric or do not fit.
+        InputError: If a value is not finite, or the matrices are not symmetric or do not match.
 
     References:
-        Own derivation; the subject is that of Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
+        Derived here, for the problem of Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
 
     Example:
         >>> bounds = normal_growth_bounds([[-1.0, 0.0], [0.0, -0.5]], [[[2.0, 0.0], [0.0, 2.0]]])
@@ -232,7 +242,7 @@ def normal_growth_bounds(hessian: FiniteNumbers, noise: FiniteNumbers) -> Growth
     size = float(np.abs(sources).max(initial=0.0))
     if size == 0:
         return GrowthBounds(least, float(np.linalg.eigvalsh(-h)[-1]))
-    # Every c gives a bound, so that nothing depends on how near to the least one the search ends.
+    # Every c gives a valid bound, so the search need not converge.
     found = scipy.optimize.minimize(lambda c: bound(size * c)[0] / size**2, start / size, method="Powell")
     return GrowthBounds(least, min(bound(c)[0] for c in (start, size * np.atleast_1d(found.x), np.zeros(len(start)))))
 

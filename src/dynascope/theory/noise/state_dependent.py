@@ -1,11 +1,11 @@
-"""Mean and covariance of the weights of SGD on fresh Gaussian samples, whose noise grows with what is left to learn."""
+"""Mean and covariance of the weights of SGD on a stream of Gaussian samples, with weight-dependent noise."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dynascope.theory.domain import covers
-from dynascope.theory.noise.finite_data import WeightMoments, start_near, weight_moments
+from dynascope.theory.noise.finite_data import WeightMoments, initial_offset, weight_moments
 from dynascope.theory.noise.linear_recursion import moments_step_by_step, whole_steps
 from dynascope.theory.noise.lyapunov import symmetric_matrix
 from dynascope.theory.noise.quadratic_loss import noisy_steps
@@ -18,9 +18,9 @@ __all__ = ["gaussian_input_moments"]
 
 @covers(
     network="linear regression, one output",
-    data="a stream of Gaussian inputs, a linear target with label noise",
+    data="a stream of Gaussian inputs, linear targets with label noise",
     start="any",
-    gives="mean and covariance of weights and velocity of SGD whose noise depends on them",
+    gives="mean and covariance of the weights and velocity of SGD with weight-dependent noise",
     reference="arXiv:2107.09133",
 )
 def gaussian_input_moments(
@@ -33,28 +33,31 @@ def gaussian_input_moments(
     start: FiniteNumbers | None = None,
     velocity: FiniteNumbers | None = None,
 ) -> WeightMoments:
-    """Cov' = M Cov Mᵀ + N Σ̄/S Nᵀ with Σ̄ = HCH + tr(HC) H + σ² H, C = E(θ − θ*)(θ − θ*)ᵀ, by Isserlis' theorem.
+    """Exact mean and covariance of the weights of SGD on a stream of new Gaussian samples.
 
-    Of inputs x ~ N(0, H) that are drawn afresh for every batch, and targets xᵀθ* + noise of variance σ². Without
-    momentum and decay it is C' = C − η(HC + CH) + η²[(1 + 1/S) HCH + tr(HC) H/S] + η²σ² H/S. Noise is additive, as
-    `discrete_moments` has it, only where tr(HC) = 2 loss − σ² is far below σ².
+        Cov ← M Cov Mᵀ + N Σ̄/S Nᵀ,   Σ̄ = HCH + tr(HC) H + σ² H,   C = E(θ − θ*)(θ − θ*)ᵀ
+
+    The inputs are x ~ N(0, H), the targets xᵀθ* plus noise of variance σ²; Σ̄ follows from Isserlis' theorem. Without
+    momentum and weight decay, C ← C − η(HC + CH) + η²[(1 + 1/S) HCH + tr(HC) H/S] + η²σ² H/S. The additive noise of
+    `discrete_moments` is a good approximation only if tr(HC) = 2 loss − σ² is far below σ².
 
     Args:
-        steps: Numbers k ≥ 0 of steps, of any shape; the time grows as k d³.
+        steps: Numbers of steps k ≥ 0, any shape; the time grows as k d³.
         hessian: H, the covariance of the inputs, shape (d, d), symmetric and positive semi-definite.
         minimum: θ*, shape (d,).
-        sgd: η, β, λ and S, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of H; N is none, as the data have no end.
-        label_noise: σ² ≥ 0, a variance.
-        start: θ_0, shape (d,); zero if not given.
-        velocity: v_0, shape (d,); zero if not given, as of an optimiser that has made no step.
+        sgd: η, β, λ and S, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of H; without N, since the stream has no
+            end.
+        label_noise: σ² ≥ 0, the variance of the label noise.
+        start: θ_0, shape (d,); zero by default.
+        velocity: v_0, shape (d,); zero by default, for an optimiser that has made no step.
 
     Raises:
-        InputError: A setting out of range, steps that diverge, arrays that do not fit, or an answer too large for a
-            number, as of a second moment that grows.
+        InputError: If a setting is out of range, the steps diverge, the shapes do not match, or the result overflows
+            because the second moment grows.
 
     References:
-        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, whose additive noise it
-        does without.
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, without the
+        approximation of additive noise.
 
     Example:
         >>> found = gaussian_input_moments([0, 1], [[1.0]], [1.0], SGD(0.1), label_noise=0.5)
@@ -63,10 +66,10 @@ def gaussian_input_moments(
     """
     require(
         sgd.samples is None,
-        f"samples is {sgd.samples}, and inputs are drawn afresh for every batch",
+        f"samples is {sgd.samples}, but each batch consists of new samples",
         argument="samples",
         value=sgd.samples,
-        remedy="leave it out",
+        remedy="omit samples",
     )
     k = whole_steps("steps", steps)
     h = symmetric_matrix("hessian", hessian)
@@ -85,10 +88,10 @@ def gaussian_input_moments(
     flat = chosen.curvature <= rounding
     kept = np.where(flat, 0.0, rho / np.where(flat, 1.0, chosen.curvature))
     centre = modes @ (kept * (modes.T @ goal))
-    apart = centre - goal
+    offset = centre - goal
 
     def second_moment(mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        return spread + np.outer(mean + apart, mean + apart)
+        return spread + np.outer(mean + offset, mean + offset)
 
     def noise(mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
         second = second_moment(mean, spread)
@@ -99,6 +102,6 @@ def gaussian_input_moments(
 
     with np.errstate(all="ignore"):
         steep = h + sgd.weight_decay * np.eye(len(h))
-        start_and_push = start_near(centre, start, velocity)
-        found = moments_step_by_step(k.ravel(), steep, start_and_push, chosen.rate, chosen.momentum, noise)
+        initial = initial_offset(centre, start, velocity)
+        found = moments_step_by_step(k.ravel(), steep, initial, chosen.rate, chosen.momentum, noise)
         return weight_moments(*found, centre, loss, k.shape)

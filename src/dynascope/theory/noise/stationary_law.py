@@ -1,4 +1,4 @@
-"""The stationary law of SGD in continuous time: its variances, the loss that it samples, and the currents in it."""
+"""Stationary law of SGD in continuous time: variances, modified loss and phase-space currents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, Posi
 
 __all__ = ["StationaryLaw", "equipartition_ratio", "langevin_stationary_moments", "stationary_law"]
 
-_STEEP = 0.2  # of (1 + β), the ηh from which continuous time is said to be no law of the steps
+_STEEP = 0.2  # ηh/(1 + β) above which a warning reports the error of continuous time
 
 
 @covers_modes(gives="stationary variances of SGD in continuous time", exact=False, assumes=(SMALL_STEPS,))
@@ -28,25 +28,28 @@ def langevin_stationary_moments(
     curvature: FiniteNumbers,
     noise: NonNegativeNumbers,
 ) -> ModeMoments:
-    """Var a = ηs/(2S(1 − β)(ρ + λ)) and Var b = s/(S(1 − β²)), the Ornstein-Uhlenbeck law that is not correlated.
+    """Stationary variances of position and velocity of SGD in continuous time, those of an Ornstein-Uhlenbeck process.
 
-    With s = σ²ρ and without decay the weights are spread alike in all directions. The variances of steps, by
-    `discrete_stationary_moments`, are larger by 1/(1 − ηh/(2(1 + β))) with h = ρ + λ; where ηh > 0.2(1 + β), a warning
-    says by how much.
+        Var a = ηs/(2S(1 − β)(ρ + λ)),   Var b = s/(S(1 − β²)),   Cov(a, b) = 0
+
+    For s = σ²ρ and no weight decay, the variance of the weights is equal in all directions. The variances of discrete
+    steps (`discrete_stationary_moments`) are larger by 1/(1 − ηh/(2(1 + β))) with h = ρ + λ. If ηh > 0.2(1 + β), a
+    warning reports the difference.
 
     Args:
         sgd: η, β, λ, S and N, with ηh < 2(1 + β).
-        curvature: ρ of each mode, one number or a row, with h = ρ + λ > 0.
-        noise: s ≥ 0, likewise, the variance over samples of the gradient along each mode.
+        curvature: ρ of each mode, a number or shape (modes,), with h = ρ + λ > 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
 
     Returns:
-        Moments of the shape of the modes, with means of zero.
+        Moments, shape (*modes,), with zero means.
 
     Raises:
-        InputError: A setting out of range, steps that diverge, or a mode that is flat, along which weights diffuse.
+        InputError: If a setting is out of range, the steps diverge, or a mode is flat, so that the weights diffuse
+            along it.
 
     Warns:
-        UserWarning: Steps so large that the law is off by a tenth or more.
+        UserWarning: If the steps are so large that the variances are wrong by a tenth or more.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -59,26 +62,29 @@ def langevin_stationary_moments(
     chosen = noisy_steps(curvature, noise, sgd)
     chosen.require_stationary()
     _warn_of_large_steps(chosen)
-    still = np.zeros(chosen.curvature.shape)
-    wide, swift = _variances(chosen)
-    return ModeMoments(still, still.copy(), wide, still.copy(), swift)
+    zero = np.zeros(chosen.curvature.shape)
+    position_variance, velocity_variance = _variances(chosen)
+    return ModeMoments(zero, zero.copy(), position_variance, zero.copy(), velocity_variance)
 
 
-@covers_modes(gives="the ratio of the stationary variances of velocity and weights, at any stable rate")
+@covers_modes(gives="the ratio of the stationary variances of velocity and weights, at any stable learning rate")
 def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarray, "*modes"]:
-    """Var b / Var a = 2(ρ + λ)/(η(1 + β)): each mode has as much kinetic as potential energy, with mass η(1 + β)/2.
+    """Ratio of the stationary variances of velocity and position along each mode.
 
-    The same in continuous time and of steps, whatever the noise is.
+        Var b / Var a = 2(ρ + λ)/(η(1 + β))
+
+    In other words, each mode has equal mean kinetic and potential energy, with mass η(1 + β)/2. The ratio is the same
+    in continuous time and for discrete steps, for any noise.
 
     Args:
         sgd: η, β and λ, with η (ρ + λ) < 2(1 + β).
-        curvature: ρ of each mode, one number or a row, with ρ + λ > 0.
+        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ > 0.
 
     Returns:
-        One number for each mode.
+        The ratio for each mode.
 
     Raises:
-        InputError: A setting out of range, a batch size, steps that diverge, or a mode that is flat.
+        InputError: If a setting is out of range, a batch size is given, the steps diverge, or a mode is flat.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -94,15 +100,15 @@ def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarr
 
 
 class StationaryLaw(NamedTuple):
-    """The stationary law at points of the phase planes of modes, of the shape of the points.
+    """Stationary law at points of the phase plane (a, b) of each mode; arrays have the shape of the points by default.
 
     Attributes:
-        modified_loss: Φ, whose sum over modes takes the place of the training loss.
-        inverse_temperature: κ, the density being ∝ exp(−κ Φ).
-        density: p(a, b) of a mode, whose integral is one.
-        position_current: b p, the part of the stationary current along a.
-        velocity_current: −ω² a p, the part along b.
-        frequency: ω at which the current goes round each mode's plane, in radians per time, of the modes' shape.
+        modified_loss: Φ of each mode; its sum over modes replaces the training loss.
+        inverse_temperature: κ, so that the density is ∝ exp(−κ Φ).
+        density: p(a, b) of each mode, normalised to one.
+        position_current: b p, the component of the stationary current along a.
+        velocity_current: −ω² a p, the component along b.
+        frequency: ω, the angular frequency of the circulation in the phase plane, shape (*modes,).
     """
 
     modified_loss: Float[np.ndarray, "*points"]
@@ -116,7 +122,7 @@ class StationaryLaw(NamedTuple):
 
 
 @covers_modes(
-    gives="the modified loss that SGD samples, and the currents of its stationary law",
+    gives="the modified loss that SGD samples, and the currents in its stationary law",
     exact=False,
     assumes=(SMALL_STEPS,),
 )
@@ -128,25 +134,28 @@ def stationary_law(
     curvature: FiniteNumbers,
     noise: PositiveNumbers,
 ) -> StationaryLaw:
-    """P ∝ exp(−κ Φ) with Φ = ½ (ρ + λ)/s a² + ¼ η(1 + β)/s b² and κ = 2S(1 − β)/η, and its current (b, −ω² a) p.
+    """Stationary density of SGD in phase space, the modified loss that it samples, and its current.
 
-    SGD samples Φ and not the loss: with s = σ²ρ its curvature (ρ + λ)/(σ²ρ) is nearly the same in all directions, and
-    it holds velocities down. Nothing flows out of any place, and yet the current goes round, along ω²a² + b² = constant
-    with ω² = 2(ρ + λ)/(η(1 + β)). Of a linear regression σ² Φ is the loss whose temperature is σ²/κ.
+        p ∝ exp(−κ Φ),   Φ = ½ (ρ + λ)/s a² + ¼ η(1 + β)/s b²,   κ = 2S(1 − β)/η,   current (b, −ω² a) p
+
+    SGD samples the modified loss Φ instead of the training loss. For s = σ²ρ, its curvature (ρ + λ)/(σ²ρ) is nearly
+    equal in all directions; a further term penalises velocities. The current is free of divergence but not zero: it
+    circulates along ω²a² + b² = constant with ω² = 2(ρ + λ)/(η(1 + β)). For a linear regression, σ² Φ is a loss at
+    temperature σ²/κ.
 
     Args:
-        position: a, the distance from the centre μ along each mode, shape (..., modes); (...) for a single mode.
-        velocity: b, the last displacement over η, of a shape that fits.
+        position: a, the distance from the centre μ along each mode, shape (..., modes), or (...) for a single mode.
+        velocity: b, the last displacement divided by η, in a shape that broadcasts with `position`.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
-        curvature: ρ of each mode, one number or a row, with ρ + λ > 0.
-        noise: s > 0, likewise, the variance over samples of the gradient along each mode.
+        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ > 0.
+        noise: s > 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
 
     Raises:
-        InputError: A setting out of range, steps that diverge, a flat mode, one without noise, or shapes that do not
-            fit.
+        InputError: If a setting is out of range, the steps diverge, a mode is flat or without noise, or the shapes do
+            not broadcast.
 
     Warns:
-        UserWarning: Steps so large that the law is off by a tenth or more.
+        UserWarning: If the steps are so large that the variances are wrong by a tenth or more.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -162,18 +171,18 @@ def stationary_law(
     least = float(chosen.noise.min(initial=np.inf))
     require(
         least > 0,
-        "noise is zero along a mode, all of whose weights come to rest at one point",
+        "noise is zero along a mode, so the weights have no stationary density along it",
         argument="noise",
         value=least,
-        remedy="leave such modes out",
+        remedy="omit such modes",
     )
     require_broadcast(curvature=chosen.curvature.shape, position=a.shape, velocity=b.shape)
     _warn_of_large_steps(chosen)
-    wide, swift = _variances(chosen)
+    position_variance, velocity_variance = _variances(chosen)
     with np.errstate(all="ignore"):
         kappa = 2 * (1 - chosen.momentum) / (chosen.rate * sgd.noise_share)
-        exponent = a / wide * a / 2 + b / swift * b / 2
-        density = np.exp(-exponent) / (2 * np.pi * np.sqrt(wide) * np.sqrt(swift))
+        exponent = a / position_variance * a / 2 + b / velocity_variance * b / 2
+        density = np.exp(-exponent) / (2 * np.pi * np.sqrt(position_variance) * np.sqrt(velocity_variance))
         square = chosen.squared_frequency
         modified = np.asarray(exponent / kappa)
         along, across = np.asarray(b * density), np.asarray(-square * a * density)
@@ -182,16 +191,16 @@ def stationary_law(
 
 def _variances(chosen: NoisySteps) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(all="ignore"):
-        wide = chosen.rate / (2 * (1 - chosen.momentum)) * chosen.noise / chosen.curvature
-    return np.asarray(wide), chosen.velocity_variance
+        position_variance = chosen.rate / (2 * (1 - chosen.momentum)) * chosen.noise / chosen.curvature
+    return np.asarray(position_variance), chosen.velocity_variance
 
 
 def _warn_of_large_steps(chosen: NoisySteps) -> None:
     steepest = chosen.rate * float(chosen.curvature.max(initial=0.0))
     if steepest > _STEEP * (1 + chosen.momentum):
-        lost = steepest / chosen.edge
+        error = steepest / chosen.edge
         warnings.warn(
-            f"learning_rate times the largest curvature is {steepest:.3g}, at which the variances of continuous time "
-            f"are {100 * lost:.0f} % lower than those of the steps: use discrete_stationary_moments",
+            f"learning_rate times the largest curvature is {steepest:.3g}: the variances in continuous time "
+            f"are {100 * error:.0f} % lower than those of the steps; use discrete_stationary_moments",
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""Powers of a step of heavy ball along modes, in closed form at any number of steps."""
+"""Powers of a heavy-ball step along modes, in closed form for any number of steps."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from jaxtyping import Float
 
 __all__ = ["StepPowers", "powers_along"]
 
-_FEW = 32  # steps that are taken one by one, where the closed form of the sum would lose digits
+_FEW = 32  # up to this number of steps the recursion is used, since the closed form of the sum loses digits
 
 
 class StepPowers(NamedTuple):
-    """The answer of modes to a push, each of shape (steps, modes).
+    """Response of modes to an impulse, each of shape (steps, modes).
 
     Attributes:
-        response: u_k, of u_{k+1} = (1 + β − x) u_k − β u_{k−1} from u_0 = 0, u_1 = 1.
+        response: u_k of the recursion u_{k+1} = (1 + β − x) u_k − β u_{k−1} from u_0 = 0, u_1 = 1.
         previous: u_{k−1}.
         total: W_k = u_1 + … + u_k.
     """
@@ -27,38 +27,41 @@ class StepPowers(NamedTuple):
 
 
 def powers_along(x: np.ndarray, k: np.ndarray, beta: float) -> StepPowers:
-    """What is left of a push k steps later, u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋) with z± the roots of z² − (1 + β − x) z + β.
+    """Impulse response of heavy-ball steps after k steps, and its sum.
 
-    Of steps v ← β v − h a, a ← a + η v with x = ηh, below the edge 2(1 + β), the powers are
+        u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋)   with the roots z± of z² − (1 + β − x) z + β
+
+    For steps v ← β v − h a, a ← a + η v with x = ηh below the stability limit 2(1 + β),
 
         a_k = (u_{k+1} − β u_k) a_0 + ηβ u_k v_0 = (1 − x W_k) a_0 + ηβ u_k v_0.
 
-    Nothing is divided by x, so that flat modes, x = 0, are the limit. 1 − z₊ is computed as
-    2x/(1 − β + x + √((1 − β + x)² − 4x)), powers by log1p and expm1: huge numbers of steps and nearly flat modes keep
-    their digits. Close to x = (1 − √β)² the sum loses (1 − √β)⁻²/1000 units of rounding.
+    Nothing is divided by x, so that flat modes, x = 0, are included. 1 − z₊ is computed as
+    2x/(1 − β + x + √((1 − β + x)² − 4x)), and powers use log1p and expm1. The result is therefore accurate for huge
+    numbers of steps and nearly flat modes. Close to x = (1 − √β)² the rounding error of the sum is (1 − √β)⁻²/1000
+    units in the last place.
     """
     found = np.empty((3, len(k), len(x)))
     few = k <= _FEW
-    found[:, few] = _one_by_one(1 + beta - x, beta, k[few])
-    turning = (x > (1 - np.sqrt(beta)) ** 2) & (x < (1 + np.sqrt(beta)) ** 2)
+    found[:, few] = _by_recursion(1 + beta - x, beta, k[few])
+    oscillates = (x > (1 - np.sqrt(beta)) ** 2) & (x < (1 + np.sqrt(beta)) ** 2)
     with np.errstate(all="ignore"):
-        for own, powers in ((turning, _turning), (~turning, _relaxing)):
-            if not own.any() or few.all():
+        for kind, powers in ((oscillates, _complex_roots), (~oscillates, _real_roots)):
+            if not kind.any() or few.all():
                 continue
-            part = x[own]
-            # The product of differences, as the square of the trace would cancel near the critical steepness.
+            part = x[kind]
+            # As a product of differences; trace² − 4β would cancel near critical damping.
             spread = np.sqrt(np.abs((part - (1 - np.sqrt(beta)) ** 2) * (part - (1 + np.sqrt(beta)) ** 2)))
-            places: Any = np.ix_(np.arange(3), np.flatnonzero(~few), np.flatnonzero(own))
-            found[places] = powers(part, spread, beta, k[~few, None])
+            entries: Any = np.ix_(np.arange(3), np.flatnonzero(~few), np.flatnonzero(kind))
+            found[entries] = powers(part, spread, beta, k[~few, None])
     return StepPowers(*found)
 
 
-def _one_by_one(trace: np.ndarray, beta: float, k: np.ndarray) -> np.ndarray:
-    """What the recursion gives, shape (3, steps, modes)."""
+def _by_recursion(trace: np.ndarray, beta: float, k: np.ndarray) -> np.ndarray:
+    """u_k, u_{k−1} and W_k by the recursion, shape (3, steps, modes)."""
     found = np.zeros((3, len(k), len(trace)))
     if len(k) == 0:
         return found
-    # u_{-1} = −1/β: nothing asks for what was before the push.
+    # u_{−1} = −1/β is never used, and zero stands for it.
     before, now, total = np.zeros_like(trace), np.zeros_like(trace), np.zeros_like(trace)
     for j in range(int(k.max()) + 1):
         found[:, k == j] = np.stack([now, before, total])[:, None]
@@ -67,8 +70,8 @@ def _one_by_one(trace: np.ndarray, beta: float, k: np.ndarray) -> np.ndarray:
     return found
 
 
-def _turning(x: np.ndarray, spread: np.ndarray, beta: float, k: np.ndarray) -> tuple[np.ndarray, ...]:
-    """u_k, u_{k−1} and W_k of two complex roots √β exp(±iφ)."""
+def _complex_roots(x: np.ndarray, spread: np.ndarray, beta: float, k: np.ndarray) -> tuple[np.ndarray, ...]:
+    """u_k, u_{k−1} and W_k for complex roots √β exp(±iφ)."""
     trace = 1 + beta - x
     angle = np.arctan2(spread, np.abs(trace))
 
@@ -79,8 +82,8 @@ def _turning(x: np.ndarray, spread: np.ndarray, beta: float, k: np.ndarray) -> t
     return now, response(k - 1), (1 - response(k + 1) + beta * now) / x
 
 
-def _relaxing(x: np.ndarray, spread: np.ndarray, beta: float, k: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The same of two real roots of one sign, 1 − e where both are positive."""
+def _real_roots(x: np.ndarray, spread: np.ndarray, beta: float, k: np.ndarray) -> tuple[np.ndarray, ...]:
+    """u_k, u_{k−1} and W_k for two real roots of equal sign; the larger one is 1 − `slow` if both are positive."""
     trace = 1 + beta - x
     slow, fast = 2 * x / (1 - beta + x + spread), (1 - beta + x + spread) / 2
     larger = np.where(trace < 0, (np.abs(trace) + spread) / 2, 1 - slow)
@@ -89,17 +92,17 @@ def _relaxing(x: np.ndarray, spread: np.ndarray, beta: float, k: np.ndarray) -> 
 
     def response(k: np.ndarray) -> np.ndarray:
         ratio = np.where(spread > 0, -np.expm1(k * apart) / spread, k / larger)
-        # Both roots are zero where a step without momentum goes to the minimum.
+        # Both roots are zero if a step without momentum reaches the minimum.
         return np.where(larger > 0, _sign(trace, k) * np.exp(k * logarithm) * ratio, 0.0)
 
     now = response(k)
     steep = (1 - response(k + 1) + beta * now) / np.where(x > 0, x, 1.0)
-    kept = np.where(slow > 0, -np.expm1(k * np.log1p(-slow)) / np.where(slow > 0, slow, 1.0), k)
-    gone = -np.expm1(k * np.log1p(-fast)) / fast
-    flat = ((1 - slow) * kept - (1 - fast) * gone) / spread
+    slow_sum = np.where(slow > 0, -np.expm1(k * np.log1p(-slow)) / np.where(slow > 0, slow, 1.0), k)
+    fast_sum = -np.expm1(k * np.log1p(-fast)) / fast
+    flat = ((1 - slow) * slow_sum - (1 - fast) * fast_sum) / spread
     return now, response(k - 1), np.where((trace > 0) & (spread > slow), flat, steep)
 
 
 def _sign(trace: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """That of u_k: roots of the opposite trace have the opposite sign."""
+    """Sign of u_k: if the trace is negative, the roots are negative and the sign alternates."""
     return np.where(trace < 0, -1.0, 1.0) ** (k - 1)

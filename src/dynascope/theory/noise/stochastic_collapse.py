@@ -1,4 +1,4 @@
-"""When noise draws steps of descent into an invariant set: how fast what is normal to the set shrinks, or grows."""
+"""Criteria for collapse into an invariant set: growth rates of the distance from the set under gradient noise."""
 
 from __future__ import annotations
 
@@ -25,42 +25,44 @@ __all__ = [
     "gaussian_collapse_exponent",
 ]
 
-_SHARES = 1e-9  # by which probabilities may miss one
-_SMALL_NOISE = 0.03  # of the factor of a step, below which the series of its logarithm keeps eleven digits
+_SHARES = 1e-9  # allowed deviation of the sum of the probabilities from one
+_SMALL_NOISE = 0.03  # relative noise of the factor below which the series of its logarithm has eleven digits
 
 
 covers_near_set = functools.partial(
     covers,
-    network="any with equivalent units",
+    network="any with interchangeable units",
     data="any, in random batches",
     start="near an invariant set",
     reference="arXiv:2306.04251",
 )
 
 
-@covers_near_set(gives="the exponent at which steps approach or leave an invariant set", infinite=True)
+@covers_near_set(gives="the exponent at which gradient descent approaches or leaves an invariant set", infinite=True)
 def collapse_exponent(
     curvatures: FiniteNumbers, *, learning_rate: PositiveFloat, probabilities: NonNegativeNumbers | None = None
 ) -> np.float64:
-    """Λ = E log|1 − η h_B| of plain descent near an invariant set with one normal direction, in nats for each step.
+    """Lyapunov exponent of plain SGD near an invariant set with one normal direction, in nats per step.
 
-    There the distance from the set is multiplied by 1 − η h_B, where h_B is the curvature of the loss of the batch.
-    Steps collapse into the set where Λ < 0, which may be so at a maximum of the loss, and leave it where Λ > 0. With
-    momentum, or several normal directions, see `random_product_exponent`.
+        Λ = E log|1 − η h_B|
+
+    Each step multiplies the distance from the set by 1 − η h_B, where h_B is the curvature of the loss of the batch.
+    Gradient descent collapses into the set if Λ < 0, even if the set is a maximum of the loss, and leaves it if Λ > 0.
+    For momentum or several normal directions, use `random_product_exponent`.
 
     Args:
-        curvatures: h_B of the batches, shape (batches,), with the decay of weights added.
+        curvatures: h_B of each batch, including weight decay, shape (batches,).
         learning_rate: η > 0.
-        probabilities: Of each, shape (batches,); equal ones if left out.
+        probabilities: Probability of each batch, shape (batches,); uniform by default.
 
     Returns:
-        Λ; −∞ where a batch with η h_B = 1 leads into the set in one step.
+        Λ; −∞ if a batch with η h_B = 1 reaches the set in one step.
 
     Raises:
-        InputError: A number out of range, or probabilities that are negative or do not add up to one.
+        InputError: If a number is out of range, or the probabilities are negative or do not add up to one.
 
     References:
-        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; here at finite steps.
+        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; here for finite steps.
 
     Example:
         >>> for rate in (0.5, 0.8):  # at a maximum: the mean curvature is −1
@@ -72,28 +74,30 @@ def collapse_exponent(
     return np.float64(exponents(np.array([float(learning_rate)]), h, shares)[0])
 
 
-@covers_near_set(gives="the exponent near an invariant set under Gaussian noise of the curvature")
+@covers_near_set(gives="the exponent near an invariant set for Gaussian batch curvatures")
 def gaussian_collapse_exponent(
     curvature: FiniteNumbers, deviation: PositiveNumbers, *, learning_rate: PositiveFloat
 ) -> Float[np.ndarray, "*shape"]:
-    """Λ = E log|1 − η h_B| for h_B of mean h and Gaussian deviation s, exactly, in nats for each step.
+    """Exact Lyapunov exponent near an invariant set for Gaussian batch curvatures, in nats per step.
 
-    With m = (1 − η h)/(η s), Λ = log(η s) + ½ [log 2 + Σ_j Poisson(j; m²/2) ψ(j + ½)], the mean of the logarithm of a
-    non-central χ² of one degree of freedom; for small noise its series in 1/m.
+        Λ = E log|1 − η h_B|,   h_B ~ N(h, s²)
+
+    With m = (1 − η h)/(η s), Λ = log(η s) + ½ [log 2 + Σ_j Poisson(j; m²/2) ψ(j + ½)], from the mean logarithm of a
+    non-central χ² variable with one degree of freedom. For small noise the function uses the series in 1/m.
 
     Args:
-        curvature: h, of any shape.
-        deviation: s > 0 of the curvature of a batch, of the same shape or one number.
+        curvature: h, any shape.
+        deviation: s > 0, the standard deviation of the curvature over batches, a number or in the shape of `curvature`.
         learning_rate: η > 0.
 
     Returns:
         Λ, of the broadcast shape.
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: If a number is out of range, or the shapes do not broadcast.
 
     References:
-        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; here at finite steps.
+        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; here for finite steps.
 
     Example:
         >>> print(gaussian_collapse_exponent([-1.0, -1.0], [1.0, 5.0], learning_rate=0.1).round(6))
@@ -105,7 +109,7 @@ def gaussian_collapse_exponent(
         return _mean_log(*np.broadcast_arrays(1 - learning_rate * h, learning_rate * s))
 
 
-@covers_near_set(gives="the rate at which noise attracts to an invariant set, in continuous time", exact=False)
+@covers_near_set(gives="the growth rate of the distance from an invariant set, in continuous time", exact=False)
 def collapse_rate(
     curvature: FiniteNumbers,
     curvature_variance: NonNegativeNumbers,
@@ -113,21 +117,24 @@ def collapse_rate(
     learning_rate: PositiveFloat,
     batch_size: PositiveInt = 1,
 ) -> Float[np.ndarray, "*shape"]:
-    """d/dt E log|θ| = −(L″ + c/2) with c = η Var(h)/S, near an invariant set with one normal direction.
+    """Growth rate of the distance from an invariant set with one normal direction, in continuous time.
 
-    Noise attracts where L″ + c/2 > 0, even to a maximum. Of dθ = −L′dt + √(2D(θ)) dW this is L″ + ½ D″ > 0.
+        d/dt E log|θ| = −(L″ + c/2),   c = η Var(h)/S
+
+    Noise attracts if L″ + c/2 > 0, even to a maximum of the loss. For dθ = −L′dt + √(2D(θ)) dW the condition is L″ + ½
+    D″ > 0.
 
     Args:
-        curvature: L″, the mean of the curvatures h of the samples, of any shape.
-        curvature_variance: Var(h) ≥ 0 over samples, of the same shape or one number.
-        learning_rate: η > 0, the time of a step.
-        batch_size: S ≥ 1, samples in a step, drawn with replacement.
+        curvature: L″, the mean of the per-sample curvatures h, any shape.
+        curvature_variance: Var(h) ≥ 0 over samples, a number or in the shape of `curvature`.
+        learning_rate: η > 0, the duration of a step.
+        batch_size: S ≥ 1, samples per step, drawn with replacement.
 
     Returns:
-        The mean growth of the logarithm of the distance for each unit of time, of the broadcast shape.
+        Mean growth of the logarithm of the distance per unit of time, of the broadcast shape.
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: If a number is out of range, or the shapes do not broadcast.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
@@ -143,9 +150,15 @@ def collapse_rate(
 
 
 def batch_distribution(curvatures: ArrayLike, probabilities: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """The curvatures, and how often each is."""
+    """Check the curvatures of the batches and their probabilities; uniform probabilities by default."""
     h = require_array("curvatures", curvatures, (None,))
-    require(len(h) > 0, "curvatures is empty", argument="curvatures", value=0, remedy="give that of one batch or more")
+    require(
+        len(h) > 0,
+        "curvatures is empty",
+        argument="curvatures",
+        value=0,
+        remedy="give the curvature of at least one batch",
+    )
     if probabilities is None:
         return h, np.full(len(h), 1 / len(h))
     shares = require_array("probabilities", probabilities, h.shape)
@@ -160,7 +173,7 @@ def batch_distribution(curvatures: ArrayLike, probabilities: ArrayLike | None) -
 
 
 def exponents(rates: np.ndarray, h: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """E log|1 − η h| at each rate."""
+    """E log|1 − η h| at each learning rate."""
     with np.errstate(divide="ignore", over="ignore"):
         step = rates[:, None] * h
         small = np.abs(step) < 0.5
@@ -169,48 +182,50 @@ def exponents(rates: np.ndarray, h: np.ndarray, shares: np.ndarray) -> np.ndarra
 
 
 def _mean_log(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """E log|mean + deviation · z| of a standard Gaussian z."""
+    """E log|mean + deviation · z| for a standard Gaussian z."""
     found = np.empty(mean.shape)
-    for place in np.ndindex(found.shape):
-        m, s = float(np.abs(mean[place])), float(deviation[place])
+    for index in np.ndindex(found.shape):
+        m, s = float(np.abs(mean[index])), float(deviation[index])
         if s < _SMALL_NOISE * m:
             # log m + E log(1 + x) of x = s z/m, by E x² = r, E x⁴ = 3r², E x⁶ = 15r³, …
             r, term, total = (s / m) ** 2, 1.0, 0.0
             for j in range(1, 9):
                 term *= (2 * j - 1) * r
                 total -= term / (2 * j)
-            found[place] = np.log1p(m - 1) + total
+            found[index] = np.log1p(m - 1) + total
             continue
         half = (m / s) ** 2 / 2
         reach = 12 * np.sqrt(half + 1) + 40
         j = np.arange(max(0, int(half - reach)), int(half + reach) + 1)
         weights = np.exp(scipy.special.xlogy(j, half) - half - scipy.special.gammaln(j + 1))
-        found[place] = np.log(s) + (np.log(2) + weights @ scipy.special.digamma(j + 0.5)) / 2
+        found[index] = np.log(s) + (np.log(2) + weights @ scipy.special.digamma(j + 0.5)) / 2
     return found
 
 
-@covers_near_set(gives="the learning rates at which noise attracts to an invariant set")
+@covers_near_set(gives="the learning rates at which gradient descent collapses into an invariant set")
 def attracting_learning_rates(
     curvatures: FiniteNumbers, *, probabilities: NonNegativeNumbers | None = None
 ) -> Float[np.ndarray, "intervals 2"]:
-    """All intervals of η > 0 in which E log|1 − η h_B| < 0, where plain descent collapses into an invariant set.
+    """All intervals of learning rates in which plain SGD collapses into an invariant set.
 
-    The exponent is concave between neighbouring poles η = 1/h_B, falls to −∞ at each, and grows without bound beyond
-    the last. So there are at most two zeros between two poles, which are all found.
+        E log|1 − η h_B| < 0
+
+    The exponent is concave between neighbouring poles η = 1/h_B, tends to −∞ at each pole, and grows without bound
+    beyond the last. There are therefore at most two zeros between two poles, and the function finds all of them.
 
     Args:
-        curvatures: h_B of the batches along the one normal direction, shape (batches,).
-        probabilities: Of each, shape (batches,); equal ones if left out.
+        curvatures: h_B of each batch along the one normal direction, shape (batches,).
+        probabilities: Probability of each batch, shape (batches,); uniform by default.
 
     Returns:
-        The lower and upper ends of the intervals, shape (intervals, 2), in increasing order; none where no curvature is
-        positive. A lower end of zero says that small rates attract.
+        Lower and upper ends of the intervals, shape (intervals, 2), in increasing order; empty if no curvature is
+        positive. If the first lower end is zero, arbitrarily small learning rates attract.
 
     Raises:
-        InputError: Values that are not finite, or probabilities that are negative or do not add up to one.
+        InputError: If a value is not finite, or the probabilities are negative or do not add up to one.
 
     References:
-        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; here at finite steps.
+        Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251; here for finite steps.
 
     Example:
         >>> print(attracting_learning_rates([-3.0, 1.0]).round(6))
@@ -221,7 +236,7 @@ def attracting_learning_rates(
     if not poles.size:
         return np.empty((0, 2))
     zeros: list[float] = []
-    # Below the first pole the exponent is concave from zero at η = 0: it crosses zero iff it rises there, or attracts.
+    # Below the first pole the exponent is concave and zero at η = 0; it crosses zero only if it first rises.
     rising = float(-shares @ h) > 0
     zeros += _zeros_between(0.0, poles[0], h, shares) if rising else [0.0]
     for left, right in itertools.pairwise(poles.tolist()):
@@ -234,7 +249,7 @@ def attracting_learning_rates(
 
 
 def _zeros_between(left: float, right: float, h: np.ndarray, shares: np.ndarray) -> list[float]:
-    """The zeros of the exponent between two neighbouring poles, or between zero, where it rises, and the first."""
+    """Zeros of the exponent between two neighbouring poles, or between zero, if it rises there, and the first pole."""
     width = right - left
 
     def exponent(x: float) -> float:
@@ -249,11 +264,11 @@ def _zeros_between(left: float, right: float, h: np.ndarray, shares: np.ndarray)
 
 
 def _zero(left: float, right: float, h: np.ndarray, shares: np.ndarray) -> float:
-    """The zero between a rate where the exponent has one sign and one where it has the other, or is −∞."""
+    """The zero between two learning rates at which the exponent has opposite signs or is −∞."""
     inward = np.finfo(float).eps
 
     def exponent(rate: float) -> float:
-        # A number that stands for −∞ has the sign of it.
+        # A finite stand-in for −∞ of the same sign.
         return max(float(exponents(np.array([rate]), h, shares)[0]), -1e300)
 
     low, high = left * (1 + inward), right * (1 - inward)

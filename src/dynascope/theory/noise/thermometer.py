@@ -1,4 +1,4 @@
-"""What the noise of SGD does to a trained network: how warm it is, how far it swings, and when that has settled."""
+"""Stationary SGD noise of a trained network along Hessian directions: temperature, variances, relaxation times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
 from dynascope.theory.domain import covers
-from dynascope.theory.noise.oscillation import swings
+from dynascope.theory.noise.oscillation import decay_and_phase
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry import equilibration_steps, equilibrium_angular_step
@@ -20,19 +20,21 @@ __all__ = ["Thermometer", "thermometer"]
 
 
 class Thermometer(NamedTuple):
-    """The noise of a trained network along directions of its Hessian, each of their shape but for the last two.
+    """Stationary noise of a trained network; all fields but the last two have one value per Hessian direction.
 
     Attributes:
-        stationary: Whether there is a stationary law along a direction: the loss with decay curves upwards, and steps
-            do not diverge.
-        position_variance: E a² of the weights around the minimum; ∞ where there is no stationary law.
-        velocity_variance: E v² of steps over the learning rate; ∞ where there is no stationary law.
-        temperature: h E a² = ½ η(1 + β) E v², twice the mean excess loss of a direction; ∞ where there is no law.
-        relaxation_steps: Steps in which a deviation decays by the factor e, −1/log|z|; ∞ where it does not.
-        angular_step: Angle in radians of a step of each layer before a normalisation, at equilibrium; zero without
+        stationary: Whether the direction has a stationary law: positive curvature including weight decay, and steps
+            that do not diverge.
+        position_variance: Variance E a² of the weights around the minimum; ∞ without a stationary law.
+        velocity_variance: Variance E v² of the displacement per step divided by the learning rate; ∞ without a
+            stationary law.
+        temperature: h E a² = ½ η(1 + β) E v², twice the mean excess loss of the direction; ∞ without a stationary law.
+        relaxation_steps: Number of steps −1/log|z| in which a deviation decays by a factor of e; ∞ if it does not
             decay.
-        equilibration_steps: Steps in which ‖θ‖⁴ of such a layer comes nearer to its equilibrium by the factor e; ∞
-            without decay.
+        angular_step: Equilibrium angle in radians by which a step rotates the weights of each layer before a
+            normalisation; zero without weight decay.
+        equilibration_steps: Number of steps in which ‖θ‖⁴ of such a layer approaches equilibrium by a factor of e; ∞
+            without weight decay.
     """
 
     stationary: Bool[np.ndarray, "*directions"]
@@ -50,7 +52,7 @@ class Thermometer(NamedTuple):
     network="any, trained by SGD",
     data="any",
     start="any",
-    gives="the stationary noise of a trained network, and when it has settled",
+    gives="the stationary noise of a trained network, and its relaxation times",
     reference="arXiv:2107.09133",
     exact=False,
     infinite=True,
@@ -61,23 +63,24 @@ def thermometer(
     noise: NonNegativeNumbers,
     sgd: SGD,
 ) -> Thermometer:
-    """E a² = ηs(1 + β)/(Sh(1 − β)(2(1 + β) − ηh)) along directions, and the angle √(2ηλ/(1 + β)) of normalised layers.
+    """Stationary SGD noise ("temperature") of a trained network along Hessian directions, and rotation of its layers.
 
-    Directions are eigenvectors of the Hessian, h = ρ + λ, along which the noise of gradients has the variance s over
-    samples; noise that depends on the weights and curvature that changes are left out, so that of directions of a real
-    network this is a forecast. The law of normalised layers needs neither curvature nor noise. A run has settled along
-    a direction after a few times its `relaxation_steps`, and in its norms after a few times `equilibration_steps`.
-    Along directions without a stationary law all of these are ∞.
+        E a² = ηs(1 + β)/(Sh(1 − β)(2(1 + β) − ηh)) along each direction,   angle per step √(2ηλ/(1 + β)),   h = ρ + λ
+
+    The directions are eigenvectors of the Hessian, and s is the variance of the per-sample gradients along them. The
+    formula neglects the dependence of the noise on the weights and changes of the curvature, so that the result for a
+    real network is an estimate. The law of normalised layers needs neither curvature nor noise. A direction is
+    stationary after a few times its `relaxation_steps`, the norms after a few times `equilibration_steps`.
 
     Args:
-        curvature: ρ of each direction, of either sign, one number or a row; `probes.diffusion.top_curvatures` measures
-            them.
-        noise: s ≥ 0, likewise, the variance over samples of the gradient along each direction;
-            `probes.diffusion.gradient_noise` measures it.
+        curvature: ρ of each direction, positive or negative, a number or shape (directions,); measured by
+            `probes.diffusion.top_curvatures`.
+        noise: s ≥ 0, the variance of the per-sample gradients along each direction, a number or shape (directions,);
+            measured by `probes.diffusion.gradient_noise`.
         sgd: η, β, λ, S and N.
 
     Raises:
-        InputError: A setting out of range, or shapes that do not fit.
+        InputError: If a setting is out of range, or the shapes do not match.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133; Tanaka, Kunin,
@@ -95,14 +98,14 @@ def thermometer(
         velocity = np.where(stationary, steps.step_variance, np.inf)
         temperature = steps.rate * (1 + steps.momentum) / 2 * velocity
         position = np.where(stationary, temperature / np.where(stationary, h, 1.0), np.inf)
-        relaxation = np.where(stationary, -1 / swings(x, steps.momentum)[0], np.inf)
-    laws = sgd.without_batches
+        relaxation = np.where(stationary, -1 / decay_and_phase(x, steps.momentum)[0], np.inf)
+    settings = sgd.without_batches
     return Thermometer(
         np.asarray(stationary),
         np.asarray(position),
         np.asarray(velocity),
         np.asarray(temperature),
         np.asarray(np.abs(relaxation)),
-        equilibrium_angular_step(laws) if sgd.weight_decay else 0.0,
-        equilibration_steps(laws) if sgd.weight_decay else float("inf"),
+        equilibrium_angular_step(settings) if sgd.weight_decay else 0.0,
+        equilibration_steps(settings) if sgd.weight_decay else float("inf"),
     )
