@@ -1,4 +1,4 @@
-"""Charges of networks with symmetries: how every step moves them, what they say of the norm, and how many there are."""
+"""Charges of networks with symmetries: exact laws for every training step, consequences for norms, and their number."""
 
 from dynascope.validation import face
 

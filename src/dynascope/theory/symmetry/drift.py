@@ -1,4 +1,4 @@
-"""What moves a charge under any optimiser whatever: what steps remember and prefer, and that they are finite."""
+"""Drift of a charge under any optimiser, split into a memory term and a finite-step term."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ __all__ = ["Drift", "charge_drift"]
 
 
 class Drift(NamedTuple):
-    """How far a charge has come, of shape (steps + 1, ...), zero before the first step.
+    """Accumulated change of a charge, shape (steps + 1, ...), zero before the first step.
 
     Attributes:
-        memory: Σ 2 θᵀGd, by decay, momentum and preconditioning; zero of plain descent without decay.
-        finite_step: Σ dᵀGd, which vanishes with the learning rate.
-        charge: The charge itself, initial + memory + finite_step.
+        memory: Σ 2 θᵀGd, the part due to weight decay, momentum and preconditioning; zero for plain gradient descent
+            without weight decay.
+        finite_step: Σ dᵀGd, the part due to finite steps, which vanishes with the learning rate.
+        charge: The charge, initial + memory + finite_step.
     """
 
     memory: Float[np.ndarray, "steps ..."]
@@ -35,24 +36,26 @@ class Drift(NamedTuple):
     network="any",
     data="any, in any batches",
     start="any",
-    gives="what memory and what finite steps have moved a charge by, under any optimiser",
+    gives="the parts of the drift of a charge due to memory and finite steps, under any optimiser",
     reference="arXiv:2012.04728",
 )
 def charge_drift(
     initial: FiniteNumbers, crossed: FiniteNumbers, displacements: FiniteNumbers, *, steps: FiniteNumbers | None = None
 ) -> Drift:
-    """The two parts of r_{k+1} − r_k = 2 θ_kᵀ G d_{k+1} + d_{k+1}ᵀ G d_{k+1}, added up from the start.
+    """Split the drift of a charge under any optimiser into a memory part and a finite-step part.
 
-    An identity, and no law: it says of Adam and its kin what moved a charge, and predicts nothing.
+        r_{k+1} − r_k = 2 θ_kᵀ G d_{k+1} + d_{k+1}ᵀ G d_{k+1}
+
+    This is an identity, not a law. It shows why a charge drifted, for example under Adam, but predicts nothing.
 
     Args:
-        initial: r_0 = θᵀGθ at the start, one number for each charge.
-        crossed: θ_kᵀ G d_{k+1} of every step, with the weights before it, shape (steps, ...).
-        displacements: d_{k+1}ᵀ G d_{k+1} of every step, in the same shape.
-        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
+        initial: Initial charge r_0 = θᵀGθ, one number per charge.
+        crossed: θ_kᵀ G d_{k+1} at every step, with the weights before the step, shape (steps, ...).
+        displacements: d_{k+1}ᵀ G d_{k+1} at every step, in the same shape.
+        steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Raises:
-        InputError: Values that are not finite, shapes that do not fit, or missing steps.
+        InputError: If a value is not finite, the shapes do not match, or a step is missing.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728.

@@ -1,4 +1,4 @@
-"""Where decay and gradients balance the norm of scale-invariant weights, and how far a step turns them there."""
+"""Equilibrium of scale-invariant weights under weight decay: norm, angular step and equilibration time."""
 
 from __future__ import annotations
 
@@ -40,21 +40,26 @@ def equilibrium_squared_norm(
     *,
     closure: _Closure = "coherent",
 ) -> Float[np.ndarray, "*shape"]:
-    """r̄ = ‖θ‖² with r̄² = η(1 + β)/(2λ(1 − β)²) ‖ĝ‖², or η ‖ĝ‖²/(λ(1 − β)(2 − ηλ/(1 + β))) of white gradients.
+    """Squared norm of scale-invariant weights at which weight decay and gradients balance.
 
-    The first where gradients hardly change over 1/(1 − β) steps, the second where those of any two steps are
-    independent. They differ by (1 + β)/(1 − β), and `equilibrium_squared_norm_from_steps` needs no such choice.
+        r̄ = ‖θ‖²,   r̄² = η(1 + β)/(2λ(1 − β)²) ‖ĝ‖²                  (coherent gradients)
+                    r̄² = η ‖ĝ‖²/(λ(1 − β)(2 − ηλ/(1 + β)))             (white gradients)
+
+    The first form holds if gradients hardly change over 1/(1 − β) steps, the second if gradients at different steps are
+    independent. They differ by the factor (1 + β)/(1 − β). `equilibrium_squared_norm_from_steps` needs no such
+    assumption.
 
     Args:
-        squared_gradient: ‖ĝ‖² ≥ 0 of the gradient at unit norm, its mean of white gradients, of any shape.
-        sgd: η, β and λ > 0, without which the norm grows forever.
+        squared_gradient: ‖ĝ‖² ≥ 0 of the gradient at unit norm, for white gradients its mean; any shape.
+        sgd: η, β and λ > 0; without weight decay the norm grows forever.
         closure: "coherent" or "white".
 
     Returns:
-        r̄, of the shape of ‖ĝ‖².
+        r̄, shape of ‖ĝ‖².
 
     Raises:
-        InputError: A number out of range, such as decay of zero, a batch size, or, of white gradients, ηλ ≥ 2(1 + β).
+        InputError: If a number is out of range, there is no weight decay, a batch size is given, or ηλ ≥ 2(1 + β) for
+            white gradients.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
@@ -71,31 +76,35 @@ def equilibrium_squared_norm(
             left = 2 - rate * decay / (1 + beta)
             require(
                 left > 0,
-                f"learning_rate times weight_decay is {rate * decay:g}, at which weights grow",
+                f"learning_rate times weight_decay is {rate * decay:g}, so large that the weights grow",
                 argument="weight_decay",
                 value=decay,
                 remedy="choose ηλ below 2(1 + β)",
             )
             factor = 1 / ((1 - beta) * left)
-        # Roots first, as products of small numbers vanish.
+        # Square roots first, since products of small numbers underflow.
         return np.asarray(np.sqrt(factor) * (np.sqrt(rate) / np.sqrt(decay)) * np.sqrt(squared_gradient))
 
 
-@covers_scale_invariant(gives="the squared norm at equilibrium, from the size of steps")
+@covers_scale_invariant(gives="the squared norm at equilibrium, from the mean squared displacement")
 def equilibrium_squared_norm_from_steps(
     squared_displacement: NonNegativeNumbers, sgd: SGD
 ) -> Float[np.ndarray, "*shape"]:
-    """r̄ = (1 + β) E‖d‖² / (2ηλ), whatever the gradients are: the mean of the exact law of a stationary norm.
+    """Squared norm at equilibrium from the mean squared displacement per step, for any gradients.
+
+        r̄ = (1 + β) E‖d‖² / (2ηλ)
+
+    This is the mean of the exact law for a stationary norm.
 
     Args:
-        squared_displacement: E‖d‖² ≥ 0 of a step, of any shape.
-        sgd: η, β and λ > 0, without which the norm grows forever.
+        squared_displacement: E‖d‖² ≥ 0 of a step, any shape.
+        sgd: η, β and λ > 0; without weight decay the norm grows forever.
 
     Returns:
-        r̄, of the shape of E‖d‖².
+        r̄, shape of E‖d‖².
 
     Raises:
-        InputError: A number out of range, such as decay of zero, or a batch size.
+        InputError: If a number is out of range, there is no weight decay, or a batch size is given.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
@@ -109,18 +118,22 @@ def equilibrium_squared_norm_from_steps(
         return np.asarray((1 + beta) / 2 * (np.asarray(squared_displacement) / rate / decay))
 
 
-@covers_scale_invariant(gives="the angle of a step at equilibrium", exact=False, assumes=(SMALL_STEPS,))
+@covers_scale_invariant(
+    gives="the angle by which a step rotates the weights at equilibrium", exact=False, assumes=(SMALL_STEPS,)
+)
 def equilibrium_angular_step(sgd: SGD) -> float:
-    """The root of the mean square of the angle of a step at equilibrium, √(2ηλ/(1 + β)), whatever the gradients are.
+    """Root-mean-square angle by which a step rotates scale-invariant weights at equilibrium, for any gradients.
+
+        √(2ηλ/(1 + β))
 
     Args:
-        sgd: η, β and λ > 0, without which there is no equilibrium.
+        sgd: η, β and λ > 0; without weight decay there is no equilibrium.
 
     Returns:
-        The angle in radians, where it is small.
+        The angle in radians; accurate if it is small.
 
     Raises:
-        InputError: A number out of range, such as decay of zero, or a batch size.
+        InputError: If a number is out of range, there is no weight decay, or a batch size is given.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716; Wan, Zhu, Zhang, Sun, arXiv:2006.08419.
@@ -133,15 +146,17 @@ def equilibrium_angular_step(sgd: SGD) -> float:
     return float(np.sqrt(2 / (1 + beta)) * np.sqrt(rate) * np.sqrt(decay))
 
 
-@covers_scale_invariant(gives="how many steps the norm takes to its equilibrium", exact=False, assumes=(SMALL_STEPS,))
+@covers_scale_invariant(gives="the number of steps until the norm equilibrates", exact=False, assumes=(SMALL_STEPS,))
 def equilibration_steps(sgd: SGD) -> float:
-    """The number (1 − β)/(4ηλ) of steps in which ‖θ‖⁴ comes nearer to its equilibrium by the factor e.
+    """Number of steps in which the distance of ‖θ‖⁴ from equilibrium decreases by a factor of e.
+
+        (1 − β)/(4ηλ)
 
     Args:
-        sgd: η, β and λ > 0, without which there is no equilibrium.
+        sgd: η, β and λ > 0; without weight decay there is no equilibrium.
 
     Raises:
-        InputError: A number out of range, such as decay of zero, or a batch size.
+        InputError: If a number is out of range, there is no weight decay, or a batch size is given.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
@@ -156,13 +171,13 @@ def equilibration_steps(sgd: SGD) -> float:
 
 
 def decaying_steps(sgd: SGD) -> tuple[float, float, float]:
-    """η, λ > 0 and β."""
+    """η, λ and β, after checking that λ > 0 and no batches are given."""
     rate, decay, beta = steps_of(sgd)
     require(
         decay > 0,
         "without weight decay there is no equilibrium: the norm grows forever",
         argument="weight_decay",
         value=decay,
-        remedy="choose a positive number, or follow the growth with squared_norm_path",
+        remedy="choose a positive number, or compute the growth with squared_norm_path",
     )
     return rate, decay, beta

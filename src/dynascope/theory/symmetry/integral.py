@@ -1,4 +1,4 @@
-"""Charges in continuous time: under gradient flow, and by integral laws of momentum and weight decay."""
+"""Charges in continuous time: gradient flow, and integral laws for momentum and weight decay."""
 
 from __future__ import annotations
 
@@ -37,19 +37,21 @@ def gradient_flow_charge(
     weight_decay: NonNegativeFloat = 0.0,
     degree: Literal[1, 2] = 2,
 ) -> Float[np.ndarray, "*times *charge"]:
-    """Q(t) = exp(−p λ t) Q(0) of the flow θ' = −∂L/∂θ − λ θ, with the degree p of the charge in the weights.
+    """Charge under gradient flow with weight decay.
+
+        Q(t) = exp(−p λ t) Q(0)   for θ' = −∂L/∂θ − λ θ and a charge of degree p in the weights
 
     Args:
-        times: Gradient-flow times t ≥ 0, of any shape.
-        initial: Q(0), of any shape.
-        weight_decay: λ ≥ 0, the same for all weights of the charge.
-        degree: Either 1 of sums of weights, which translations conserve, or 2 of squares.
+        times: Gradient-flow times t ≥ 0, any shape.
+        initial: Q(0), any shape.
+        weight_decay: λ ≥ 0, equal for all weights of the charge.
+        degree: 1 for sums of weights, conserved by translation symmetries, or 2 for quadratic charges.
 
     Returns:
-        The charges, the axis of the times first.
+        The charges, with the axes of the times first.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, section 4.
@@ -69,20 +71,22 @@ def gradient_flow_charge(
 def translation_integral(
     times: NonNegativeNumbers, initial: FiniteNumbers, sgd: SGD
 ) -> Float[np.ndarray, "*times *charge"]:
-    """s(t) = s(0) h(t) of s'' + 2γ s' + ω² s = 0 from rest, with γ = (1 − β)/η(1 + β) and ω² = 2λ/η(1 + β).
+    """Sum of the weights of a translation symmetry in continuous time, from rest.
 
-    Of first order in the learning rate; `translation_charge` is exact.
+        s(t) = s(0) h(t)   for s'' + 2γ s' + ω² s = 0,   γ = (1 − β)/η(1 + β),   ω² = 2λ/η(1 + β)
+
+    The result is accurate to first order in the learning rate; `translation_charge` is exact.
 
     Args:
-        times: Times t ≥ 0, the number of steps times the learning rate, of any shape.
-        initial: s(0), of any shape.
+        times: Times t ≥ 0, the number of steps times the learning rate, any shape.
+        initial: s(0), any shape.
         sgd: η, β and λ.
 
     Returns:
-        The charges, the axis of the times first.
+        The charges, with the axes of the times first.
 
     Raises:
-        InputError: A number out of range, or a batch size.
+        InputError: If a number is out of range, or a batch size is given.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, section 6.
@@ -108,26 +112,28 @@ def charge_integral(
     velocity: FiniteNumbers = 0.0,
     steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
-    """r(t) = r_0 h(t) + r'_0 k(t) + 2 ∫ k(t − s) θ'ᵀGθ' ds, with the kernels of γ = (1 − β)/η(1 + β), ω² = 4λ/η(1 + β).
+    """Quadratic charge of a linear symmetry in continuous time, from the recorded displacements.
 
-    The integral is a sum over the steps, each of weight η at the time ηk and with the speed d_k/η, and is carried from
-    step to step, so that no growing exponential is formed. Without momentum it is the law of first order,
-    r(t) = exp(−2λt) r_0 + η ∫ exp(−2λ(t − s)) ‖∂L/∂θ + λθ‖²_G ds. Both are of first order in the learning rate, and
-    `quadratic_charge` is exact: this one is for reading.
+        r(t) = r_0 h(t) + r'_0 k(t) + 2 ∫ k(t − s) θ'ᵀGθ' ds,   γ = (1 − β)/η(1 + β),   ω² = 4λ/η(1 + β)
+
+    h and k are the kernels of `damped_kernels` for γ and ω. The integral is a sum over the steps k with weight η, time
+    ηk and velocity d_k/η, accumulated step by step to avoid growing exponentials. Without momentum the law is of first
+    order, r(t) = exp(−2λt) r_0 + η ∫ exp(−2λ(t − s)) ‖∂L/∂θ + λθ‖²_G ds. Both laws are accurate to first order in the
+    learning rate and mainly serve interpretation; `quadratic_charge` is exact.
 
     Args:
-        initial: r_0 = θᵀGθ at the start, one number for each charge.
-        displacements: d_kᵀ G d_k of every step, shape (steps, ...).
-        sgd: η, β and λ, the same for all weights of the charge.
-        velocity: r'_0, one number for each charge; zero from rest, and without momentum.
-        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
+        initial: Initial charge r_0 = θᵀGθ, one number per charge.
+        displacements: d_kᵀ G d_k at every step, shape (steps, ...).
+        sgd: η, β and λ, equal for all weights of the charge.
+        velocity: r'_0, one number per charge; zero from rest and without momentum.
+        steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:
-        The charges before the first step and after each, shape (steps + 1, ...).
+        The charges before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, a batch size, shapes that do not fit, missing steps, or a velocity without
-            momentum.
+        InputError: If a number is out of range, a batch size is given, the shapes do not match, a step is missing, or a
+            velocity is given without momentum.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, sections 5 and 6.
@@ -142,10 +148,10 @@ def charge_integral(
     damping, frequency = oscillator(sgd, degree=2)
     require(
         sgd.momentum > 0 or not speed.any(),
-        "without momentum the charge has no velocity of its own",
+        "without momentum the charge has no independent initial velocity",
         argument="velocity",
         value=float(np.abs(speed).max(initial=0.0)),
-        remedy="leave it at zero",
+        remedy="keep it at zero",
     )
     require_steps(steps, len(q))
     rate = float(sgd.learning_rate)
@@ -160,13 +166,13 @@ def charge_integral(
         for k, now in enumerate(q):
             path[k + 1] = path[k] - kernels.lost * path[k] + kernels.velocity * speed
             slowed = (kernels.position - 2 * damping * kernels.velocity) * speed
-            # What pushes at this time moves the charge from the next one on.
+            # The force at this time affects the charge from the next time on.
             speed = slowed - frequency**2 * kernels.velocity * path[k] + 2 * now / rate
     return path
 
 
 def oscillator(sgd: SGD, *, degree: int) -> tuple[float, float]:
-    """γ and ω of a charge of the degree in the weights."""
+    """γ and ω of a charge of the given degree in the weights."""
     rate, decay, momentum = steps_of(sgd)
     with np.errstate(all="ignore"):
         slowness = rate * (1 + momentum)
@@ -174,9 +180,9 @@ def oscillator(sgd: SGD, *, degree: int) -> tuple[float, float]:
         frequency = np.sqrt(2 * degree * np.float64(decay)) / np.sqrt(slowness)
     require(
         bool(np.isfinite([damping, frequency]).all()),
-        f"learning_rate is {rate:g}, for which the rates of the charge leave the floating-point numbers",
+        f"learning_rate is {rate:g}, so small that the rates of the charge overflow",
         argument="learning_rate",
         value=rate,
-        remedy="choose a larger one",
+        remedy="use a larger learning rate",
     )
     return float(damping), float(frequency)

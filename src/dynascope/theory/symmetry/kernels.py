@@ -1,4 +1,4 @@
-"""The answer of a damped oscillator to a place and to a push, at any damping and any time."""
+"""Response of a damped oscillator to an initial position and velocity, for any damping and time."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dynascope.validation.bounded import NonNegativeFloat, NonNegativeNumbers
 
 __all__ = ["DampedKernels", "ModeResponse", "damped_kernels", "mode_response"]
 
-_EARLY = 1.0  # phase up to which integrals are taken by quadrature, all of whose terms are positive
-# Twelve places are exact for polynomials of degree 23, and so for exponentials over a phase of one, to rounding.
-_PLACES, _WEIGHTS = (np.polynomial.legendre.leggauss(12)[0] + 1) / 2, np.polynomial.legendre.leggauss(12)[1] / 2
+_EARLY = 1.0  # phase up to which integrals use quadrature, a sum of positive terms without cancellation
+# Twelve nodes are exact for polynomials of degree 23, and exact to rounding for exponentials over a phase of one.
+_NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(12)[0] + 1) / 2, np.polynomial.legendre.leggauss(12)[1] / 2
 
 
 class DampedKernels(NamedTuple):
-    """The two solutions at the times, each of their shape.
+    """The two fundamental solutions at the given times, each in the shape of the times.
 
     Attributes:
-        position: h(t), from h(0) = 1, h'(0) = 0.
-        velocity: k(t), from k(0) = 0, k'(0) = 1.
-        lost: 1 − h(t), with all its digits where h is near one.
+        position: h(t), with h(0) = 1, h'(0) = 0.
+        velocity: k(t), with k(0) = 0, k'(0) = 1.
+        lost: 1 − h(t), computed without cancellation for h near one.
     """
 
     position: Float[np.ndarray, "*times"]
@@ -38,26 +38,27 @@ class DampedKernels(NamedTuple):
     network="any with a symmetry",
     data="any",
     start="any",
-    gives="the kernels h and k of a charge that momentum and weight decay move",
+    gives="the kernels h and k of a charge under momentum and weight decay",
     reference="arXiv:2012.04728",
 )
 def damped_kernels(
     times: NonNegativeNumbers, *, damping: NonNegativeFloat, frequency: NonNegativeFloat
 ) -> DampedKernels:
-    """The solutions h and k of x'' + 2γ x' + ω² x = 0 that start at (1, 0) and (0, 1).
+    """Fundamental solutions h and k of x'' + 2γ x' + ω² x = 0, with initial values (1, 0) and (0, 1).
 
-        k = [exp(α₊t) − exp(α₋t)] / (α₊ − α₋),   h = exp(α₊t) − α₊ k,   α± = −γ ± √(γ² − ω²) where ω < γ,
-        k = exp(−γt) sin(νt)/ν,   h = exp(−γt) cos νt + γ k,   ν = √(ω² − γ²) where ω > γ,
+        k = [exp(α₊t) − exp(α₋t)] / (α₊ − α₋),   h = exp(α₊t) − α₊ k,   α± = −γ ± √(γ² − ω²)   for ω < γ,
+        k = exp(−γt) sin(νt)/ν,   h = exp(−γt) cos νt + γ k,   ν = √(ω² − γ²)   for ω > γ,
 
-    and the limit of both between. Slow decay, late times and critical damping keep their digits, and nothing overflows.
+    and the common limit for ω = γ. The results are accurate for slow decay, late times and critical damping, and
+    nothing overflows.
 
     Args:
-        times: Times t ≥ 0, of any shape.
+        times: Times t ≥ 0, any shape.
         damping: γ ≥ 0.
         frequency: ω ≥ 0.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728.
@@ -68,7 +69,7 @@ def damped_kernels(
         [0.844195 0.135888] [0.496585 0.150987]
     """
     with np.errstate(all="ignore"):
-        # In units of the faster rate, as its square may be infinite.
+        # In units of the faster rate, whose square may overflow.
         fast = max(float(damping), float(frequency)) or 1.0
         square = np.asarray((frequency / fast) ** 2)
         found = mode_response(np.asarray(fast * np.asarray(times)), damping / fast, square)
@@ -76,14 +77,14 @@ def damped_kernels(
 
 
 class ModeResponse(NamedTuple):
-    """The solutions h and k of x'' + 2γ x' + ω² x = 0 from (1, 0) and (0, 1), and what they add up to.
+    """Fundamental solutions h and k of x'' + 2γ x' + ω² x = 0, and their integrals.
 
     Attributes:
-        position: h(t).
-        velocity: k(t).
+        position: h(t), with initial values (1, 0).
+        velocity: k(t), with initial values (0, 1).
         slope: k'(t) = h − 2γ k.
         area: ∫₀ᵗ k, so that 1 − h = ω² area.
-        power: ∫₀ᵗ k², to which the variance of a position that noise drives is proportional.
+        power: ∫₀ᵗ k², proportional to the variance of a position driven by white noise.
         slope_power: ∫₀ᵗ k'².
     """
 
@@ -96,9 +97,9 @@ class ModeResponse(NamedTuple):
 
 
 def mode_response(times: np.ndarray, damping: float, squared_frequency: np.ndarray) -> ModeResponse:
-    """The response of modes, of the shape to which times t and ω² broadcast; modes with ω² < 0 grow.
+    """Response of modes, in the shape to which the times t and ω² broadcast; modes with ω² < 0 grow.
 
-    No difference loses digits: not at early times, nor of flat modes, nor at critical damping.
+    The results are accurate to rounding at early times, for flat modes and at critical damping.
     """
     with np.errstate(all="ignore"):
         clock, square = np.broadcast_arrays(times, squared_frequency)
@@ -106,10 +107,10 @@ def mode_response(times: np.ndarray, damping: float, squared_frequency: np.ndarr
         velocity, slope = _velocity(clock, damping, square)
         position = slope + 2 * damping * velocity
         fast, slow, apart = _rates(damping, square)
-        # Areas by k itself, without division by the difference of rates, and powers by the energy that is lost.
+        # The area follows from k without division by the difference of rates, the power from the dissipated energy.
         area = np.where(apart >= 0, (_decayed(slow, clock) - velocity) / fast, (1 - position) / _nonzero(square))
         power = (area * (2 - square * area) - velocity**2) / (4 * damping)
-        # Of weak damping hardly any energy is lost, and the integral is taken in closed form.
+        # For weak damping hardly any energy is dissipated, and the power is computed in closed form.
         turning = np.sqrt(np.maximum(-apart, 0))
         weak = turning > damping
         safe = np.where(weak, turning, 1.0)
@@ -121,7 +122,7 @@ def mode_response(times: np.ndarray, damping: float, squared_frequency: np.ndarr
         early = np.maximum(np.abs(fast), np.sqrt(np.abs(square))) * clock < _EARLY
         if early.any():
             start, bend = clock[early], square[early]
-            within = _velocity(start * _PLACES[:, None], damping, np.broadcast_to(bend, (len(_PLACES), *bend.shape)))[0]
+            within = _velocity(start * _NODES[:, None], damping, np.broadcast_to(bend, (len(_NODES), *bend.shape)))[0]
             area = np.array(area)
             power = np.array(power)
             area[early] = start * (_WEIGHTS @ within)
@@ -132,21 +133,21 @@ def mode_response(times: np.ndarray, damping: float, squared_frequency: np.ndarr
 
 
 def _rates(damping: float, square: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The fast and the slow rate where they are real, and γ² − ω²."""
+    """Fast and slow decay rate, if real, and γ² − ω²."""
     apart = np.asarray(damping**2 - square)
     root = np.sqrt(np.maximum(apart, 0))
     return np.asarray(damping + root), np.asarray(square / _nonzero(np.asarray(damping + root))), apart
 
 
 def _velocity(clock: np.ndarray, damping: float, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """K and k'."""
+    """The kernel k and its derivative k'."""
     fast, slow, apart = _rates(damping, square)
     root = np.sqrt(np.abs(apart))
     falling = np.exp(-slow * clock)
     between = _decayed(np.asarray(2 * root), clock)  # (1 − exp(−2√(γ² − ω²) t)) / (2√(γ² − ω²))
     real = falling * between, np.exp(-fast * clock) - slow * falling * between
     envelope = np.exp(-damping * clock)
-    # A sine over its argument, which is one at critical damping.
+    # sin(x)/x, which is one at critical damping.
     wave = envelope * clock * np.sinc(root * clock / np.pi)
     turning = wave, envelope * np.cos(root * clock) - damping * wave
     found = [np.asarray(np.where(apart >= 0, *each)) for each in zip(real, turning, strict=True)]
@@ -154,7 +155,7 @@ def _velocity(clock: np.ndarray, damping: float, square: np.ndarray) -> tuple[np
 
 
 def _decayed(rate: np.ndarray, clock: np.ndarray) -> np.ndarray:
-    """(1 − exp(−rate t))/rate, which is t at rate zero."""
+    """(1 − exp(−rate t))/rate, or t if the rate is zero."""
     product = rate * clock
     small = np.abs(product) < 1e-300
     return np.asarray(np.where(small, clock, -np.expm1(-product) / np.where(small, 1.0, rate)))

@@ -1,4 +1,4 @@
-"""The flow that discrete steps follow to second order: gradient flow on a modified loss, from a shifted start."""
+"""Modified gradient flow: gradient flow on a modified loss that matches discrete steps to second order."""
 
 from __future__ import annotations
 
@@ -22,28 +22,30 @@ _covers = functools.partial(covers, network="any", data="any", start="any", refe
 
 
 @_covers(
-    gives="the loss whose gradient flow follows steps of momentum to second order", exact=False, assumes=(SMALL_STEPS,)
+    gives="the loss whose gradient flow matches heavy-ball steps to second order", exact=False, assumes=(SMALL_STEPS,)
 )
 def modified_loss(loss: Callable[..., Any], sgd: SGD) -> Callable[..., Any]:
-    """L̃ = L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖², with λ/2 ‖θ‖² added to L first.
+    """Modified loss whose gradient flow matches heavy-ball steps to second order in the learning rate.
 
-    The flow θ' = −∇L̃ is at the time ηk where k steps d ← β d − η ∇L, θ ← θ + d from d = 0 are, up to O(η²), where it
-    starts at `shifted_start`; gradient flow on L/(1 − β) alone is off by O(η). That holds while `modified_flow_ratio`
-    is far below one, and not at the edge of stability.
+        L̃ = L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖²,   where L includes λ/2 ‖θ‖²
+
+    At time ηk the flow θ' = −∇L̃ matches k steps d ← β d − η ∇L, θ ← θ + d from d = 0 up to O(η²), if it starts at
+    `shifted_start`. Gradient flow on L/(1 − β) alone has an error of O(η). The approximation requires that
+    `modified_flow_ratio` is far below one; it fails at the edge of stability.
 
     Args:
-        loss: L of the weights, which are arrays or a tree of them, and of whatever else; written with JAX.
+        loss: L as a JAX function of the weights, an array or a tree of arrays, and any further arguments.
         sgd: η, β and λ.
 
     Returns:
-        L̃ of the same arguments, in the precision of the loss.
+        L̃, a function of the same arguments, in the precision of the loss.
 
     Raises:
-        InputError: A number out of range, a batch size, or a loss that cannot be called.
+        InputError: If a number is out of range, a batch size is given, or the loss is not callable.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, section 5; with momentum by the ansatz of
-        Kovachki, Stuart, arXiv:1906.04285.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, section 5; the form with
+        momentum follows Kovachki, Stuart, arXiv:1906.04285.
 
     Example:
         >>> modified = modified_loss(jax.nn.logsumexp, SGD(0.4))
@@ -64,26 +66,32 @@ def modified_loss(loss: Callable[..., Any], sgd: SGD) -> Callable[..., Any]:
     return modified
 
 
-@_covers(gives="where the modified flow must start to follow steps of momentum", exact=False, assumes=(SMALL_STEPS,))
+@_covers(
+    gives="the initial weights from which the modified flow matches heavy-ball steps",
+    exact=False,
+    assumes=(SMALL_STEPS,),
+)
 def shifted_start(start: FiniteNumbers, gradient: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "*shape"]:
-    """θ_0 + ηβ/(1 − β)² (∇L(θ_0) + λ θ_0), where the flow on the modified loss starts that momentum from rest follows.
+    """Initial weights from which the flow on the modified loss matches heavy-ball steps from rest.
 
-    Momentum takes 1/(1 − β) steps to reach its speed, and what it is behind by then is the shift. From θ_0 itself the
-    modified flow is off by O(η).
+        θ_0 + ηβ/(1 − β)² (∇L(θ_0) + λ θ_0)
+
+    Momentum needs about 1/(1 − β) steps to reach full speed, and the shift is the distance lost by then. From θ_0
+    itself the modified flow has an error of O(η).
 
     Args:
-        start: θ_0, of any shape.
+        start: θ_0, any shape.
         gradient: ∇L(θ_0) without weight decay, in the same shape.
         sgd: η, β and λ.
 
     Returns:
-        The start of the flow, of the shape of θ_0.
+        The shifted initial weights, in the shape of θ_0.
 
     Raises:
-        InputError: A number out of range, a batch size, or shapes that do not fit.
+        InputError: If a number is out of range, a batch size is given, or the shapes do not match.
 
     References:
-        Kunin et al., arXiv:2012.04728, whose flow this completes.
+        Kunin et al., arXiv:2012.04728; the shift is derived here.
 
     Example:
         >>> print(shifted_start([1.0, -0.8], [2.0, -1.0], SGD(0.01, momentum=0.5)))
@@ -96,19 +104,21 @@ def shifted_start(start: FiniteNumbers, gradient: FiniteNumbers, sgd: SGD) -> Fl
         return weights + rate * beta / (1 - beta) ** 2 * (slope + decay * weights)
 
 
-@_covers(gives="how far steps are from where the modified flow says nothing")
+@_covers(gives="the ratio that must be small for the modified flow to be accurate")
 def modified_flow_ratio(curvature: NonNegativeNumbers, sgd: SGD) -> Float[np.ndarray, "*shape"]:
-    """η (‖H‖ + λ) / (1 − β)², which must be far below one for the modified flow to follow the steps.
+    """Ratio that must be far below one for the modified flow to match the steps.
+
+        η (‖H‖ + λ) / (1 − β)²
 
     Args:
-        curvature: ‖H‖ ≥ 0, the largest curvature of the loss without weight decay, of any shape.
+        curvature: ‖H‖ ≥ 0, the largest curvature of the loss without weight decay, any shape.
         sgd: η, β and λ.
 
     Returns:
-        The ratio, of the shape of the curvatures.
+        The ratio, in the shape of the curvatures.
 
     Raises:
-        InputError: A number out of range, or a batch size.
+        InputError: If a number is out of range, or a batch size is given.
 
     References:
         Kunin et al., arXiv:2012.04728; Kovachki, Stuart, arXiv:1906.04285.
@@ -122,22 +132,24 @@ def modified_flow_ratio(curvature: NonNegativeNumbers, sgd: SGD) -> Float[np.nda
         return np.asarray(rate / (1 - beta) ** 2 * (np.asarray(curvature) + decay))
 
 
-@_covers(gives="the order in the learning rate with which an error vanishes")
+@_covers(gives="the order in the learning rate at which an error vanishes")
 def convergence_orders(learning_rates: PositiveNumbers, errors: PositiveNumbers) -> Float[np.ndarray, "pairs ..."]:
-    """The order p of errors ∝ ηᵖ between neighbouring learning rates, ln(e_i/e_{i+1}) / ln(η_i/η_{i+1}).
+    """Convergence order p of errors e ∝ ηᵖ between neighbouring learning rates.
+
+        p = ln(e_i/e_{i+1}) / ln(η_i/η_{i+1})
 
     Args:
-        learning_rates: η > 0, at least two, no two neighbours equal, shape (rates,).
-        errors: e > 0 of each, at one time ηk of all of them, shape (rates, ...).
+        learning_rates: η > 0, at least two, with no equal neighbours, shape (rates,).
+        errors: e > 0 for each learning rate, all at the same time ηk, shape (rates, ...).
 
     Returns:
         p, shape (rates − 1, ...).
 
     Raises:
-        InputError: A number out of range, or another number of errors.
+        InputError: If a number is out of range, or the number of errors differs from the number of learning rates.
 
     References:
-        Kunin et al., arXiv:2012.04728, of whose flows these are the measure.
+        Kunin et al., arXiv:2012.04728.
 
     Example:
         >>> print(convergence_orders([0.1, 0.05], [0.4, 0.1]))
@@ -148,14 +160,14 @@ def convergence_orders(learning_rates: PositiveNumbers, errors: PositiveNumbers)
     steps = np.diff(np.log(rates))
     require(
         len(steps) > 0 and bool(np.all(steps != 0)),
-        "learning_rates has no two that differ, or neighbours that are equal",
+        "learning_rates has fewer than two values, or equal neighbours",
         argument="learning_rates",
         value=rates.tolist(),
-        remedy="give at least two, each another than the one before",
+        remedy="give at least two learning rates, each different from the one before",
     )
     return np.diff(np.log(found), axis=0) / steps.reshape(-1, *(1,) * (found.ndim - 1))
 
 
 def _squared(tree: Any) -> Any:
-    """‖·‖² of a tree of arrays."""
+    """Squared norm of a tree of arrays."""
     return sum(jax.numpy.sum(leaf**2) for leaf in jax.tree.leaves(tree))

@@ -1,4 +1,4 @@
-"""Noether's charge of a symmetry under momentum, and what moves it: friction, kinetic energy, weight decay."""
+"""Noether's charge of a symmetry under momentum, and its change by friction, kinetic energy and weight decay."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _covers = functools.partial(
 
 
 class NoetherMotion(NamedTuple):
-    """Each term of the motion of P = m⟨θ', ξ⟩, of the shape of the charges.
+    """Terms of the rate of change of P = m⟨θ', ξ⟩, each in the shape of the charges.
 
     Attributes:
         friction: −μ/m P.
-        kinetic: m θ'ᵀGθ', the breaking of the symmetry by the kinetic energy; zero of translations and rotations.
-        decay: −λ ⟨θ, ξ⟩; zero of rotations.
-        total: P', their sum.
+        kinetic: m θ'ᵀGθ', from the kinetic energy, which breaks the symmetry; zero for translations and rotations.
+        decay: −λ ⟨θ, ξ⟩; zero for rotations.
+        total: P', the sum.
     """
 
     friction: Float[np.ndarray, "*shape"]
@@ -41,24 +41,26 @@ class NoetherMotion(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(gives="what moves Noether's charge in continuous time", exact=False, assumes=(SMALL_STEPS,))
+@_covers(gives="the rate of change of Noether's charge in continuous time", exact=False, assumes=(SMALL_STEPS,))
 def noether_charge_rate(
     charge: FiniteNumbers, kinetic: FiniteNumbers, overlap: FiniteNumbers, sgd: SGD
 ) -> NoetherMotion:
-    """P' = −μ/m P + m θ'ᵀGθ' − λ ⟨θ, ξ⟩ of P = m⟨θ', ξ⟩, ξ = Gθ + c, with m = η(1 + β)/2 and μ = 1 − β.
+    """Rate of change of Noether's charge P in continuous time, split into its causes.
 
-    Steps of momentum follow m θ'' + μ θ' + λ θ + ∂L/∂θ = 0, the Euler–Lagrange equation of
-    exp(μt/m) [m/2 ‖θ'‖² − L − λ/2 ‖θ‖²], and L does not change along ξ. Noether's charge is exp(μt/m) P, which leaves
-    the floating-point numbers soon and which no one needs: its motion is that of P without the friction.
+        P' = −μ/m P + m θ'ᵀGθ' − λ ⟨θ, ξ⟩,   P = m⟨θ', ξ⟩,   ξ = Gθ + c,   m = η(1 + β)/2,   μ = 1 − β
+
+    In continuous time heavy-ball steps obey m θ'' + μ θ' + λ θ + ∂L/∂θ = 0, the Euler–Lagrange equation of exp(μt/m)
+    [m/2 ‖θ'‖² − L − λ/2 ‖θ‖²], and L is constant along ξ. Noether's charge in the strict sense is exp(μt/m) P, which
+    soon overflows. Its rate of change follows from the same terms without friction.
 
     Args:
-        charge: P, of any shape.
+        charge: P, any shape.
         kinetic: θ'ᵀGθ', with θ' = d/η, in the same shape.
         overlap: ⟨θ, Gθ + c⟩, in the same shape.
         sgd: η, β and λ.
 
     Raises:
-        InputError: A number out of range, a batch size, or shapes that do not fit.
+        InputError: If a number is out of range, a batch size is given, or the shapes do not match.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
@@ -91,27 +93,29 @@ def noether_charge(
     initial: FiniteNumbers = 0.0,
     steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
-    """J_{k+1} = β J_k − ηλ ⟨θ_k, Gθ_k + c⟩ + d_{k+1}ᵀGd_{k+1} of J_k = ⟨d_k, Gθ_k + c⟩, the exact motion of steps.
+    """Noether's charge after every heavy-ball step, exact at any learning rate.
 
-    Holds of every generator G, symmetric or not, at any learning rate. Of rotations, G = −Gᵀ, what is added is zero and
-    J_{k+1} = β J_k; of translations, G = 0, it is weight decay alone; of scale and rescale symmetries momentum
-    conserves nothing, even without decay. P of `noether_charge_rate` is (1 + β)/2 J.
+        J_{k+1} = β J_k − ηλ ⟨θ_k, Gθ_k + c⟩ + d_{k+1}ᵀGd_{k+1},   J_k = ⟨d_k, Gθ_k + c⟩
+
+    The law holds for every generator G, symmetric or not. For rotations, G = −Gᵀ, the added terms vanish and
+    J_{k+1} = β J_k. For translations, G = 0, only weight decay adds to the charge. For scale and rescale symmetries
+    momentum conserves nothing, even without weight decay. P of `noether_charge_rate` is (1 + β)/2 J.
 
     Args:
-        displacements: d_kᵀGd_k of every step, shape (steps, ...).
+        displacements: d_kᵀGd_k at every step, shape (steps, ...).
         overlaps: ⟨θ_k, Gθ_k + c⟩ before every step, in the same shape.
-        sgd: η, β and λ, the same for all weights of the charge.
-        initial: J_0, one number for each charge; zero from rest.
-        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
+        sgd: η, β and λ, equal for all weights of the charge.
+        initial: J_0, one number per charge; zero from rest.
+        steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:
-        The charges before the first step and after each, shape (steps + 1, ...).
+        The charges before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, a batch size, shapes that do not fit, or missing steps.
+        InputError: If a number is out of range, a batch size is given, the shapes do not match, or a step is missing.
 
     References:
-        Tanaka, Kunin, arXiv:2105.02716, of which this is the discrete form.
+        Tanaka, Kunin, arXiv:2105.02716, in discrete form.
 
     Example:
         >>> print(noether_charge([0.01, 0.04], [1.0, 0.9], SGD(0.1, momentum=0.5, weight_decay=0.5)))

@@ -1,4 +1,4 @@
-"""The charges of a recorded run after every step, by the law of its optimiser, or split where there is none."""
+"""Charges of a recorded run at every step, predicted by the law of its optimiser, or split if there is no law."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_LAW = "no law"
     network="any with a linear symmetry",
     data="any, in any batches",
     start="any",
-    gives="the charges of a recorded run by the law of its optimiser, or what moved them where it has none",
+    gives="the charges of a recorded run by the law of its optimiser, or the split of their drift without a law",
     reference="arXiv:2012.04728",
 )
 def predict_charges(
@@ -37,34 +37,34 @@ def predict_charges(
     momentum: Momenta = 0.0,
     schedule: PositiveNumbers = 1.0,
 ) -> xr.Dataset:
-    """r_0 … r_n of r = θᵀGθ from what was recorded of every step d, by the law that belongs to the optimiser.
+    """Predict the charges r = θᵀGθ of a recorded run at every step, by the law of its optimiser.
 
-    `training.charge_statistics` follows the law while it trains. This does so afterwards, for settings that are asked
-    for then, and for groups of weights with rates and decays of their own: `scheduled_charge`, or with the dimension
-    `group` `grouped_charge`, of buffers v = −d/η, or −d/η − λ θ of decoupled decay. Adam and others that divide by
-    statistics of each weight have no law: there the drift is split as `charge_drift` does, and the attribute `law` says
-    "no law".
+    `training.charge_statistics` evaluates the law during training. This function evaluates it afterwards, for any given
+    settings. It uses `scheduled_charge`, or `grouped_charge` if the record has the dimension `group`, for groups of
+    weights with different rates and decays. The buffers are v = −d/η, or −d/η − λ θ for decoupled decay. There is no
+    law for Adam and other optimisers with per-weight statistics; the function then splits the drift as `charge_drift`
+    does, and the attribute `law` is "no law".
 
     Args:
-        record: Along `step`, every step, perhaps `group`, and further dimensions: `charge_value` θᵀGθ;
-            `displacement_charge` dᵀGd of the step that led there, the first of which is not read; where there is no
-            law or decoupled decay `crossed_charge` θᵀGd, with the weights before the step; of Nesterov's steps with
-            momentum both that and `slope_charge` dᵀG∇L.
-        learning_rate: η > 0; of groups one for each.
-        optimizer: "heavy_ball", "nesterov" or "decoupled", or the name of one without a law such as "adam".
-        weight_decay: λ ≥ 0, one number or one for each group.
-        momentum: β ≥ 0, below one, one number or one for each step.
-        schedule: Factor > 0 of the rates, one number or one for each step.
+        record: Record of every step along `step`, optionally `group`, and further dimensions. It contains
+            `charge_value` θᵀGθ and `displacement_charge` dᵀGd of the preceding step, whose first value is ignored.
+            Without a law or for decoupled decay it also contains `crossed_charge` θᵀGd, with the weights before the
+            step. Nesterov momentum requires `crossed_charge` and `slope_charge` dᵀG∇L.
+        learning_rate: η > 0; for groups, one per group.
+        optimizer: "heavy_ball", "nesterov" or "decoupled", or the name of an optimiser without a law, such as "adam".
+        weight_decay: λ ≥ 0, a number or one per group.
+        momentum: β ≥ 0, below one, a number or one per step.
+        schedule: Factor > 0 of the learning rates, a number or one per step.
 
     Returns:
-        A record with `predicted_charge`, of groups weighed by their rates; without a law `memory_drift` and
-        `finite_step_drift`, which add up to what the charge has changed by.
+        A record with `predicted_charge`, for groups weighted by their rates. Without a law, it contains `memory_drift`
+        and `finite_step_drift`, which add up to the change of the charge.
 
     Raises:
-        InputError: A record without a series that is needed, with missing steps, or numbers out of range.
+        InputError: If the record lacks a required series or a step, or a number is out of range.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which these are the discrete forms.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, in discrete form.
 
     Example:
         >>> steps = {"charge_value": [[1.0], [0.0], [0.0]], "displacement_charge": [[np.nan], [0.01], [0.04]]}
@@ -78,14 +78,14 @@ def predict_charges(
         "record has no steps",
         argument="record",
         value=shown(record) if not isinstance(record, xr.Dataset) else ", ".join(map(str, record.dims)),
-        remedy="give a record along step",
+        remedy="give a record with the dimension and coordinate step",
     )
     require_steps(record["step"].to_numpy(), record.sizes["step"])
-    squares = _of_steps(record, "displacement_charge")
+    squares = _step_series(record, "displacement_charge")
     dims = record["displacement_charge"].dims
     grouped = "group" in dims
     if optimizer.lower().replace("_", "") in NEUTRAL:
-        found = charge_drift(_all(record, "charge_value")[0], _of_steps(record, "crossed_charge"), squares)
+        found = charge_drift(_series(record, "charge_value")[0], _step_series(record, "crossed_charge"), squares)
         drifts = {"memory_drift": (dims, found.memory), "finite_step_drift": (dims, found.finite_step)}
         return _result(record, drifts, _NO_LAW)
     known_rule(optimizer)
@@ -100,25 +100,25 @@ def predict_charges(
         )
 
     rate, decay = spread(factors, rates), spread(np.ones(count), decays)
-    charges = _all(record, "charge_value")
+    charges = _series(record, "charge_value")
     options: dict[str, Any] = {"optimizer": optimizer, "momentum": momenta}
     with np.errstate(all="ignore"):
         buffers = squares / rate**2
         if optimizer == "decoupled" and decays.any():
-            buffers = buffers + 2 * decay / rate * _of_steps(record, "crossed_charge") + decay**2 * charges[:-1]
+            buffers = buffers + 2 * decay / rate * _step_series(record, "crossed_charge") + decay**2 * charges[:-1]
         if optimizer == "nesterov":
             options |= {"updates": buffers, "crossed": buffers}
             if momenta.any():
-                # Of w = ∂L/∂θ + λ θ + β v and d = −η w, and without momentum v = w.
-                along = _of_steps(record, "slope_charge") + decay * _of_steps(record, "crossed_charge")
+                # From w = ∂L/∂θ + λ θ + β v and d = −η w; without momentum, v = w.
+                along = _step_series(record, "slope_charge") + decay * _step_series(record, "crossed_charge")
                 beta = spread(momenta, np.ones(groups))
                 options["crossed"] = np.where(beta > 0, (buffers + along / rate) / np.where(beta > 0, beta, 1), buffers)
     require(
         np.isfinite(buffers).all(),
-        "steps over their learning rate leave the floating-point numbers",
+        "the displacements divided by the learning rate overflow",
         argument="learning_rate",
         value=float(rates.min()),
-        remedy="give the rate that the steps were made with",
+        remedy="give the learning rate of the run",
     )
     if grouped:
         path = grouped_charge(
@@ -132,8 +132,8 @@ def predict_charges(
     return _result(record, {"predicted_charge": (left, path)}, optimizer)
 
 
-def _all(record: xr.Dataset, name: str) -> np.ndarray:
-    """A series with the steps first, and the groups next."""
+def _series(record: xr.Dataset, name: str) -> np.ndarray:
+    """A series along `step`, with the groups, if any, on the second axis."""
     require(
         name in record and record[name].dims[:1] == ("step",) and "group" not in record[name].dims[2:],
         f"record has no {name} along step",
@@ -144,12 +144,12 @@ def _all(record: xr.Dataset, name: str) -> np.ndarray:
     return record[name].to_numpy().astype(np.float64)
 
 
-def _of_steps(record: xr.Dataset, name: str) -> np.ndarray:
-    """What belongs to the step before each recorded one, of which the first has none."""
-    values = _all(record, name)
+def _step_series(record: xr.Dataset, name: str) -> np.ndarray:
+    """The values of a series that belong to the steps, without the first record, which no step precedes."""
+    values = _series(record, name)
     require(
-        len(values) > 1 and values.shape == _all(record, "charge_value").shape,
-        f"{name} has the shape {values.shape}",
+        len(values) > 1 and values.shape == _series(record, "charge_value").shape,
+        f"{name} has shape {values.shape}",
         argument="record",
         value=values.shape,
         remedy="record it with the dimensions of charge_value, at two steps or more",

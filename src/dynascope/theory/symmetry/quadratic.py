@@ -1,4 +1,4 @@
-"""The quadratic charge of a linear symmetry, such as the imbalance of a neuron, after every step at constant rates."""
+"""Quadratic charge of a linear symmetry, such as the imbalance of a neuron, at every step for constant settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dynascope.validation.bounded import FiniteFloat, FiniteNumbers
 __all__ = ["quadratic_charge", "quadratic_charge_from_gradients"]
 
 
-@covers_linear_symmetry(gives="the charge after every step of momentum, from the displacements")
+@covers_linear_symmetry(gives="the charge after every heavy-ball step, from the displacements")
 def quadratic_charge(
     initial: FiniteNumbers,
     displacements: FiniteNumbers,
@@ -25,28 +25,31 @@ def quadratic_charge(
     dampening: Annotated[FiniteFloat, Ge(0), Le(1)] = 0.0,
     steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
-    """r_{k+1} = r_k + Δ_{k+1} with Δ_{k+1} = β (Δ_k + q_k) − 2ηλ r_k + q_{k+1}, where r = θᵀGθ and q = dᵀGd.
+    """Quadratic charge of a linear symmetry after every heavy-ball step, exact up to rounding.
 
-    Exact, up to rounding, for every loss that does not change along θ → exp(αG) θ with G = Gᵀ, so that θᵀG ∂L/∂θ = 0,
-    and steps d ← β d − η (∂L/∂θ + λ θ), θ ← θ + d from d = 0. Of a scale symmetry G selects the weights; of one that
-    multiplies weights into a unit and divides those out of it, r is the difference of their squared norms.
+        r_{k+1} = r_k + Δ_{k+1},   Δ_{k+1} = β (Δ_k + q_k) − 2ηλ r_k + q_{k+1},   r = θᵀGθ,   q = dᵀGd
+
+    The law holds for every loss that is invariant under θ → exp(αG) θ with G = Gᵀ, so that θᵀG ∂L/∂θ = 0, and for the
+    steps d ← β d − η (∂L/∂θ + λ θ), θ ← θ + d from d = 0. For a scale symmetry, G selects the weights. For a symmetry
+    that multiplies the incoming weights of a unit and divides the outgoing ones, r is the difference of their squared
+    norms.
 
     Args:
-        initial: r_0, one number for each charge.
-        displacements: q_k = d_kᵀ G d_k of every step, shape (steps, ...).
-        sgd: η, β and λ, the same for all weights of the charge.
-        dampening: c ≥ 0 of PyTorch, at most one, which multiplies gradients by 1 − c after the first step; without
-            momentum it does nothing.
-        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
+        initial: r_0, one number per charge.
+        displacements: q_k = d_kᵀ G d_k at every step, shape (steps, ...).
+        sgd: η, β and λ, equal for all weights of the charge.
+        dampening: c of PyTorch, from zero to one, which multiplies gradients by 1 − c after the first step; without
+            effect if there is no momentum.
+        steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:
-        The charges before the first step and after each, shape (steps + 1, ...).
+        The charges before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, a batch size, shapes that do not fit, or missing steps.
+        InputError: If a number is out of range, a batch size is given, the shapes do not match, or a step is missing.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, in discrete form.
 
     Example:
         >>> print(quadratic_charge(1.0, [0.01, 0.04], SGD(0.1, momentum=0.5, weight_decay=0.5)))
@@ -61,13 +64,13 @@ def quadratic_charge(
     with np.errstate(all="ignore"):
         for k, now in enumerate(q):
             kept = 1 - dampening if k and momentum > 0 else 1.0
-            # By changes, which are small, as a second difference would lose 1/(1 − β) times more.
+            # Recursion of the changes, which are small; a second difference amplifies rounding by 1/(1 − β).
             change = momentum * (change + before) - 2 * rate * decay * kept * path[k] + now
             path[k + 1], before = path[k] + change, now
     return path
 
 
-@covers_linear_symmetry(gives="the charge after every step of plain descent, from norms of gradients")
+@covers_linear_symmetry(gives="the charge after every step of plain gradient descent, from gradient norms")
 def quadratic_charge_from_gradients(
     initial: FiniteNumbers,
     gradients: FiniteNumbers,
@@ -75,22 +78,25 @@ def quadratic_charge_from_gradients(
     *,
     steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
-    """r_n = (1 − ηλ)²ⁿ r_0 + η² Σ_{k<n} (1 − ηλ)^{2(n−1−k)} g_kᵀ G g_k of descent without momentum.
+    """Quadratic charge of a linear symmetry after every step of plain gradient descent, from gradient norms.
+
+        r_n = (1 − ηλ)²ⁿ r_0 + η² Σ_{k<n} (1 − ηλ)^{2(n−1−k)} g_kᵀ G g_k
 
     Args:
-        initial: r_0 = θᵀGθ at the start, one number for each charge.
+        initial: Initial charge r_0 = θᵀGθ, one number per charge.
         gradients: g_kᵀ G g_k of the gradient of the loss, without weight decay, at every step, shape (steps, ...).
-        sgd: η and λ, the same for all weights of the charge; with momentum, the displacements are needed.
-        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
+        sgd: η and λ, equal for all weights of the charge, without momentum; with momentum use `quadratic_charge`.
+        steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:
-        The charges before the first step and after each, shape (steps + 1, ...).
+        The charges before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, momentum, a batch size, shapes that do not fit, or missing steps.
+        InputError: If a number is out of range, momentum or a batch size is given, the shapes do not match, or a step
+            is missing.
 
     References:
-        Kunin et al., arXiv:2012.04728, of which this is the discrete form.
+        Kunin et al., arXiv:2012.04728, in discrete form.
 
     Example:
         >>> print(quadratic_charge_from_gradients(1.0, [1.0, 4.0], SGD(0.1, weight_decay=0.5)))
@@ -101,7 +107,7 @@ def quadratic_charge_from_gradients(
     start = initial_charge("initial", initial, g.shape[1:])
     require(
         momentum == 0,
-        f"momentum is {momentum:g}, and norms of gradients tell the charge of plain descent only",
+        f"momentum is {momentum:g}, but gradient norms determine the charge without momentum only",
         argument="momentum",
         value=momentum,
         remedy="use quadratic_charge with the displacements, or scheduled_charge with the buffers",

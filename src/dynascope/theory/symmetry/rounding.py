@@ -1,4 +1,4 @@
-"""What rounding alone can move a charge away from its law by: at most, and as a rule."""
+"""Rounding errors of charges: a strict bound and a typical level for the deviation from a conservation law."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _ROUNDOFF: dict[_Precision, float] = {
     "float16": 2.0**-11,
     "bfloat16": 2.0**-8,
 }
-DEVIATIONS = 3  # times the root of the sum of squares, of which a charge of one weight alone has a deviation of 0.6
-SUMMED = 32  # roundings of a sum of squares that is added by pairs or in blocks, of at most 2³² terms
+DEVIATIONS = 3  # times the root of the sum of squares; for a charge of one weight the standard deviation is 0.6 of it
+SUMMED = 32  # rounding errors of a pairwise or blocked sum of at most 2³² squares
 
 
 class RoundingLevel(NamedTuple):
-    """Two levels of |recorded − predicted| charge, before the first step and after each, shape (steps + 1, ...).
+    """Two levels for |recorded − predicted| charge, before the first step and after each step, shape (steps + 1, ...).
 
     Attributes:
-        bound: What rounding cannot exceed: a residual above it proves that something breaks the law.
-        warning: What rounding hardly exceeds where its errors are independent of each other; those of dead units and of
-            steps below half a unit in the last place are not, and may exceed it.
+        bound: Upper bound of the effect of rounding; a larger residual proves that the law is broken.
+        warning: Level that independent rounding errors rarely exceed. Errors of dead units, and of steps below half a
+            unit in the last place, are not independent and may exceed it.
     """
 
     bound: Float[np.ndarray, "steps ..."]
@@ -46,7 +46,7 @@ class RoundingLevel(NamedTuple):
     network="any with a linear or a translation symmetry",
     data="any, in any batches",
     start="any",
-    gives="by how much rounding alone moves a charge away from its law",
+    gives="the deviation of a charge from its law that rounding alone can cause",
     reference="arXiv:2012.04728",
 )
 def rounding_level(
@@ -60,36 +60,40 @@ def rounding_level(
     weight_roundings: PositiveInt = 1,
     gradient_roundings: PositiveInt = 128,
 ) -> RoundingLevel:
-    """What rounding does: at most Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)], and what it does as a rule.
+    """Largest and typical deviation of a charge from its law due to rounding.
 
-    R = θᵀ|G|θ is the size of a charge θᵀGθ and S = dᵀ|G|d that of a step; u is half the distance from one to the next
-    number. The first term is the rounding of the weights where they are stored, which moves each by at most u of
-    itself: machine epsilon times steps times size. The second is that of gradients and buffers, each entry of which is
-    off by at most m u of its sum without cancellation, which momentum repeats 1/(1 − β) times. Sums of weights, of
-    degree one, have w u R_k + m u (S_k + β S_{k−1})/(1 − β). As a rule errors add up by squares, those of gradients
-    with √m for m, and thrice that is taken. To both, 32 roundings of the recorded numbers are added.
+        bound = Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)]
 
-    The first term is reached where every step is lost for being below half a unit in the last place. The second takes
-    |d| for what gradients would be without cancellation between samples, for which m leaves room; give a larger one
-    where gradients are nothing but what cancellation leaves, as at the end of training to a loss of zero.
+    R = θᵀ|G|θ is the size of a charge θᵀGθ, S = dᵀ|G|d the size of a step, and u half the distance between neighbouring
+    floating-point numbers, relative to their value. The first term is the rounding of the stored weights, with a
+    relative error of at most u each. The second is the rounding of gradients and buffers: the error of an entry is at
+    most m u times its sum without cancellation, and momentum repeats it 1/(1 − β) times. For sums of weights (degree
+    one) the bound is Σ_k [w u R_k + m u (S_k + β S_{k−1})/(1 − β)]. The typical level adds errors in quadrature, with
+    √m instead of m for gradients, and multiplies the root by three. Both levels also include 32 rounding errors of the
+    recorded numbers.
+
+    The first term is attained if every step is below half a unit in the last place and is lost. The second uses |d| as
+    the size of the gradients without cancellation between samples, for which m leaves room. Use a larger m if gradients
+    result from strong cancellation, as at the end of training to zero loss.
 
     Args:
-        sizes: R ≥ 0 before the first step and after each, shape (steps + 1, ...); of degree one, Σ|θ|.
-        displacements: S ≥ 0 of every step, shape (steps, ...); of degree one, Σ|d|.
+        sizes: R ≥ 0 before the first step and after each step, shape (steps + 1, ...); Σ|θ| for degree one.
+        displacements: S ≥ 0 at every step, shape (steps, ...); Σ|d| for degree one.
         momentum: β ≥ 0, below one.
-        dtype: Of the weights: "float64", "float32", "float16" or "bfloat16".
-        recorded: Of the recorded charges and steps, one of the same.
-        degree: Either 1 of sums of weights or 2 of squares.
-        weight_roundings: w ≥ 1, how often a step rounds a weight: 1, or 3 with decoupled decay, which rounds the factor
-            1 − ηλ and the product too.
-        gradient_roundings: m ≥ 1, how many terms the longest sum of the backward pass has, such as samples × positions.
+        dtype: Precision of the weights: "float64", "float32", "float16" or "bfloat16".
+        recorded: Precision of the recorded charges and steps, one of the same names.
+        degree: 1 for sums of weights or 2 for quadratic charges.
+        weight_roundings: w ≥ 1, the number of times a step rounds a weight: 1, or 3 with decoupled decay, which also
+            rounds the factor 1 − ηλ and the product.
+        gradient_roundings: m ≥ 1, the number of terms in the longest sum of the backward pass, such as samples ×
+            positions.
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: If a number is out of range, or the shapes do not match.
 
     References:
-        Higham, Accuracy and Stability of Numerical Algorithms (2002), sections 2 and 3, on the laws of
-        Kunin et al., arXiv:2012.04728.
+        Higham, Accuracy and Stability of Numerical Algorithms (2002), sections 2 and 3, applied to
+        the laws of Kunin et al., arXiv:2012.04728.
 
     Example:
         >>> level = rounding_level(np.ones(2001), np.zeros(2000), dtype="float32")
@@ -100,10 +104,10 @@ def rounding_level(
     size = recorded_series("sizes", sizes)
     require(
         size.shape == (len(steps) + 1, *steps.shape[1:]),
-        f"sizes has shape {size.shape} beside {steps.shape} of the steps",
+        f"sizes has shape {size.shape}, but displacements has shape {steps.shape}",
         argument="sizes",
         value=size.shape,
-        remedy="give one more than steps: before the first, and after each",
+        remedy="give sizes before the first step and after each step",
     )
     unit, read = _ROUNDOFF[dtype], _ROUNDOFF[recorded]
     with np.errstate(all="ignore"):
@@ -114,7 +118,7 @@ def rounding_level(
         computed = pushed if degree == 1 else 2 * np.sqrt(size[:-1]) * pushed
         squares = np.cumsum(DEVIATIONS**2 * (stored**2 + gradient_roundings * computed**2), axis=0)
         zero = 0 * size[:1]
-        # The law itself is evaluated with what was recorded, in 64 bits.
+        # The law is evaluated in float64 from recorded numbers.
         summed = np.concatenate([zero, np.cumsum(steps if degree == 2 else 0 * steps, axis=0)])
         evaluated = SUMMED * read * (size[:1] + size + (1 + momentum) / (1 - momentum) * summed)
         evaluated = evaluated + 4 * _ROUNDOFF["float64"] * np.concatenate([zero, np.cumsum(size[1:], axis=0)])

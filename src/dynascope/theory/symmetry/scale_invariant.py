@@ -1,4 +1,4 @@
-"""Weights before a normalization: their norm adapts the learning rate, as RMSProp would."""
+"""Scale-invariant weights before a normalization: their norm adapts the effective learning rate as in RMSProp."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = [
     "unit_gradient",
 ]
 
-_RADIAL = 1e-3  # cosine of gradient and weights up to which weights count as scale-invariant
+_RADIAL = 1e-3  # largest |cosine| of gradient and weights for which weights count as scale-invariant
 
 
 class ImplicitRMSProp(NamedTuple):
-    """RMSProp of the direction of scale-invariant weights.
+    """Settings of the RMSProp that is equivalent to SGD on the direction of scale-invariant weights.
 
     Attributes:
-        learning_rate: √(2ηλ/(1 + β)), which multiplies ĝ/√v.
-        memory: Factor exp(−4ηλ/(1 − β)) that v keeps of itself at every step.
-        squared_norm_per_moment: What v is multiplied by to be ‖θ‖⁴.
+        learning_rate: √(2ηλ/(1 + β)), the factor of ĝ/√v.
+        memory: exp(−4ηλ/(1 − β)), the decay factor of v per step.
+        squared_norm_per_moment: The ratio ‖θ‖⁴/v.
     """
 
     learning_rate: float
@@ -42,20 +42,24 @@ class ImplicitRMSProp(NamedTuple):
     __repr__ = short_repr
 
 
-@covers_scale_invariant(gives="the gradient at the point of unit norm, and whether weights are scale-invariant")
+@covers_scale_invariant(gives="the gradient at unit norm, after a check that the weights are scale-invariant")
 def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.ndarray, "*shape"]:
-    """The gradient ĝ = ‖θ‖ g at θ/‖θ‖ of a loss that does not depend on ‖θ‖, for which g(cθ) = g(θ)/c and ⟨g, θ⟩ = 0.
+    """Gradient of a scale-invariant loss at the weights rescaled to unit norm.
+
+        ĝ = ‖θ‖ g,   the gradient at θ/‖θ‖
+
+    A loss that does not depend on ‖θ‖ has g(cθ) = g(θ)/c and ⟨g, θ⟩ = 0.
 
     Args:
-        weights: θ of one block, of any shape, not all zero.
+        weights: θ of one block, any shape, not all zero.
         gradient: g of the loss without weight decay, in the same shape, with ⟨g, θ⟩ = 0.
 
     Returns:
         ĝ, in the shape of the weights and in the units of the loss.
 
     Raises:
-        InputError: Weights that are zero, shapes that do not fit, or |⟨g, θ⟩| > 10⁻³ ‖g‖‖θ‖, as of weights that are not
-            scale-invariant, or whose normalization has an ε that is not small beside the variance.
+        InputError: If the weights are zero, the shapes do not match, or |⟨g, θ⟩| > 10⁻³ ‖g‖‖θ‖. The last occurs if the
+            weights are not scale-invariant, or the ε of the normalization is not small compared with the variance.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
@@ -80,36 +84,38 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
         cosine = abs(np.vdot(one, other)) / (norm * (np.linalg.norm(other) or 1.0))
         require(
             bool(cosine <= _RADIAL),
-            f"the cosine of gradient and weights is {cosine:.3g}, and that of scale-invariant weights is zero",
+            f"the cosine of gradient and weights is {cosine:.3g}, but it is zero for scale-invariant weights",
             argument="gradient",
             value=float(cosine),
-            remedy="give all weights and biases that one normalization rescales together, and a small ε",
+            remedy="give all weights and biases before one normalization together, and use a small ε",
         )
         return np.asarray(norm * largest * g)
 
 
 @covers_scale_invariant(
-    gives="the squared norm over time, from gradients at unit norm", exact=False, assumes=(SMALL_STEPS,)
+    gives="the squared norm at every step, from gradients at unit norm", exact=False, assumes=(SMALL_STEPS,)
 )
 def squared_norm_path(
     initial: PositiveNumbers, squared_gradients: NonNegativeNumbers, sgd: SGD
 ) -> Float[np.ndarray, "steps ..."]:
-    """The squared norm r = ‖θ‖² after every step, of (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 − β)³ ‖ĝ‖².
+    """Squared norm r = ‖θ‖² of scale-invariant weights at every step, from gradients at unit norm.
 
-    So ‖θ‖⁴ is an exponential average of ‖ĝ‖². The closure holds of gradients that change slowly over 1/(1 − β) steps,
-    and for 4ηλ ≪ (1 − β)²: where they are 0.2 of that it is off by some 6 %, and of the first 1/(1 − β) steps it says
-    nothing. Without decay r² only grows. Exact instead is `quadratic_charge`, from the displacements.
+        (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 − β)³ ‖ĝ‖²
+
+    Hence ‖θ‖⁴ is an exponential average of ‖ĝ‖². The equation assumes gradients that change slowly over 1/(1 − β)
+    steps, and 4ηλ ≪ (1 − β)². If 4ηλ is 0.2 (1 − β)², the error is about 6 %; the first 1/(1 − β) steps are not
+    described. Without weight decay r² only grows. `quadratic_charge` is exact, from the displacements.
 
     Args:
-        initial: r_0 > 0, one number for each block.
+        initial: r_0 > 0, one number per block.
         squared_gradients: ‖ĝ‖² ≥ 0 at every step, shape (steps, ...).
         sgd: η, β and λ.
 
     Returns:
-        r before the first step and after each, shape (steps + 1, ...).
+        r before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, a batch size, or shapes that do not fit.
+        InputError: If a number is out of range, a batch size is given, or the shapes do not match.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
@@ -128,28 +134,34 @@ def squared_norm_path(
         filled = -np.expm1(-lost) / lost if lost else 1.0
         gain = 2 * rate * (1 + beta) / (1 - beta) ** 3 * rate * filled
         for k, now in enumerate(g):
-            # In units of the larger part, as the square of a large norm is infinite.
+            # hypot avoids overflow of the square of a large norm.
             kept, added = np.exp(-lost / 2) * path[k], np.sqrt(gain * now)
             path[k + 1] = np.hypot(kept, added)
     return path
 
 
-@covers_scale_invariant(gives="the learning rate of the direction of the weights", exact=False, assumes=(SMALL_STEPS,))
+@covers_scale_invariant(
+    gives="the effective learning rate of the direction of the weights", exact=False, assumes=(SMALL_STEPS,)
+)
 def effective_learning_rate(
     squared_norm: PositiveNumbers, *, learning_rate: PositiveFloat, momentum: Momentum = 0.0
 ) -> Float[np.ndarray, "*shape"]:
-    """η/((1 − β) r), r = ‖θ‖², by which a step turns θ/‖θ‖ along −ĝ where gradients change slowly.
+    """Effective learning rate of the direction of scale-invariant weights, for slowly changing gradients.
+
+        η/((1 − β) r),   r = ‖θ‖²
+
+    Each step moves θ/‖θ‖ along −ĝ by this rate.
 
     Args:
-        squared_norm: r > 0, of any shape.
+        squared_norm: r > 0, any shape.
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
 
     Returns:
-        The rate, of the shape of r.
+        The rate, in the shape of r.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.
@@ -163,19 +175,21 @@ def effective_learning_rate(
 
 
 @covers_scale_invariant(
-    gives="the RMSProp that the direction of the weights is trained by", exact=False, assumes=(SMALL_STEPS,)
+    gives="the RMSProp that is equivalent to SGD on the direction of the weights", exact=False, assumes=(SMALL_STEPS,)
 )
 def implicit_rmsprop(sgd: SGD) -> ImplicitRMSProp:
-    """θ̂ ← θ̂ − √(2ηλ/(1 + β)) ĝ/√v with v ← ρ v + (1 − ρ) ‖ĝ‖², ρ = exp(−4ηλ/(1 − β)), which scale-invariant weights do.
+    """RMSProp that is equivalent to SGD with weight decay on the direction θ̂ of scale-invariant weights.
 
-    With v = 2λ(1 − β)²/(η(1 + β)) ‖θ‖⁴ this is the motion of `squared_norm_path` with the rate of
-    `effective_learning_rate`: one RMSProp for each block, whose rate is the stationary angle of a step.
+        θ̂ ← θ̂ − √(2ηλ/(1 + β)) ĝ/√v,   v ← ρ v + (1 − ρ) ‖ĝ‖²,   ρ = exp(−4ηλ/(1 − β))
+
+    With v = 2λ(1 − β)²/(η(1 + β)) ‖θ‖⁴ this is the dynamics of `squared_norm_path` at the rate of
+    `effective_learning_rate`. Each block has one v, and its learning rate is the stationary angle of a step.
 
     Args:
-        sgd: η, β and λ > 0, without which nothing is forgotten.
+        sgd: η, β and λ > 0; without weight decay v has no decay.
 
     Raises:
-        InputError: A number out of range, such as decay of zero, or a batch size.
+        InputError: If a number is out of range, there is no weight decay, or a batch size is given.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.

@@ -1,4 +1,4 @@
-"""The quadratic charge where rates, decay and momentum change, by step or by group of weights, for three optimisers."""
+"""Quadratic charge for settings that vary by step or by group of weights, for three optimisers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, Posi
 
 __all__ = ["grouped_charge", "scheduled_charge"]
 
-_EQUAL = 1e-12  # relative difference of shrinkings that are equal up to rounding
+_EQUAL = 1e-12  # relative difference up to which products η λ count as equal
 
 
-@covers_linear_symmetry(gives="the charge after every step of a schedule, of Nesterov and of decoupled decay")
+@covers_linear_symmetry(
+    gives="the charge after every step of a schedule, also for Nesterov momentum and decoupled decay"
+)
 def scheduled_charge(
     initial: FiniteNumbers,
     buffers: FiniteNumbers,
@@ -38,37 +40,38 @@ def scheduled_charge(
     crossed: FiniteNumbers | None = None,
     steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
-    """r_0 … r_n of r = θᵀGθ and c = θᵀGv, where every hyperparameter may change at every step.
+    """Quadratic charge after every step if the hyperparameters vary from step to step, exact up to rounding.
 
-    With the buffer as PyTorch has it, v ← β v + (1 − κ)(∂L/∂θ + λ θ), and p = vᵀGv after the step,
+    With the buffer v of PyTorch, v ← β v + (1 − κ)(∂L/∂θ + λ θ), v = 0 at first, c = θᵀGv, and p = vᵀGv after the step,
 
         heavy ball: c ← β c + (1 − κ) λ r,  r ← r − 2η c + η² p,  c ← c − η p,
         Nesterov:   c ← β c + λ r,  r ← r − 2η (λ r + β c) + η² wᵀGw,  c ← c − η wᵀGv,  w = ∂L/∂θ + λ θ + β v,
         decoupled:  c ← β c,  r ← ρ² r − 2ηρ c + η² p,  c ← ρ c − η p,  ρ = 1 − ηλ,
 
-    where r on the right is that before the step. Exact up to rounding, from v = 0.
+    where r = θᵀGθ on the right-hand sides is the value before the step.
 
     Args:
-        initial: r_0, one number for each charge.
-        buffers: p = vᵀGv after every step, shape (steps, ...); of plain descent that of the gradient with decay.
-        learning_rate: η > 0, one number or one for each step.
-        optimizer: "heavy_ball", which is plain descent without momentum, "nesterov" or "decoupled".
-        weight_decay: λ ≥ 0, likewise.
-        momentum: β ≥ 0, below one, likewise.
-        dampening: κ ≥ 0, at most one, likewise; as in PyTorch not at the first step, nor where there is no momentum.
-        updates: wᵀGw at every step, which Nesterov's steps need, in the shape of the buffers.
-        crossed: wᵀGv at every step, likewise.
-        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
+        initial: r_0, one number per charge.
+        buffers: p = vᵀGv after every step, shape (steps, ...); without momentum, v is the gradient with weight decay.
+        learning_rate: η > 0, a number or one per step.
+        optimizer: "heavy_ball", which includes plain gradient descent, "nesterov" or "decoupled".
+        weight_decay: λ ≥ 0, a number or one per step.
+        momentum: β ≥ 0, below one, a number or one per step.
+        dampening: κ from zero to one, a number or one per step; as in PyTorch, without effect at the first step and if
+            there is no momentum.
+        updates: wᵀGw at every step, in the shape of the buffers; for "nesterov" only.
+        crossed: wᵀGv at every step, in the shape of the buffers; for "nesterov" only.
+        steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:
-        The charges before the first step and after each, shape (steps + 1, ...).
+        The charges before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, shapes that do not fit, missing steps, or an optimiser under which there is
-            no law.
+        InputError: If a number is out of range, the shapes do not match, a step is missing, or the optimiser has no
+            law.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, in discrete form.
 
     Example:
         >>> print(scheduled_charge(1.0, [1.0, 4.0], learning_rate=[0.1, 0.05], weight_decay=0.5, momentum=0.5))
@@ -79,29 +82,29 @@ def scheduled_charge(
     start = initial_charge("initial", initial, p.shape[1:])
     rates = per_step("learning_rate", learning_rate, len(p))
     decays, momenta, kept = hyperparameters(len(p), weight_decay, momentum, dampening, rule)
-    looked_ahead = nesterov_series(rule, p, updates, crossed)
+    nesterov = nesterov_series(rule, p, updates, crossed)
     require_steps(steps, len(p))
-    return follow(rule, start, (p, *looked_ahead), rates, decays, momenta, kept)
+    return charge_recursion(rule, start, (p, *nesterov), rates, decays, momenta, kept)
 
 
 def nesterov_series(
     optimizer: Rule, buffers: np.ndarray, updates: ArrayLike | None, crossed: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """wᵀGw and wᵀGv at every step; for other optimisers, whose update is the buffer, those of the buffer."""
+    """wᵀGw and wᵀGv at every step; for other optimisers the update w is the buffer v."""
     for name, value in {"updates": updates, "crossed": crossed}.items():
         require(
             (value is None) != (optimizer == "nesterov"),
-            f"{name} belongs to Nesterov's steps, and the optimizer is {optimizer}",
+            f"{name} is required for optimizer='nesterov' only, but optimizer is {optimizer!r}",
             argument=name,
             value=None if value is None else np.shape(value),
-            remedy="give updates and crossed with optimizer='nesterov', and with that only",
+            remedy="give updates and crossed if and only if optimizer is 'nesterov'",
         )
     if updates is None or crossed is None:
         return buffers, buffers
     return recorded_series("updates", updates, like=buffers), recorded_series("crossed", crossed, like=buffers)
 
 
-def follow(
+def charge_recursion(
     optimizer: Rule,
     start: np.ndarray,
     series: tuple[np.ndarray, np.ndarray, np.ndarray],
@@ -111,7 +114,7 @@ def follow(
     kept: np.ndarray,
     pulls: np.ndarray | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
-    """The charges, by the laws of `scheduled_charge`; `pulls` stands for λ r where groups of weights decay apart."""
+    """Charges by the laws of `scheduled_charge`; `pulls` replaces λ r if groups of weights have different decays."""
     count = len(rates)
     path = np.empty((count + 1, *np.shape(start)))
     path[0], crossed = start, np.zeros_like(start)
@@ -122,8 +125,8 @@ def follow(
             if optimizer == "decoupled":
                 left = 1 - rate * decays[k]
                 crossed = beta * crossed
-                shrunk = rate * decays[k] * (2 - rate * decays[k]) * charge
-                path[k + 1] = charge - (shrunk + 2 * rate * left * crossed - rate**2 * buffer)
+                decayed = rate * decays[k] * (2 - rate * decays[k]) * charge
+                path[k + 1] = charge - (decayed + 2 * rate * left * crossed - rate**2 * buffer)
                 crossed = left * crossed - rate * buffer
             else:
                 crossed = beta * crossed + kept[k] * pull
@@ -134,7 +137,7 @@ def follow(
 
 
 @covers_linear_symmetry(
-    gives="the charge after every step where the weights of a symmetry have several rates or decays"
+    gives="the charge after every step if groups of weights have different learning rates or decays"
 )
 def grouped_charge(
     charges: FiniteNumbers,
@@ -150,35 +153,37 @@ def grouped_charge(
     crossed: FiniteNumbers | None = None,
     steps: FiniteNumbers | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
-    """Q = Σ_A (η_1/η_A) r_A after every step, with r_A = θ_AᵀGθ_A of the groups A of the weights of one symmetry.
+    """Charge of a symmetry after every step if groups of its weights have different learning rates or decays.
 
-    The symmetry says Σ_A θ_AᵀG ∂L/∂θ_A = 0 and nothing of a single group, so that the charges of the groups must be
-    weighed by their rates, and where decays differ the decay takes Σ_A λ_A r_A, which needs every r_A as recorded:
-    `scheduled_charge` with λ r replaced by that, p by Σ_A (η_A/η_1) p_A, and so on. Equal rates and decays give the
-    charge of `scheduled_charge`.
+        Q = Σ_A (η_1/η_A) r_A,   r_A = θ_AᵀGθ_A for each group A
+
+    The symmetry implies Σ_A θ_AᵀG ∂L/∂θ_A = 0, but nothing about a single group. The charges of the groups are
+    therefore weighted by the inverse of their rates. Weight decay acts on Q through Σ_A λ_A r_A, which requires every
+    recorded r_A if the decays differ. The law is that of `scheduled_charge` with λ r replaced by this sum, p by Σ_A
+    (η_A/η_1) p_A, and similarly for wᵀGw and wᵀGv. For equal rates and decays, Q is the charge of `scheduled_charge`.
 
     Args:
         charges: r_A before every step, shape (steps, groups, ...).
         buffers: p_A = v_AᵀGv_A after every step, in the same shape.
         learning_rate: η_A > 0 of each group, shape (groups,).
-        weight_decay: λ_A ≥ 0, one number or one for each group.
-        schedule: Factor > 0 of all rates, one number or one for each step.
-        optimizer: "heavy_ball", "nesterov", or "decoupled" where all groups shrink alike, η_A λ_A being equal.
-        momentum: β ≥ 0, below one, of all groups, one number or one for each step.
-        dampening: κ ≥ 0, at most one, likewise; as in `scheduled_charge`.
-        updates: w_AᵀGw_A at every step, which Nesterov's steps need, in the shape of the buffers.
-        crossed: w_AᵀGv_A at every step, likewise.
-        steps: Numbers of the recorded steps, shape (steps,), to be sure that none is missing.
+        weight_decay: λ_A ≥ 0, a number or one per group.
+        schedule: Factor > 0 of all learning rates, a number or one per step.
+        optimizer: "heavy_ball", "nesterov", or "decoupled" if η_A λ_A is equal for all groups.
+        momentum: β ≥ 0, below one, of all groups, a number or one per step.
+        dampening: κ from zero to one, a number or one per step, as in `scheduled_charge`.
+        updates: w_AᵀGw_A at every step, in the shape of the buffers; for "nesterov" only.
+        crossed: w_AᵀGv_A at every step, in the shape of the buffers; for "nesterov" only.
+        steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:
-        Q before the first step and after each, shape (steps + 1, ...).
+        Q before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: As `scheduled_charge`, or decoupled decay that shrinks groups differently, for which there is no
-            law.
+        InputError: If an argument is invalid for `scheduled_charge`, or decoupled decay shrinks the groups by different
+            factors, so that there is no law.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, in discrete form.
 
     Example:
         >>> print(grouped_charge([[4.0, -1.0]], [[2.0, -2.0]], learning_rate=[0.1, 0.2], weight_decay=[0.5, 0.0]))
@@ -191,29 +196,29 @@ def grouped_charge(
         f"buffers has shape {p.shape}",
         argument="buffers",
         value=p.shape,
-        remedy="give the steps, then the groups",
+        remedy="give an array with the axes steps and groups",
     )
     r = recorded_series("charges", charges, like=p)
     count, groups = p.shape[:2]
-    require(len(r) > 0, "no step is recorded", argument="charges", value=0, remedy="record at least one")
+    require(len(r) > 0, "no step is recorded", argument="charges", value=0, remedy="record at least one step")
     rates = require_array("learning_rate", learning_rate, (groups,))
     decays = per_step("weight_decay", weight_decay, groups)
     factors = per_step("schedule", schedule, count)
     _, momenta, kept = hyperparameters(count, 0.0, momentum, dampening, rule)
-    looked_ahead = nesterov_series(rule, p, updates, crossed)
+    nesterov = nesterov_series(rule, p, updates, crossed)
     require_steps(steps, count)
     shrinking = rates * decays
     require(
         rule != "decoupled" or np.ptp(shrinking) <= _EQUAL * shrinking.max(),
-        "decoupled decay shrinks the groups differently, for which no charge has a law",
+        "decoupled decay shrinks the groups by different factors, so the charge has no law",
         argument="weight_decay",
         value=decays.tolist(),
-        remedy="split what was measured with charge_drift",
+        remedy="split the measured drift with charge_drift",
     )
     with np.errstate(all="ignore"):
-        slower = rates / rates[0]
-        buffer, update, both = (np.asarray(np.einsum("a,ka...->k...", slower, each)) for each in (p, *looked_ahead))
+        relative_rates = rates / rates[0]
+        buffer, update, both = (np.asarray(np.einsum("a,ka...->k...", relative_rates, each)) for each in (p, *nesterov))
         pulls = np.einsum("a,ka...->k...", decays, r)
-        start = np.asarray(np.einsum("a,a...->...", 1 / slower, r[0]))
+        start = np.asarray(np.einsum("a,a...->...", 1 / relative_rates, r[0]))
         same = np.full(count, decays[0])
-    return follow(rule, start, (buffer, update, both), rates[0] * factors, same, momenta, kept, pulls)
+    return charge_recursion(rule, start, (buffer, update, both), rates[0] * factors, same, momenta, kept, pulls)

@@ -1,4 +1,4 @@
-"""What was recorded of a run, step by step: series of numbers, and hyperparameters that may follow a schedule."""
+"""Recorded series of a run, step by step, and hyperparameters that may vary with the step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "require_steps",
 ]
 
-# Optimisers that divide by statistics of each weight, under which no charge of a rotation or a scale has a law.
+# Optimisers with per-weight statistics or preconditioners, which have no law for charges of rotations or scales.
 NEUTRAL = ("adam", "adamw", "adagrad", "rmsprop", "nadam", "radam", "adadelta", "adamax", "lion", "soap", "shampoo")
 
 
@@ -37,42 +37,42 @@ covers_linear_symmetry = functools.partial(
 
 
 def recorded_series(name: str, values: ArrayLike, *, like: np.ndarray | None = None) -> Float[np.ndarray, "steps ..."]:
-    """The values as float64 with the steps first, checked."""
+    """Check a series, and return it as float64 with the steps on the first axis."""
     shape = (None,) * max(1, np.ndim(values)) if like is None else like.shape
     return require_array(name, values, shape)
 
 
 def initial_charge(name: str, value: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
-    """The value in the shape of the charges that are recorded at one step."""
+    """Broadcast a value to the shape of the charges at one step."""
     array = np.asarray(value)
     fits = array.ndim <= len(shape) and all(
         got in (1, want) for got, want in zip(array.shape[::-1], shape[::-1], strict=False)
     )
     require(
         fits,
-        f"{name} has shape {array.shape}, and what is recorded at one step {shape}",
+        f"{name} has shape {array.shape}, but the record of one step has shape {shape}",
         argument=name,
         value=array.shape,
-        remedy="give one number for each charge",
+        remedy="give one number per charge",
     )
     return np.broadcast_to(array, shape)
 
 
 def per_step(name: str, value: ArrayLike, count: int) -> Float[np.ndarray, " steps"]:
-    """A hyperparameter at each step, of one number or one for each."""
+    """Broadcast a hyperparameter, a number or one per step, to all steps."""
     array = np.asarray(value)
     require(
         array.shape in ((), (count,)),
-        f"{name} has shape {array.shape}, and {count} steps are recorded",
+        f"{name} has shape {array.shape}, but {count} values are needed",
         argument=name,
         value=array.shape,
-        remedy="give one number, or one for each step",
+        remedy="give one number, or one for each step or group",
     )
     return np.broadcast_to(array, (count,))
 
 
 def require_steps(steps: ArrayLike | None, count: int) -> None:
-    """Raise `InputError` unless every step from the first on is there: laws of steps say nothing of checkpoints."""
+    """Raise `InputError` if a step is missing, since the laws relate consecutive steps, not checkpoints."""
     if steps is None:
         return
     numbers = require_array("steps", steps, (count,))
@@ -82,18 +82,18 @@ def require_steps(steps: ArrayLike | None, count: int) -> None:
         f"steps are missing after step {numbers[gaps[0]] if gaps.size else 0:g}",
         argument="steps",
         value=int(gaps.size),
-        remedy="record every step, because the law holds from one step to the next",
+        remedy="record every step, because the law relates consecutive steps",
     )
 
 
 def known_rule(optimizer: str) -> Rule:
-    """The optimiser, under which charges have a law."""
+    """Check that charges have a law under the optimiser, and return its name."""
     require(
         optimizer.lower().replace("_", "") not in NEUTRAL,
-        f"no charge has a law under {optimizer}, which does not keep the symmetry",
+        f"charges have no law under {optimizer}, which breaks the symmetry",
         argument="optimizer",
         value=optimizer,
-        remedy="split what was measured with charge_drift",
+        remedy="split the measured drift with charge_drift",
     )
     require_choice("optimizer", optimizer, RULES)
     return cast(Rule, optimizer)

@@ -1,4 +1,4 @@
-"""The charge of a translation symmetry: a sum of weights, which only weight decay moves."""
+"""Charge of a translation symmetry: a sum of weights that only weight decay changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ _NETWORK, _DATA = "any with a translation symmetry, such as softmax outputs", "a
 _REFERENCE = "arXiv:2012.04728"
 
 
-@covers(network=_NETWORK, data=_DATA, start="any", gives="the sum of the weights at any step", reference=_REFERENCE)
+@covers(
+    network=_NETWORK,
+    data=_DATA,
+    start="any",
+    gives="the sum of the weights after any number of steps",
+    reference=_REFERENCE,
+)
 def translation_charge(
     steps: NonNegativeNumbers,
     initial: FiniteNumbers,
@@ -33,31 +39,32 @@ def translation_charge(
     *,
     dampening: Annotated[FiniteFloat, Ge(0), Le(1)] = 0.0,
 ) -> Float[np.ndarray, "*steps *charge"]:
-    """s_n of s_{k+1} = (1 + β − ηλ) s_k − β s_{k−1}, s_{−1} = s_0, where s = Σ_A θ of weights with ⟨∂L/∂θ, 1_A⟩ = 0.
+    """Sum s of the weights of a translation symmetry after n heavy-ball steps, exact at any learning rate.
 
-    With z the larger root of z² − (1 + β − ηλ) z + β, δ = 1 − z and R_n = (zⁿ − (β/z)ⁿ) / (z − β/z),
+        s_{k+1} = (1 + β − ηλ) s_k − β s_{k−1},   s_{−1} = s_0,   s = Σ_A θ for weights with ⟨∂L/∂θ, 1_A⟩ = 0
+
+    With the larger root z of z² − (1 + β − ηλ) z + β, δ = 1 − z and R_n = (zⁿ − (β/z)ⁿ) / (z − β/z), the solution is
 
         s_n / s_0 = zⁿ + δ β/z R_n,
 
-    and where the roots are complex, z = √β exp(±iφ), β^(n/2) [cos nφ + (1 − β − ηλ)/2 sin nφ / (√β sin φ)]. Exact for
-    heavy-ball steps d ← β d − η (∂L/∂θ + λ θ) at any learning rate; both forms keep their digits at a double root,
-    at tiny ηλ and at any number of steps.
+    and for complex roots z = √β exp(±iφ) it is β^(n/2) [cos nφ + (1 − β − ηλ)/2 sin nφ / (√β sin φ)]. The steps are d ←
+    β d − η (∂L/∂θ + λ θ), θ ← θ + d. Both forms are accurate at a double root, for tiny ηλ and for any number of steps.
 
     Args:
-        steps: Numbers n ≥ 0 of steps, whole, of any shape.
-        initial: s_0, of any shape.
+        steps: Numbers of steps n ≥ 0, whole, any shape.
+        initial: s_0, any shape.
         sgd: η, β and λ.
-        dampening: c ≥ 0 of PyTorch, at most one, which multiplies gradients by 1 − c after the first step; without
-            momentum it does nothing.
+        dampening: c of PyTorch, from zero to one, which multiplies gradients by 1 − c after the first step; without
+            effect if there is no momentum.
 
     Returns:
-        The charges, the axes of the steps first.
+        The charges, with the axes of the steps first.
 
     Raises:
-        InputError: A number out of range, a batch size, or steps that are not whole.
+        InputError: If a number is out of range, a batch size is given, or the numbers of steps are not whole.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, of which this is the discrete form.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, in discrete form.
 
     Example:
         >>> print(translation_charge([0, 50], 1.0, SGD(0.1, momentum=0.9, weight_decay=0.01)).round(9))
@@ -89,28 +96,29 @@ def scheduled_translation(
     momentum: Momenta = 0.0,
     dampening: Dampening = 0.0,
 ) -> Float[np.ndarray, "steps ..."]:
-    """s_0 … s_n of s = Σ_A θ and m = Σ_A v where every hyperparameter may change at every step.
+    """Sum s of the weights of a translation symmetry after every step, if the hyperparameters vary from step to step.
 
-    With the buffer v as PyTorch has it, m ← β m + (1 − c) λ s and then, by optimizer,
+    With the buffer v of PyTorch and m = Σ_A v, m ← β m + (1 − c) λ s and then, by optimizer,
 
         heavy ball: s ← s − η m,      Nesterov: s ← s − η (λ s + β m),      decoupled: m ← β m, s ← (1 − ηλ) s − η m.
 
     Args:
-        initial: s_0, of any shape.
+        initial: s_0, any shape.
         learning_rate: η > 0 of each step, shape (steps,).
-        optimizer: "heavy_ball", which is plain descent without momentum, "nesterov" or "decoupled".
-        weight_decay: λ ≥ 0, one number or one for each step.
-        momentum: β ≥ 0, below one, likewise.
-        dampening: c ≥ 0, at most one, likewise; as in PyTorch not at the first step, nor where there is no momentum.
+        optimizer: "heavy_ball", which includes plain gradient descent, "nesterov" or "decoupled".
+        weight_decay: λ ≥ 0, a number or one per step.
+        momentum: β ≥ 0, below one, a number or one per step.
+        dampening: c from zero to one, a number or one per step; as in PyTorch, without effect at the first step and if
+            there is no momentum.
 
     Returns:
-        The charges before the first step and after each, shape (steps + 1, ...).
+        The charges before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: A number out of range, another number of steps, or an optimiser under which charges have no law.
+        InputError: If a number is out of range, the arrays differ in length, or the optimiser has no law.
 
     References:
-        Kunin et al., arXiv:2012.04728, of which this is the discrete form.
+        Kunin et al., arXiv:2012.04728, in discrete form.
 
     Example:
         >>> print(scheduled_translation(1.0, [0.1, 0.05], weight_decay=0.1))
@@ -133,25 +141,25 @@ def scheduled_translation(
 def hyperparameters(
     count: int, weight_decay: ArrayLike, momentum: ArrayLike, dampening: ArrayLike, optimizer: Rule
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """λ, β and the share 1 − c that is kept of the gradient, at each step."""
+    """λ, β and 1 − c, the retained fraction of the gradient, at each step."""
     decays = per_step("weight_decay", weight_decay, count)
     momenta = per_step("momentum", momentum, count)
     lost = per_step("dampening", dampening, count)
     require(
         optimizer != "nesterov" or not lost.any(),
-        "Nesterov's steps have no dampening",
+        "dampening cannot be used with optimizer='nesterov'",
         argument="dampening",
         value=float(lost.max(initial=0.0)),
-        remedy="leave it at zero",
+        remedy="set dampening to zero",
     )
     kept = np.where((momenta > 0) & (np.arange(count) > 0), 1 - lost, 1.0)
     return decays, momenta, kept
 
 
 def _share(counts: np.ndarray, beta: float, later: float, first: float) -> np.ndarray:
-    """s_n / s_0 where ηλ is `later` but at the first step, at which it is `first`."""
+    """s_n / s_0, where ηλ is `first` at the first step and `later` at all others."""
     root, total = np.sqrt(beta), 1 + beta - later
-    # (1 + β − ηλ)² − 4β, of which the square itself would lose the digits near a double root.
+    # (1 + β − ηλ)² − 4β, factorised, because the difference cancels near a double root.
     inside = (((1 - beta) / (1 + root)) ** 2 - later) * ((1 + root) ** 2 - later)
     if inside < 0:
         spread = np.sqrt(-inside)
@@ -159,7 +167,7 @@ def _share(counts: np.ndarray, beta: float, later: float, first: float) -> np.nd
         sine = np.sin(counts * angle) / spread * (1 - beta + later - 2 * first)
         return root**counts * (np.cos(counts * angle) + sine)
     spread = np.sqrt(inside)
-    if total < 0:  # both roots are negative, and the lower one is the larger
+    if total < 0:  # both roots are negative; the lower one has the larger modulus
         large = (total - spread) / 2
         lost = 1 - large
     else:
@@ -171,10 +179,10 @@ def _share(counts: np.ndarray, beta: float, later: float, first: float) -> np.nd
 
 
 def _ratio(counts: np.ndarray, power: np.ndarray, large: float, small: float) -> np.ndarray:
-    """(zⁿ − yⁿ)/(z − y) of the larger root z and the smaller one y, which have one sign."""
+    """(zⁿ − yⁿ)/(z − y) for the larger root z and the smaller root y, which have equal signs."""
     if large == 0:
         return np.where(counts == 1, 1.0, 0.0)
     apart = np.log1p((small - large) / large)
-    if np.isinf(apart):  # the smaller root is nothing beside the larger
+    if np.isinf(apart):  # the smaller root is negligible
         return np.where(counts > 0, power / large, 0.0)
     return power / large * (np.expm1(counts * apart) / np.expm1(apart) if apart else counts)
