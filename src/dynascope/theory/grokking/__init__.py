@@ -1,4 +1,4 @@
-"""Grokking that can be predicted: a diagonal network with weight decay, and how to measure the delay of any network."""
+"""Grokking: exact predictions for a diagonal network with weight decay, and a measure of the delay for any network."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""The delay of grokking: how long after the training samples a network learns the test samples."""
+"""Grokking delay: the number of steps between learning the training samples and learning the test samples."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from dynascope.validation.bounded import FiniteFloat, FiniteNumbers, PositiveInt
 
 __all__ = ["GrokkingDelay", "grokking_delay"]
 
-_ROUNDING = 1e-6  # of an average of ones in float32
-_NO_HIGHER = 1.1  # times its first value; a loss curve stays below
-_FALLEN, _VANISHED = 0.5, 0.01  # of the first value; a loss curve ends below
+_ROUNDING = 1e-6  # rounding error of an accuracy of one in float32
+_NO_HIGHER = 1.1  # a loss curve stays below this factor times its first value
+_FALLEN, _VANISHED = 0.5, 0.01  # a loss curve ends below these fractions of its first value
 
 
 class GrokkingDelay(NamedTuple):
-    """How long after the training curve the test curve reaches its threshold.
+    """Delay from the training curve reaching its threshold to the test curve reaching its own.
 
     Attributes:
         train_step: First step from which the training curve holds its threshold, None if it never does.
-        test_step: The same of the test curve.
-        delay: test_step − train_step, None if one of them is. It is negative if the test curve reaches its threshold
-            first: there is no grokking.
-        decades: log10(test_step/train_step); also None if one of them is 0.
-        resolution: The longest of the recording intervals in which the thresholds were passed (of all of them where one
-            was not); the delay may be off by as much.
+        test_step: First step from which the test curve holds its threshold, None if it never does.
+        delay: test_step − train_step, None if either is None. A negative delay means that the test curve reaches its
+            threshold first, so there is no grokking.
+        decades: log10(test_step/train_step), None if either is None or zero.
+        resolution: Possible error of the delay: the longer of the recording intervals in which the thresholds were
+            passed, or the longest of all intervals if a threshold was not passed.
         train_threshold: Threshold of the training curve.
         test_threshold: Threshold of the test curve.
-        hold: Number of records for which a curve has to hold its threshold.
+        hold: Number of records for which a curve must hold its threshold.
     """
 
     train_step: float | None
@@ -47,7 +47,7 @@ class GrokkingDelay(NamedTuple):
     __repr__ = short_repr
 
     def recorded(self, last: float) -> dict[str, Any]:
-        """What a record holds of it, with the last step in place of one at which a threshold was never reached.
+        """The values for a record, with the last step in place of a step that is None.
 
         Args:
             last: The last step.
@@ -77,31 +77,33 @@ def grokking_delay(
 ) -> GrokkingDelay:
     """Measure the delay between learning the training samples and learning the test samples.
 
-    A curve reaches its threshold at the first step from which it is at or above the threshold for `hold` records in a
-    row, whatever it does later. The delay means nothing without the thresholds and the recording interval, which are
-    therefore returned with it.
+    A curve reaches its threshold at the first step from which it is at or above the threshold for `hold` consecutive
+    records, whatever it does later. The delay depends on the thresholds and the recording interval, and the result
+    therefore contains them.
 
-    The default thresholds are fractions. For accuracies in percent divide both curves by 100, or give both thresholds
-    in percent. Nothing is converted: a curve in percent and a threshold as a fraction raise an error. So do losses.
+    The default thresholds are fractions. For accuracies in percent, divide both curves by 100, or give both thresholds
+    in percent. The function does not convert units: a curve in percent with a threshold as a fraction raises an error,
+    and so does a loss curve.
 
     Args:
         steps: Steps or times of the records, increasing, shape (records,).
         train: Training accuracy as a fraction, or any other score that rises to at most 1, such as 1 − relative error,
             shape (records,). It may exceed 1, as in percent, if both thresholds do.
-        test: The same on test samples, shape (records,).
+        test: The same score on test samples, shape (records,).
         train_threshold: Threshold of the training curve, in its unit.
         test_threshold: Threshold of the test curve, in its unit.
-        hold: Number of records, from 1.
+        hold: Number of consecutive records, at least 1.
 
     Returns:
-        `GrokkingDelay`. Steps and delays are None where a curve never reaches its threshold; a test curve that reaches
-        it before the training curve has a negative delay.
+        `GrokkingDelay`. Steps and delay are None if a curve never reaches its threshold; the delay is negative if the
+        test curve reaches its threshold first.
 
     Raises:
-        InputError: Steps that do not increase, fewer than two or than `hold` of them, values that are not finite, or
-            lengths that differ. A curve above 1 with a threshold of at most 1, and the reverse if the curve would reach
-            a hundredth of the threshold; one threshold above 1 and one not. A curve that falls as a loss does: from its
-            largest value to below half of it, or below 1 % if it starts far below its threshold.
+        InputError: If the steps do not increase, there are fewer than two records or fewer than `hold`, a value is not
+            finite, or the lengths differ. Also if a curve exceeds 1 but its threshold does not; if a threshold exceeds
+            1 but its curve does not, and the curve reaches a hundredth of it; or if only one threshold exceeds 1. Also
+            if a curve falls like a loss: from its largest value to below half of it, or to below 1 % of it if it starts
+            far below its threshold.
 
     References:
         Power et al., arXiv:2201.02177, for the phenomenon.
@@ -120,7 +122,7 @@ def grokking_delay(
     _require_one_unit(curves, levels)
     reached = [_first_held(curves[name] >= levels[name], hold) for name in curves]
     known = [float(steps[index]) if index is not None else None for index in reached]
-    # The first record was passed at some time before it; the interval after it is the best that is known.
+    # A threshold reached at the first record was passed before it; the first interval is the best estimate.
     passed = [intervals.max() if index is None else intervals[max(index - 1, 0)] for index in reached]
     first, second = known
     delay = second - first if first is not None and second is not None else None
@@ -132,15 +134,15 @@ def _require_rising(curves: Mapping[str, np.ndarray], levels: Mapping[str, float
     """Raise `InputError` if a curve falls as a loss does."""
     for name, values in curves.items():
         first, last = values[[0, -1]]
-        # Noise can halve an accuracy at chance, and so can memorisation on test samples.
+        # Noise can halve an accuracy at chance level, and so can memorisation for test samples.
         high = first >= (levels[name] / 2 if name == "train" else levels[name])
         fallen = last < _FALLEN * first if high else 0 < last < _VANISHED * first
         require(
             not (fallen and 0 < values.max() <= _NO_HIGHER * first),
-            f"{name} falls from {first:.4g} to {last:.4g}, as a loss does",
+            f"{name} falls from {first:.4g} to {last:.4g}, like a loss",
             argument=name,
             value=float(last),
-            remedy="give accuracies, or a score that rises, such as 1 - loss / loss[0]",
+            remedy="give accuracies, or an increasing score, such as 1 - loss / loss[0]",
         )
 
 
@@ -150,25 +152,25 @@ def _require_one_unit(curves: Mapping[str, np.ndarray], levels: Mapping[str, flo
         level, largest = levels[name], float(values.max())
         require(
             level > 1 or largest <= 1 + _ROUNDING,
-            f"{name} goes up to {largest:.4g} and {name}_threshold is {level:g}",
+            f"{name} reaches {largest:.4g}, but {name}_threshold is {level:g}",
             argument=name,
             value=largest,
-            remedy="give accuracies, not losses, as fractions (percentages divided by 100); or give percent thresholds",
+            remedy="give accuracies, not losses, as fractions (percentages divided by 100), or thresholds in percent",
         )
-        # Up to one per cent a curve may be either; it matters where a fraction would reach the threshold.
+        # A curve of at most one may be in percent; it is ambiguous only if it would reach the threshold as a fraction.
         require(
             level <= 1 or largest > 1 or largest < level / 100,
-            f"{name}_threshold is {level:g} and {name} goes up to {largest:.4g}",
+            f"{name}_threshold is {level:g}, but {name} reaches only {largest:.4g}",
             argument=f"{name}_threshold",
             value=level,
             remedy="give curves and thresholds as fractions",
         )
     require(
         (levels["train"] > 1) == (levels["test"] > 1),
-        f"train_threshold is {levels['train']:g} and test_threshold is {levels['test']:g}",
+        f"train_threshold is {levels['train']:g}, but test_threshold is {levels['test']:g}",
         argument="test_threshold",
         value=levels["test"],
-        remedy="give curves and thresholds as fractions, or all of them in percent",
+        remedy="give all curves and thresholds as fractions, or all in percent",
     )
 
 

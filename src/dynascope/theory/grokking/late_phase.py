@@ -1,4 +1,4 @@
-"""A diagonal network with weight decay after it has fitted: its weights and its test curve, without training."""
+"""Late training of a diagonal network with weight decay: weights and test curve after fitting, in closed form."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ __all__ = [
     "check_tests",
     "covers_diagonal",
     "fitting_time",
-    "lag_behind",
+    "lag_per_decay",
     "late_curve",
     "relative_error",
     "weight_product",
 ]
 
-DATA = "any inputs, targets that they fit exactly"
+DATA = "any inputs, targets that a linear function fits exactly"
 covers_diagonal = functools.partial(
     covers,
     network="diagonal linear, x·(u² − v²), with weight decay",
-    start="the same for all weights",
+    start="equal for all weights",
     reference="arXiv:2311.18817",
 )
 
 
 class LateCurve(NamedTuple):
-    """The network after it has fitted.
+    """The network after it has fitted the training samples.
 
     Attributes:
         products: b(t) = u_i v_i, shape (times,).
-        coefficients: w(t) = u² − v², the interpolant and its lag, shape (times, d).
+        coefficients: w(t) = u² − v², the sum of the interpolant and its lag, shape (times, d).
         test_error: E(x·w − y)²/E y² on the test samples, shape (times,).
-        interpolant_error: The same without the lag, the limit λ → 0 at the same b, shape (times,).
-        loss: Leading order in λ of 1/(2n) ‖X w − y‖², which is of order λ², shape (times,).
-        lag: ‖w − w(b)‖/‖w(b)‖, shape (times,); the curve holds where it is small.
+        interpolant_error: The test error without the lag, the limit λ → 0 at equal b, shape (times,).
+        loss: 1/(2n) ‖X w − y‖² to leading order, λ², shape (times,).
+        lag: ‖w − w(b)‖/‖w(b)‖, shape (times,); the curve is accurate while it is small.
     """
 
     products: Float[np.ndarray, " times"]
@@ -62,21 +62,23 @@ class LateCurve(NamedTuple):
 def weight_product(
     times: NonNegativeNumbers, *, scale: PositiveFloat, weight_decay: PositiveFloat
 ) -> Float[np.ndarray, "*times"]:
-    """The product of the two weights of every input under weight decay: u_i v_i = α² exp(−2λt), whatever the data.
+    """Product of the two weights of every input at any time under weight decay, for any data.
 
-    The network is f = x·(u ⊙ u − v ⊙ v) from u = v = α, by gradient flow on any loss of its outputs plus
-    ½λ(‖u‖² + ‖v‖²): what the loss adds to ln u it takes from ln v.
+        u_i v_i = α² exp(−2λt)
+
+    The network is f = x·(u ⊙ u − v ⊙ v) from u = v = α, under gradient flow on any loss of its outputs plus
+    ½λ(‖u‖² + ‖v‖²). The contributions of the loss to ln u and ln v cancel.
 
     Args:
-        times: Gradient-flow times t ≥ 0, of any shape.
+        times: Gradient-flow times t ≥ 0, any shape.
         scale: α > 0.
         weight_decay: λ > 0.
 
     Returns:
-        b(t), of the shape of the times.
+        b(t), in the shape of the times.
 
     Raises:
-        InputError: An argument is out of range.
+        InputError: If an argument is out of range.
 
     References:
         Lyu et al., arXiv:2311.18817, section 3.
@@ -90,7 +92,7 @@ def weight_product(
 
 
 @covers_diagonal(
-    data=DATA, gives="the weights, the test error and the loss once it has fitted, for small weight decay", exact=False
+    data=DATA, gives="the weights, the test error and the loss after fitting, for small weight decay", exact=False
 )
 def late_curve(
     inputs: FiniteNumbers,
@@ -102,21 +104,23 @@ def late_curve(
     scale: PositiveFloat,
     weight_decay: PositiveFloat,
 ) -> LateCurve:
-    """The late test curve of f = x·(u ⊙ u − v ⊙ v) with weight decay, without training.
+    """Late test curve of the diagonal network f = x·(u ⊙ u − v ⊙ v) with weight decay, without training.
 
-    Gradient flow on L = 1/(2n) ‖X w − y‖² + ½λ(‖u‖² + ‖v‖²) from u = v = α keeps w = 2b(t) sinh(Xᵀμ), where
-    μ' = −4(X w − y)/n. Once it has fitted, w is the interpolant w(b(t)) (see `interpolant_path`), and b falls slowly.
-    To keep up with b the network must miss the targets by X w − y = −(n/4) dμ/dt = −(nλ/2)(X D Xᵀ)⁻¹ y with
-    D = √(w² + 4b²). That lag is added, so that the error of the curve is of order λ².
+        w = w(b(t)) + lag,   X w − y = −(n/4) dμ/dt = −(nλ/2)(X D Xᵀ)⁻¹ y,   D = √(w² + 4b²)
 
-    It holds from `fitting_time` on, while the lag is small. Test inputs that are the unit vectors, with the true
-    coefficients as their targets, give the error over all inputs of covariance one.
+    Gradient flow on L = 1/(2n) ‖X w − y‖² + ½λ(‖u‖² + ‖v‖²) from u = v = α has w = 2b(t) sinh(Xᵀμ) at all times, with
+    μ' = −4(X w − y)/n. After fitting, w is close to the interpolant w(b(t)) of `interpolant_path`, and b decreases
+    slowly. To keep up with b, the network must have a small training error, which causes the lag. With the lag, the
+    error of the curve is of order λ².
+
+    The curve is valid from `fitting_time` on, while the lag is small. For test inputs equal to the unit vectors, with
+    the true coefficients as targets, the test error is the population error for inputs of unit covariance.
 
     Args:
         inputs: X, training samples in rows, shape (n, d).
         targets: y, shape (n,), in the range of X.
-        test_inputs: Test samples in rows.
-        test_targets: Their targets, one for each, not all zero.
+        test_inputs: Test samples in rows, shape (m, d).
+        test_targets: Targets of the test samples, shape (m,), not all zero.
         times: Gradient-flow times t ≥ 0, shape (times,).
         scale: α > 0.
         weight_decay: λ > 0.
@@ -125,7 +129,7 @@ def late_curve(
         `LateCurve`.
 
     Raises:
-        InputError: As `interpolant_path`, or an argument is out of range.
+        InputError: If the data are invalid for `interpolant_path`, or an argument is out of range.
 
     References:
         Lyu et al., arXiv:2311.18817, section 3; the lag is derived here.
@@ -140,9 +144,9 @@ def late_curve(
     system, samples = constraint(inputs, targets), len(np.asarray(targets))
     path = interpolant_path(inputs, targets, products)
     spread = np.hypot(path.coefficients, 2 * products[:, None])
-    # One time after the other: all their Hessians at once would not fit into memory for many samples.
-    behind = [lag_behind(system, each) for each in spread]
-    missed, lag = (weight_decay * np.array(each) for each in zip(*behind, strict=True))
+    # One time after another, to limit the memory for the Hessians.
+    lags = [lag_per_decay(system, each) for each in spread]
+    missed, lag = (weight_decay * np.array(each) for each in zip(*lags, strict=True))
     coefficients = path.coefficients + lag
     return LateCurve(
         products,
@@ -154,7 +158,7 @@ def late_curve(
     )
 
 
-@covers_diagonal(data=DATA, gives="by when it has fitted the training samples", exact=False)
+@covers_diagonal(data=DATA, gives="an upper bound for the time of fitting the training samples", exact=False)
 def fitting_time(
     inputs: FiniteNumbers,
     *,
@@ -162,23 +166,25 @@ def fitting_time(
     weight_decay: PositiveFloat,
     remaining: Annotated[FiniteFloat, Gt(0), Lt(1)] = 0.01,
 ) -> float | None:
-    """The time by which the network has fitted, an upper bound, up to the lag of order λ that remains.
+    """Upper bound for the time at which the network has fitted the training samples, up to a lag of order λ.
 
-    The errors on the samples fall at the rates of (4/n) X D Xᵀ with D ≥ 2b(t), so that they are below a fraction ε of
-    the first when 8 α² s² (1 − exp(−2λt))/(2λn) = ln(1/ε), with s the smallest singular value of X other than zero.
-    From then on the network is on the path of `late_curve`.
+        8 α² s² (1 − exp(−2λt))/(2λn) = ln(1/ε)
+
+    The training errors decrease at the rates of (4/n) X D Xᵀ with D ≥ 2b(t). They are therefore below a fraction ε of
+    the initial errors at this time t, where s is the smallest non-zero singular value of X. From then on the network is
+    on the path of `late_curve`.
 
     Args:
         inputs: X, training samples in rows.
         scale: α > 0.
         weight_decay: λ > 0.
-        remaining: ε, below 1; the loss is below ε² of the first.
+        remaining: ε, above 0 and below 1; the loss is below ε² of the initial loss.
 
     Returns:
-        Gradient-flow time, or None if decay may overtake the fit.
+        Gradient-flow time, or None if weight decay may prevent the fit.
 
     Raises:
-        InputError: An argument is out of range.
+        InputError: If an argument is out of range.
 
     Example:
         >>> print(f"{fitting_time([[1.0, 2.0]], scale=1.0, weight_decay=0.01):.4f}")
@@ -189,17 +195,17 @@ def fitting_time(
     with np.errstate(all="ignore"):
         speed = scale * smallest
         undecayed = np.log(1 / remaining) * len(x) / 8
-        lost = 2 * undecayed * (weight_decay / speed / speed)
-        delayed = -np.log1p(-lost) / lost if lost > 0 else 1.0
-        return float(undecayed / speed / speed * delayed) if lost < 1 else None
+        decayed = 2 * undecayed * (weight_decay / speed / speed)
+        delayed = -np.log1p(-decayed) / decayed if decayed > 0 else 1.0
+        return float(undecayed / speed / speed * delayed) if decayed < 1 else None
 
 
-def lag_behind(
+def lag_per_decay(
     system: Constraint, spread: Float[np.ndarray, " d"]
 ) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, " d"]]:
-    """What the network misses of A w = c, and by what its w differs from the interpolant with that D, over λ."""
+    """Residual of A w = c, and difference between w and the interpolant with derivative D, both divided by λ."""
     hessian = (system.rows * spread) @ system.rows.T
-    # With μ = U ν/S and d ln b/dt = −2λ, the rate of ν is −2λ times its tangent −(A D Aᵀ)⁻¹ c.
+    # With μ = U ν/S and d ln b/dt = −2λ, dν/dt is −2λ times the tangent −(A D Aᵀ)⁻¹ c.
     missed = -len(system.samples) / 2 * np.linalg.solve(hessian, system.values) / system.strengths**2
     return missed, spread * (np.linalg.solve(hessian, missed) @ system.rows)
 
@@ -212,15 +218,15 @@ def relative_error(
 
 
 def check_tests(inputs: Any, test_inputs: Any, test_targets: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The test samples as arrays."""
+    """Check the test samples, and return them as arrays."""
     x = require_array("inputs", inputs, (None, None))
     tests = require_array("test_inputs", test_inputs, (None, x.shape[1]))
     targets = require_array("test_targets", test_targets, (len(tests),))
     require(
         bool(np.any(targets)),
-        "test_targets are all zero",
+        "test_targets is all zero",
         argument="test_targets",
         value=0.0,
-        remedy="give targets to which an error can be compared",
+        remedy="give at least one non-zero target, so that the relative error is defined",
     )
     return tests, targets

@@ -1,4 +1,4 @@
-"""When a diagonal network with weight decay begins to generalise: a property of the data, and the time it takes."""
+"""Grokking time of a diagonal network with weight decay, from a critical point that depends only on the data."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from jaxtyping import Float
 from scipy.optimize import root_scalar
 
 from dynascope.results.named_tuples import short_repr
-from dynascope.theory.grokking.interpolation import constraint, follow, solve
-from dynascope.theory.grokking.late_phase import DATA, check_tests, covers_diagonal, lag_behind, relative_error
+from dynascope.theory.grokking.interpolation import constraint, solve, trace_path
+from dynascope.theory.grokking.late_phase import DATA, check_tests, covers_diagonal, lag_per_decay, relative_error
 from dynascope.validation import require_broadcast
 from dynascope.validation.bounded import FiniteNumbers, PositiveFloat, PositiveNumbers
 
 __all__ = ["CriticalPoint", "critical_point", "grokking_time"]
 
-_WIDEST, _NARROWEST = 100.0, 1e-12  # products between which the test error is searched, in units of the coefficients
-_GRID = 0.1  # in ln b
+_WIDEST, _NARROWEST = 100.0, 1e-12  # range of products of the search, in units of the coefficients
+_GRID = 0.1  # grid spacing in ln b
 
 
 class CriticalPoint(NamedTuple):
-    """Where the network begins to generalise, a property of the data alone.
+    """The point at which the network begins to generalise, a property of the data alone.
 
     Attributes:
-        product: b*, the product of its weights.
-        lag: τ, the time by which the network is behind the interpolant there, for any start and any small decay.
+        product: b*, the product of the weights.
+        lag: τ, the delay of the network lag the interpolant, for any initial scale and any small weight decay.
     """
 
     product: float
@@ -35,7 +35,9 @@ class CriticalPoint(NamedTuple):
     __repr__ = short_repr
 
 
-@covers_diagonal(data=DATA, gives="at which product of the weights the test error falls below a threshold", exact=False)
+@covers_diagonal(
+    data=DATA, gives="the product of the weights at which the test error falls below a threshold", exact=False
+)
 def critical_point(
     inputs: FiniteNumbers,
     targets: FiniteNumbers,
@@ -44,24 +46,26 @@ def critical_point(
     *,
     threshold: PositiveFloat = 0.1,
 ) -> CriticalPoint | None:
-    """The product b* of the weights at which the interpolant w(b) begins to generalise; a property of the data alone.
+    """Product b* of the weights at which the interpolant w(b) begins to generalise, a property of the data alone.
 
-    b* is the largest b at which e(b) = E(x·w(b) − y)²/E y² on the test samples falls to the threshold. There the lag of
-    `late_curve`, in proportion to λ, and the speed 2λ|de/d ln b| of the error make for a delay τ in which λ cancels.
+        b* = max {b: e(b) ≤ threshold},   e(b) = E(x·w(b) − y)²/E y² on the test samples
+
+    The network reaches the threshold with a delay τ. It is the ratio of the lag of `late_curve`, proportional to λ, and
+    the rate 2λ|de/d ln b| at which the error decreases, so that λ cancels.
 
     Args:
         inputs: X, training samples in rows, shape (n, d).
         targets: y, shape (n,), in the range of X.
-        test_inputs: Test samples in rows; the unit vectors stand for all inputs of covariance one.
-        test_targets: Their targets, one for each, not all zero.
+        test_inputs: Test samples in rows; unit vectors for the population error of inputs of unit covariance.
+        test_targets: Targets of the test samples, not all zero.
         threshold: Relative test error, above 0.
 
     Returns:
-        `CriticalPoint`, or None if there is none: the interpolant of least ℓ2 norm already generalises, so that there
-        is nothing to wait for, or not even that of least ℓ1 norm does (down to b = 1e-12 of the largest coefficient).
+        `CriticalPoint`. None if the interpolant of least ℓ2 norm already generalises, so that there is no delay, or if
+        not even the interpolant of least ℓ1 norm does (down to b = 1e-12 of the largest coefficient).
 
     Raises:
-        InputError: As `interpolant_path`, or an argument is out of range.
+        InputError: If the data are invalid for `interpolant_path`, or an argument is out of range.
 
     References:
         Lyu et al., arXiv:2311.18817, section 3; τ is derived here.
@@ -78,7 +82,7 @@ def critical_point(
     ends = np.log(system.size) + np.log([_NARROWEST, _WIDEST])
     logarithms = np.linspace(ends[0], ends[1], int(np.ceil((ends[1] - ends[0]) / _GRID)) + 1)
     before = None
-    for point in follow(system, logarithms):
+    for point in trace_path(system, logarithms):
         if relative_error(point.coefficients, *tests) <= threshold:
             break
         before = point
@@ -93,33 +97,37 @@ def critical_point(
 
     found = root_scalar(excess, bracket=(point.log_product, before.log_product), xtol=1e-13).root
     critical = solve(system, found, before.dual + (found - before.log_product) * before.tangent)
-    _, behind = lag_behind(system, critical.spread)
+    _, lag = lag_per_decay(system, critical.spread)
     slope = critical.coefficients + critical.spread * (critical.tangent @ system.rows)
     x, y = tests
-    missed = critical.coefficients @ x.T - y
-    return CriticalPoint(math.exp(found), float(missed @ (x @ behind) / (2 * missed @ (x @ slope))))
+    residual = critical.coefficients @ x.T - y
+    return CriticalPoint(math.exp(found), float(residual @ (x @ lag) / (2 * residual @ (x @ slope))))
 
 
-@covers_diagonal(data=DATA, gives="when the test error falls below a threshold, for small weight decay", exact=False)
+@covers_diagonal(
+    data=DATA, gives="the time at which the test error falls below a threshold, for small weight decay", exact=False
+)
 def grokking_time(
     product: PositiveNumbers, *, scale: PositiveNumbers, weight_decay: PositiveNumbers, lag: FiniteNumbers = 0.0
 ) -> Float[np.ndarray, ...]:
-    """When the network groks: t = ln(α²/b*)/(2λ) + τ, a lag after the product of its weights has fallen to b*.
+    """Time at which the network groks, after the product of its weights has decayed to b*.
 
-    A start c times as large groks ln(c)/λ later, whatever the data. A time before `fitting_time`, negative if α² is far
-    below b*, says that there is no delay: the network generalises as it fits.
+        t = ln(α²/b*)/(2λ) + τ
+
+    Multiplying the initial scale by c delays grokking by ln(c)/λ, for any data. A time before `fitting_time`, negative
+    if α² is below b*, means that there is no delay: the network generalises as it fits.
 
     Args:
-        product: b* > 0, from `critical_point`; of any shape, broadcast with the others.
+        product: b* > 0, from `critical_point`; any shape that broadcasts with the other arguments.
         scale: α > 0.
         weight_decay: λ > 0.
         lag: τ, from `critical_point`; zero for the leading order in λ.
 
     Returns:
-        Gradient-flow time of the broadcast shape, up to what vanishes with λ if the lag is given.
+        Gradient-flow time, of the broadcast shape; with the lag, the error vanishes with λ.
 
     Raises:
-        InputError: An argument is not positive, the lag not finite, or shapes do not broadcast.
+        InputError: If an argument is not positive, the lag is not finite, or the shapes do not broadcast.
 
     References:
         Lyu et al., arXiv:2311.18817, section 3, for the order of magnitude.

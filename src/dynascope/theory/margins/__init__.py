@@ -1,4 +1,4 @@
-"""What classifiers end in when they are trained long past separation: rates, norms and margins."""
+"""Late training of classifiers, long after separation: growth rates, norms and margins."""
 
 from dynascope.validation import face
 

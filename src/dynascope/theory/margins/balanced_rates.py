@@ -1,4 +1,4 @@
-"""Which of the rates that a network's symmetries allow its gradient flow has: those that keep all charges finite."""
+"""Balanced growth rates: of the rates that the symmetries of a network allow, the rates that gradient flow realises."""
 
 from __future__ import annotations
 
@@ -17,41 +17,44 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeInt
 
 __all__ = ["balanced_rates"]
 
-_DIGITS = 8  # to which two elements have the same rates, whatever the solution
-_STEEPEST = 1e6  # scale of the second programme: rates that differ by less than its inverse are taken for equal
+_DIGITS = 8  # decimal digits to which two elements with equal rates in every solution agree
+_STEEPEST = 1e6  # scale of the second programme; rates that differ by less than its inverse count as equal
 
 
-@covers_quasi_homogeneous(gives="the rates at which parameters grow along the margin")
+@covers_quasi_homogeneous(gives="the rates at which the parameters grow with the margin")
 def balanced_rates(
     rates: IsFinite[Real[ArrayLike, " elements"]],
     generators: FiniteNumbers,
     *,
     discarded: Sequence[NonNegativeInt] = (),
 ) -> Float[np.ndarray, " elements"]:
-    """The λ ≥ 0 among λ + Σ c_k s_k whose largest entries are least, then the next: max_{s > 0} λ = max_{s < 0} λ.
+    """Rates λ at which gradient flow lets the parameters grow, chosen among all rates by the conserved charges.
 
-    Elements grow as θ_i ∝ exp(λ_i τ). Along a field s ⊙ θ that leaves the network as it is, gradient flow conserves
-    Σ s_i θ_i², so that what grows fastest on either side of the charge does so at one rate; of a charge of one side
-    nothing grows. These are the conditions for (λ_1 ≥ λ_2 ≥ …) to be least in lexicographic order: where the largest
-    rates of the two sides differ, a step along s makes it less, and where no two differ every step raises one of the
-    largest that it changes. The solution is unique. Weights of a product of k factors have 1/k each. A bias that the
-    margin needs pulls the layer above it to its own rate: three layers with a second bias have 1/4, 1/4, 1/2.
+        the λ ≥ 0 in {λ + Σ c_k s_k} with the least largest entry, then the least second-largest, and so on
+
+    Elements grow as θ_i ∝ exp(λ_i τ). For a rescaling field s ⊙ θ that leaves the network unchanged, gradient flow
+    conserves Σ s_i θ_i². Hence max_{s > 0} λ = max_{s < 0} λ: the fastest elements on both sides of the charge have
+    equal rates, and if all s have one sign, no element grows. These conditions are equivalent to minimising
+    (λ_1 ≥ λ_2 ≥ …) in lexicographic order. If the largest rates of the two sides differ, a step along s reduces the
+    larger one; if they are equal for all s, every step raises one of the largest rates that it changes. The solution is
+    unique. Each factor of a product of k factors has the rate 1/k. A bias that the margin needs raises the rate of the
+    layer above to the rate of the bias: three layers with a second bias have 1/4, 1/4, 1/2.
 
     Args:
-        rates: One λ that solves the Euler identity Σ λ_i θ_i ∂f/∂θ_i = f, with λ + Σ c_k s_k ≥ 0 for some c, shape
+        rates: One solution λ of the Euler identity Σ λ_i θ_i ∂f/∂θ_i = f, with λ + Σ c_k s_k ≥ 0 for some c, shape
             (elements,).
-        generators: s_k with Σ s_i θ_i ∂f/∂θ_i = 0, shape (generators, elements); none for unique rates.
-        discarded: Numbers of elements whose share of the margin vanishes, so that they stay behind their rates and
-            charges are balanced without them.
+        generators: s_k with Σ s_i θ_i ∂f/∂θ_i = 0, shape (generators, elements); empty if the rates are unique.
+        discarded: Indices of elements whose share of the margin vanishes. They grow more slowly than their rates, and
+            the charges are balanced without them.
 
     Returns:
         λ, shape (elements,), in the units of the given rates.
 
     Raises:
-        InputError: Shapes that do not fit, or charges that stay finite only with negative rates.
+        InputError: If the shapes do not match, or the charges stay finite for negative rates only.
 
     References:
-        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820, whose choice among the rates this derives from the charges.
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; the choice of the rates is derived here from the charges.
 
     Example:
         >>> print(balanced_rates([1, 1, 0], [[0, 1, -1]]))  # a x₁ + u v x₂
@@ -60,80 +63,80 @@ def balanced_rates(
     given, fields = np.asarray(rates), np.asarray(generators)
     fields = fields if fields.size else np.zeros((0, given.size))
     require_shape("generators", fields, (None, given.size))
-    behind = np.zeros(given.size, bool)
+    slow = np.zeros(given.size, bool)
     for each in discarded:
         require(
             each < given.size,
-            f"discarded holds {each}",
+            f"discarded contains {each}",
             argument="discarded",
             value=each,
-            remedy=f"give numbers of elements, below {given.size}",
+            remedy=f"give indices of elements, below {given.size}",
         )
-        behind[each] = True
+        slow[each] = True
     if given.size == 0 or not len(fields):
         _require_positive(given)
         return np.maximum(given, 0.0)
-    # Rates and generators of ordinary size; powers of two round nothing.
+    # Rates and generators of order one, rescaled by powers of two without rounding.
     unit = 2.0 ** np.round(np.log2(np.abs(given).max(initial=0.0) or 1.0))
     sizes = np.abs(fields).max(axis=1)
     fields = fields[sizes > 0] / sizes[sizes > 0, None]
-    columns = np.round(np.vstack([given / unit, fields, behind]), _DIGITS)
+    columns = np.round(np.vstack([given / unit, fields, slow]), _DIGITS)
     _, first, which = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-    found = _least(given[first] / unit, fields[:, first], behind[first])
+    found = _lexicographic_minimum(given[first] / unit, fields[:, first], slow[first])
     return unit * found[which.ravel()]
 
 
-def _least(rates: np.ndarray, fields: np.ndarray, behind: np.ndarray) -> np.ndarray:
-    """The solution for elements that differ; those behind are settled last."""
+def _lexicographic_minimum(rates: np.ndarray, fields: np.ndarray, slow: np.ndarray) -> np.ndarray:
+    """The solution for distinct elements; discarded elements are determined last."""
     start, all_fields = rates, fields
     level, levels = np.full(rates.size, -1), []
-    for group in (~behind, behind):
+    for group in (~slow, slow):
         while len(fields) and (free := group & (level < 0)).any():
-            top, rates, tight = _lower(rates, fields, free)
-            level[tight] = len(levels)
+            top, rates, fixed = _least_maximum(rates, fields, free)
+            level[fixed] = len(levels)
             levels.append(top)
-            fields = _leaving(fields, level >= 0)
+            fields = _fixing(fields, level >= 0)
     settled = level >= 0
-    # What is left of the programmes' tolerance goes: all of a level are equal, and those of the last one zero.
+    # Remove the tolerance of the programmes: all rates of a level are equal, and zero at the last level.
     ties = -np.eye(len(levels))[level[settled]].T[np.array(levels) > 0]
     unknowns = np.vstack([all_fields[:, settled], ties])
     shares = np.linalg.lstsq(unknowns.T, -start[settled], rcond=1e-10)[0][: len(all_fields)]
-    answer = start + shares @ all_fields
-    _require_positive(answer)
-    return np.where(answer < 0.5 / _STEEPEST, 0.0, answer)
+    solution = start + shares @ all_fields
+    _require_positive(solution)
+    return np.where(solution < 0.5 / _STEEPEST, 0.0, solution)
 
 
-def _lower(rates: np.ndarray, fields: np.ndarray, free: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """The least top rate of the free elements, a solution that has it, and which of them have it in every solution."""
+def _least_maximum(rates: np.ndarray, fields: np.ndarray, free: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """The least maximum of the free rates, a solution with it, and the elements that attain it in every solution."""
     many, count = len(fields), int(free.sum())
     # min t over (c, t ≥ 0): λ + cs ≤ t.
     above = np.column_stack([fields[:, free].T, -np.ones(count)])
     bounds: list[Any] = [(None, None)] * many
-    top = float(_solved(np.append(np.zeros(many), 1.0), above, -rates[free], [*bounds, (0.0, None)])[-1])
+    top = float(_solve(np.append(np.zeros(many), 1.0), above, -rates[free], [*bounds, (0.0, None)])[-1])
     if top < 0.5 / _STEEPEST:
         return 0.0, rates, free
-    # max Σδ over (c, z ≥ 1, δ ≤ 1): zλ + cs + δ ≤ zt; δ = 1 of each that can be lower in any solution.
+    # max Σδ over (c, z ≥ 1, δ ≤ 1): zλ + cs + δ ≤ zt; δ = 1 for each rate that can be lower in some solution.
     lower = np.column_stack([fields[:, free].T, rates[free] - top, np.eye(count)])
     goal = np.concatenate([np.zeros(many + 1), -np.ones(count)])
-    found = _solved(goal, lower, np.full(count, 1e-9), [*bounds, (1.0, _STEEPEST), *[(0.0, 1.0)] * count])
-    tight = np.zeros(rates.size, bool)
-    tight[free] = found[many + 1 :] < 0.5
-    return top, rates + found[:many] / found[many] @ fields, tight if tight.any() else free
+    found = _solve(goal, lower, np.full(count, 1e-9), [*bounds, (1.0, _STEEPEST), *[(0.0, 1.0)] * count])
+    fixed = np.zeros(rates.size, bool)
+    fixed[free] = found[many + 1 :] < 0.5
+    return top, rates + found[:many] / found[many] @ fields, fixed if fixed.any() else free
 
 
-def _solved(goal: np.ndarray, above: np.ndarray, most: np.ndarray, bounds: list[Any]) -> np.ndarray:
+def _solve(goal: np.ndarray, above: np.ndarray, most: np.ndarray, bounds: list[Any]) -> np.ndarray:
     found = linprog(goal, A_ub=above, b_ub=most, bounds=bounds, method="highs")
     require(
         found.status == 0,
         f"the rates cannot be balanced ({found.message})",
         argument="rates",
-        remedy="give rates and generators of ordinary size",
+        remedy="give rates and generators of order one",
     )
     return found.x
 
 
-def _leaving(fields: np.ndarray, settled: np.ndarray) -> np.ndarray:
-    """The combinations of the generators that leave the settled elements where they are."""
+def _fixing(fields: np.ndarray, settled: np.ndarray) -> np.ndarray:
+    """The combinations of the generators that leave the settled elements unchanged."""
     left, values, _ = np.linalg.svd(fields[:, settled])
     rank = int((values > 1e-9).sum())
     return left[:, rank:].T @ fields
@@ -143,8 +146,8 @@ def _require_positive(rates: np.ndarray) -> None:
     lowest = float(rates.min(initial=0.0))
     require(
         lowest >= -1e-6 * max(1.0, float(np.abs(rates).max(initial=0.0))),
-        f"a rate is {lowest:.3g}: the parameter vanishes as others grow, or their charges cannot stay finite",
+        f"a rate is {lowest:.3g}: the parameter would vanish while others grow, or their charges would diverge",
         argument="rates",
         value=lowest,
-        remedy="the network is not quasi-homogeneous: its rates must be positive or zero",
+        remedy="use a quasi-homogeneous network, whose rates are non-negative",
     )

@@ -1,4 +1,4 @@
-"""How the share of a parameter that the margin does not need vanishes, where that is known in closed form."""
+"""Share of the margin of a parameter that the margin does not need, for a model with a closed-form solution."""
 
 from __future__ import annotations
 
@@ -11,56 +11,58 @@ from dynascope.validation.bounded import FiniteFloat, PositiveNumbers
 
 __all__ = ["discarded_share"]
 
-_STEPS = 100  # of Newton, which comes from one side and stops changing after a few
+_STEPS = 100  # Newton steps; the convergence is monotone and takes only a few
 
 
 @covers(
     network="f = a x₁ + u v x₂",
     data="one sample with both inputs one",
     start="u = v",
-    gives="the share of the margin of a weight that it does not need",
+    gives="the share of the margin of a weight that the margin does not need",
     reference="arXiv:2210.03820",
 )
 def discarded_share(
     margin: PositiveNumbers, *, weight: FiniteFloat = 0.0, factor: FiniteFloat = 0.5
 ) -> Float[np.ndarray, "*shape"]:
-    """a/q = (a₀ + S)/q at the margin q = a₀ + S + u₀² exp(2S), with S the normalised time.
+    """Share a/q of the margin that comes from a weight that the margin does not need.
 
-    Of f = a x₁ + u v x₂ and one sample with x = (1, 1), y = 1, gradient flow on −log L has a' = 1, u' = v, v' = u. The
-    weight a has the largest rate, and is not needed to separate the sample; it grows in proportion to S, the product
-    exponentially, so that the share of a falls as log(q)/(2q): the block is discarded, but slowly.
+        a/q = (a₀ + S)/q   at the margin q = a₀ + S + u₀² exp(2S), with the normalised time S
+
+    The network is f = a x₁ + u v x₂ with one sample x = (1, 1), y = 1. Gradient flow on −log L has a' = 1, u' = v,
+    v' = u. The weight a has the largest rate but is not needed to separate the sample. It grows linearly in S, the
+    product uv exponentially, so that the share of a falls as log(q)/(2q): the block is discarded, but slowly.
 
     Args:
-        margin: q, of any shape, at least a₀ + u₀².
+        margin: q ≥ a₀ + u₀², any shape.
         weight: a₀.
         factor: u₀ = v₀, not zero.
 
     Returns:
-        a/q, of the shape of the margin.
+        a/q, in the shape of the margin.
 
     Raises:
-        InputError: A number that is not finite, a factor of zero, or a margin of zero or below that of the start.
+        InputError: If a number is not finite, the factor is zero, or a margin is below the initial one or not positive.
 
     References:
-        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; solved here.
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; the solution is derived here.
 
     Example:
         >>> print(discarded_share(4 + np.exp(8) / 4).round(9))  # at S = 4
         0.005338747
     """
     q = np.asarray(margin)
-    require(factor, "factor is zero", argument="factor", value=factor, remedy="choose another number")
+    require(factor, "factor is zero", argument="factor", value=factor, remedy="choose a non-zero number")
     product = float(factor) ** 2
     lowest = float(q.min(initial=np.inf))
     require(
         lowest >= weight + product,
-        f"a margin is {lowest:.6g}, and the start has {weight + product:.6g}",
+        f"a margin is {lowest:.6g}, but the initial margin is {weight + product:.6g}",
         argument="margin",
         value=lowest,
-        remedy="give margins from the start on",
+        remedy="give margins of at least the initial one",
     )
     grown = q - weight
-    # S + u₀² exp(2S) is convex, and here it is too large.
+    # S + u₀² exp(2S) is convex, and the first iterate lies above the solution.
     time = np.log(grown / product) / 2
     with np.errstate(all="ignore"):
         for _ in range(_STEPS):

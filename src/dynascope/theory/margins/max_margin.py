@@ -1,4 +1,4 @@
-"""The asymmetric max-margin problem: only the parameters that grow fastest are kept small."""
+"""Asymmetric max-margin problem, which penalises only the parameters with the largest growth rate."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dynascope.validation import require, require_room, require_shape, require_w
 
 __all__ = ["Data", "Factors", "MaxMargin", "class_differences", "linprog", "max_margin"]
 
-_FREE = 1e5  # by how much cheaper than the others free weights are, until the active constraints are known
-_ACTIVE = 1e-9  # multipliers over the largest, and distances from a margin of one, that are rounding
+_FREE = 1e5  # scale of free weights relative to penalised ones, until the active constraints are known
+_ACTIVE = 1e-9  # relative multipliers, and distances from a margin of one, that count as zero
 _UNIQUE = 1e-6
-_CALLER = 5  # frames up to who called, past the checks of arguments and of the answer
+_CALLER = 5  # stack level of the caller, past the decorators
 
-# Of type `Any`, as checkers of types would read in SciPy's sources for seconds.
+# Of type `Any`, because type checkers take seconds to analyse the sources of SciPy.
 linprog: Any = scipy.optimize.linprog
 
 Data: TypeAlias = IsFinite[Real[ArrayLike, "samples inputs"]]
@@ -33,18 +33,17 @@ _covers = functools.partial(covers, start="any", reference="arXiv:2210.03820")
 
 
 class MaxMargin(NamedTuple):
-    """The solution of a max-margin problem.
+    """Solution of a max-margin problem.
 
     Attributes:
         weights: β at which the smallest margin is one, shape (inputs,).
-        value: P, what the penalised block costs: ½ Σ θ² over the parameters of the largest rate.
-        multipliers: α ≥ 0 of the samples, zero of all but the support vectors, shape (samples,).
-        rate: λ of the penalised block.
-        discarded: Numbers of the inputs that are read through products of a higher rate that the margin does not need,
-            in a row.
-        unique: Whether no other weights solve the problem. Where others do, it does not say which of them training
-            finds.
-        euclidean_margin: 1/‖β‖, how far inputs may move before the first of them is misclassified.
+        value: P, the cost ½ Σ θ² of the parameters with the largest rate.
+        multipliers: α ≥ 0 of the samples, zero for all but the support vectors, shape (samples,).
+        rate: λ of the penalised parameters.
+        discarded: Indices of inputs whose weights have a higher rate but are not needed by the margin, shape
+            (discarded,).
+        unique: Whether the solution is unique. If not, training may converge to any of the solutions.
+        euclidean_margin: 1/‖β‖, the smallest perturbation of the inputs that misclassifies a sample.
     """
 
     weights: Float[np.ndarray, " inputs"]
@@ -59,34 +58,37 @@ class MaxMargin(NamedTuple):
 
 
 @_covers(
-    network="f = Σ β_j x_j where each β_j is one weight, or a product of several",
+    network="f = Σ β_j x_j with each β_j one weight or a product of several",
     data="separable",
-    gives="the direction that training ends in",
+    gives="the limit direction of training",
     exact=False,
 )
 def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
-    """The least ½ Σ θ² over the parameters of the largest rate, at z_i · β ≥ 1 with β_j a product of k_j parameters.
+    """Asymmetric max-margin problem: the limit direction of gradient flow after separation.
 
-    Each factor of a product of k has the rate λ = 1/k, and costs ½ k |β_j|^(2/k) together; those of the fewest factors
-    are penalised, and all others are free. With one factor it is a quadratic programme and for all inputs alike the
-    support vector machine, with two a linear one: the smallest ℓ1 norm. If the free inputs alone separate the data, the
-    penalised ones are not needed: a warning says so, they are discarded, and the next rate is penalised. Directions of
-    gradient flow approach the solution as 1/q.
+        min ½ Σ θ² over the parameters of the largest rate, subject to z_i · β ≥ 1, with β_j a product of k_j parameters
+
+    The factors of a product of k have the rate λ = 1/k, and cost ½ k |β_j|^(2/k) together. Only the products with the
+    fewest factors are penalised; all others are free. With one factor the problem is a quadratic programme, the support
+    vector machine if all inputs are alike; with two factors it is a linear programme, the smallest ℓ1 norm. If the free
+    inputs alone separate the data, the penalised ones are discarded with a warning, and the next rate is penalised. The
+    direction of gradient flow converges to the solution as 1/q.
 
     Args:
-        data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs), with z_i · β > 0 for some β; of several classes
-            `class_differences`.
-        factors: k_j ≥ 1 of each input, whole, shape (inputs,); one number for all.
+        data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs), linearly separable: z_i · β > 0 for some β. For
+            several classes, use `class_differences`.
+        factors: k_j ≥ 1 of each input, whole, a number or shape (inputs,).
 
     Raises:
-        InputError: Shapes that do not fit, data that are not separable, or a penalised product of three factors or
-            more, of which the problem is not convex.
+        InputError: If the shapes do not match, the data are not separable, or products of three or more factors are
+            penalised, so that the problem is not convex.
 
     Warns:
-        UserWarning: The block of the largest rate is discarded.
+        UserWarning: If the parameters of the largest rate are discarded.
 
     References:
-        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; solved by Lawson and Hanson's least-distance programming.
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; solved by the least-distance programming
+        of Lawson and Hanson.
 
     Example:
         >>> found = max_margin([[1.0, 0.2], [10.0, -1.0]], factors=[1, 2])  # f = a x₁ + u v x₂
@@ -97,16 +99,16 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
     """
     z, counts = np.asarray(data), np.asarray(factors, float)
     inputs = z.shape[1]
-    require(z.size > 0, f"data has shape {z.shape}", argument="data", value=z.shape, remedy="give one sample or more")
+    require(z.size > 0, f"data has shape {z.shape}", argument="data", value=z.shape, remedy="give at least one sample")
     require_shape("factors", counts, (inputs,) if counts.ndim else ())
     require_whole_numbers("factors", counts, least=1)
     counts = np.broadcast_to(counts, inputs)
     sizes = np.abs(z).max(axis=1)
     require(
         bool((sizes > 0).all()) and _separates(z),
-        "data is not separable by a linear function without a constant",
+        "data is not linearly separable without an intercept",
         argument="data",
-        remedy="give data on one side of a plane through zero; an input that is always one makes it any plane",
+        remedy="give data that are separable by a hyperplane through zero; a constant input adds an intercept",
     )
     discarded = np.zeros(inputs, bool)
     while True:
@@ -114,21 +116,22 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
         penalised, free = ~discarded & (counts == fewest), ~discarded & (counts > fewest)
         if not free.any() or not _separates(z[:, free]):
             break
-        told = (
-            f"the inputs {np.flatnonzero(penalised).tolist()} of rate 1/{fewest:g} are not needed to separate the data"
+        indices = np.flatnonzero(penalised).tolist()
+        warnings.warn(
+            f"max_margin: the inputs {indices} of rate 1/{fewest:g} are not needed for separation and are discarded",
+            stacklevel=_CALLER,
         )
-        warnings.warn(f"max_margin: {told}, and are discarded", stacklevel=_CALLER)
         discarded |= penalised
     single = int(penalised.sum()) == 1
     require(
         fewest <= 2 or single,
-        f"products of {fewest:g} factors are penalised, of which the problem is not convex",
+        f"products of {fewest:g} factors are penalised, and the problem is not convex",
         argument="factors",
         value=float(fewest),
-        remedy="follow the flow itself, flows.margin_flow, which may end in local optima",
+        remedy="integrate the flow with flows.margin_flow, which may end in a local optimum",
     )
     a, b = z[:, penalised], z[:, free]
-    # Of a single product any increasing cost has the same solution.
+    # For a single product, every increasing cost has the same solution.
     top, rest, alpha = _quadratic(a, b) if fewest == 1 else _linear(a, b)
     weights = np.zeros(inputs)
     weights[penalised], weights[free] = top, rest
@@ -146,13 +149,17 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
     )
 
 
-@_covers(network="linear in its last layer", data="classes", gives="the data of the problem of several classes")
+@_covers(network="linear in its last layer", data="classes", gives="the data of the multiclass max-margin problem")
 def class_differences(
     features: IsFinite[Real[ArrayLike, "samples features"]],
     labels: Annotated[Real[ArrayLike, " samples"], Ge(0)],
     classes: Annotated[int, Ge(2)],
 ) -> Float[np.ndarray, "pairs weights"]:
-    """(e_y − e_c) ⊗ h for each sample and each class c ≠ y, of which the margins are (w_y − w_c) · h = z · W.
+    """Data of the multiclass max-margin problem.
+
+        (e_y − e_c) ⊗ h   for each sample and each class c ≠ y
+
+    The margins are (w_y − w_c) · h = z · W.
 
     Args:
         features: h, shape (samples, features).
@@ -160,13 +167,13 @@ def class_differences(
         classes: K ≥ 2.
 
     Returns:
-        z for `max_margin`, shape (samples (classes − 1), classes features); its weights are W by rows.
+        z for `max_margin`, shape (samples (classes − 1), classes features); its weights are the rows of W, flattened.
 
     Raises:
-        InputError: Shapes that do not fit, or labels of no class.
+        InputError: If the shapes do not match, or a label is not a class.
 
     References:
-        Crammer, Singer, Journal of Machine Learning Research 2 (2001); as in Kunin et al., arXiv:2210.03820.
+        Crammer, Singer, Journal of Machine Learning Research 2 (2001); as used by Kunin et al., arXiv:2210.03820.
 
     Example:
         >>> class_differences([[2.0]], [1], 3).tolist()
@@ -187,7 +194,7 @@ def class_differences(
 
 
 def _separates(z: np.ndarray) -> bool:
-    """Whether z w ≥ 1 for some w: of a bounded w the least margin is above zero."""
+    """Whether z w ≥ 1 for some w, by maximising the least margin over bounded w."""
     scaled = z / np.maximum(np.abs(z).max(axis=1, keepdims=True), np.finfo(float).tiny)
     scaled /= np.maximum(np.abs(scaled).max(axis=0, keepdims=True), np.finfo(float).tiny)
     above = np.column_stack([-scaled, np.ones(len(z))])
@@ -197,15 +204,15 @@ def _separates(z: np.ndarray) -> bool:
 
 
 def _quadratic(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Min ½‖w‖² for aw + bv ≥ 1: with v nearly free to find the active constraints, then exactly on these."""
-    cheap = b / np.maximum(np.abs(b).max(axis=0, initial=0.0), np.finfo(float).tiny) * np.abs(a).max() * _FREE
-    both = np.hstack([a, cheap])
+    """Min ½‖w‖² for aw + bv ≥ 1: first with almost free v to find the active constraints, then exactly on them."""
+    rescaled = b / np.maximum(np.abs(b).max(axis=0, initial=0.0), np.finfo(float).tiny) * np.abs(a).max() * _FREE
+    both = np.hstack([a, rescaled])
     unit = np.abs(both).max()
     system = np.vstack([both.T / unit, np.ones(len(a))])
     alpha, _ = scipy.optimize.nnls(system, np.append(np.zeros(both.shape[1]), 1.0), maxiter=100 * len(a) + 1000)
     active = alpha > _ACTIVE * alpha.max()
     for _ in range(len(a)):
-        top, rest, multipliers = _on(a, b, active)
+        top, rest, multipliers = _with_active(a, b, active)
         margins = a @ top + b @ rest
         worst = int(np.argmin(margins))
         if margins[worst] < 1 - 1e-8 and not active[worst]:
@@ -217,15 +224,15 @@ def _quadratic(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     slack = float(margins.min() - 1)
     if slack < -1e-6 or multipliers.min() < -1e-6 * np.abs(multipliers).max():
         raise InputError(
-            f"the programme is too badly conditioned: a margin is off by {slack:.1e}",
+            f"the programme is ill-conditioned: a margin is violated by {slack:.1e}",
             argument="data",
-            remedy="give inputs of similar size, and data that are not almost inseparable",
+            remedy="give inputs of similar size, and data with a larger margin",
         )
     return top, rest, np.maximum(multipliers, 0.0)
 
 
-def _on(a: np.ndarray, b: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The solution with equality for the active constraints: w = aᵀα, bᵀα = 0, aw + bv = 1."""
+def _with_active(a: np.ndarray, b: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The solution with equality in the active constraints: w = aᵀα, bᵀα = 0, aw + bv = 1."""
     p, q = a[active], b[active]
     many, free = p.shape[0], q.shape[1]
     scale = np.abs(p).max()
@@ -248,7 +255,7 @@ def _linear(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def _is_unique(a: np.ndarray, b: np.ndarray, top: np.ndarray, rest: np.ndarray, *, convex: bool) -> bool:
-    """Whether a random linear goal has one value on the set of solutions."""
+    """Whether a random linear objective is constant on the set of solutions."""
     if convex and not b.shape[1]:
         return True
     goal = np.random.default_rng(0).normal(size=b.shape[1] if convex else 2 * a.shape[1] + b.shape[1])

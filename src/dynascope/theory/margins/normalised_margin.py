@@ -1,4 +1,4 @@
-"""The margin in units of the norm that it costs, which gradient flow never lowers once the data are separated."""
+"""Normalised margin of quasi-homogeneous networks, which never decreases under gradient flow after separation."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dynascope.validation import require, require_shape
 
 __all__ = ["MarginShares", "margin_shares", "normalised_margin", "seminorm"]
 
-_ALIKE = 1e-6  # rates nearer than this make one block
+_ALIKE = 1e-6  # rates that differ by less form one block
 
 Elements: TypeAlias = IsFinite[Real[ArrayLike, "... elements"]]
 Rates: TypeAlias = Annotated[Real[ArrayLike, " elements"], Ge(0)]
 
 
 class MarginShares(NamedTuple):
-    """How much each block of parameters contributes to the margins.
+    """Contribution of each block of parameters to the margins.
 
     Attributes:
-        rates: λ of each block, from the largest, shape (blocks,).
-        shares: Share of the margin that comes from the block, shape (..., blocks); they sum to one.
+        rates: λ of each block, in decreasing order, shape (blocks,).
+        shares: Share of the margin that comes from each block, shape (..., blocks); the shares sum to one.
     """
 
     rates: Float[np.ndarray, " blocks"]
@@ -35,21 +35,23 @@ class MarginShares(NamedTuple):
     __repr__ = short_repr
 
 
-@covers_quasi_homogeneous(gives="the norm that the margin is measured by")
+@covers_quasi_homogeneous(gives="the norm that normalises the margin")
 def seminorm(parameters: Elements, rates: Rates) -> Float[np.ndarray, ...]:
-    """‖θ‖_Λ = √(Σ λ_i θ_i²), which grows all through training once the data are separated.
+    """Norm of the parameters weighted by their growth rates, which increases throughout training after separation.
+
+        ‖θ‖_Λ = √(Σ λ_i θ_i²)
 
     Along gradient flow on L = Σ exp(−q_i), ½ d‖θ‖_Λ²/dt = Σ q_i exp(−q_i).
 
     Args:
-        parameters: θ as a row, or many of them, shape (..., elements).
-        rates: λ ≥ 0 of each element, shape (elements,), as of `quasi_homogeneity`.
+        parameters: θ, shape (..., elements).
+        rates: λ ≥ 0 of each element, shape (elements,), as returned by `quasi_homogeneity`.
 
     Returns:
         ‖θ‖_Λ, shape (...).
 
     Raises:
-        InputError: Shapes that do not fit, or rates that are negative or all zero.
+        InputError: If the shapes do not match, or the rates are negative or all zero.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820.
@@ -64,17 +66,19 @@ def seminorm(parameters: Elements, rates: Rates) -> Float[np.ndarray, ...]:
         return np.asarray(unit * np.sqrt((theta / unit) ** 2 @ rows))
 
 
-@covers_quasi_homogeneous(gives="a margin that never falls")
+@covers_quasi_homogeneous(gives="a margin that never decreases")
 def normalised_margin(
     margins: IsFinite[Real[ArrayLike, "... samples"]], parameters: Elements, rates: Rates
 ) -> Float[np.ndarray, ...]:
-    """γ = log(1/L) / ‖θ‖_Λ^(1/λ_max) with L = Σ exp(−q_i), non-decreasing along gradient flow while L < 1.
+    """Normalised margin, which does not decrease along gradient flow while L < 1.
 
-    It follows from ‖Λθ‖² ≤ λ_max ‖θ‖_Λ² and q_i ≥ log(1/L).
+        γ = log(1/L) / ‖θ‖_Λ^(1/λ_max),   L = Σ exp(−q_i)
+
+    The monotonicity follows from ‖Λθ‖² ≤ λ_max ‖θ‖_Λ² and q_i ≥ log(1/L).
 
     Args:
-        margins: q_i = y_i f(x_i) of all samples, or of all samples and other classes, shape (..., samples), with
-            Σ exp(−q_i) < 1.
+        margins: q_i = y_i f(x_i) of all samples, or of all pairs of samples and other classes, shape (..., samples),
+            with Σ exp(−q_i) < 1.
         parameters: θ, shape (..., elements).
         rates: λ ≥ 0 of each element, shape (elements,).
 
@@ -82,11 +86,12 @@ def normalised_margin(
         γ, shape (...).
 
     Raises:
-        InputError: Shapes that do not fit, rates that are negative or all zero, or data that are not separated yet,
+        InputError: If the shapes do not match, the rates are negative or all zero, or the data are not separated yet,
             L ≥ 1.
 
     References:
-        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; of homogeneous networks Lyu, Li, arXiv:1906.05890.
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; Lyu, Li, arXiv:1906.05890, for homogeneous
+        networks.
 
     Example:
         >>> print(normalised_margin([4.0, 6.0], [1.0, 2.0, 2.0], [1.0, 0.5, 0.5]).round(6))
@@ -95,37 +100,42 @@ def normalised_margin(
     theta, rows = _elements(parameters, rates)
     q = np.asarray(margins)
     require_shape("margins", q, (*theta.shape[:-1], None))
-    require(q.shape[-1] > 0, "margins has no samples", argument="margins", value=q.shape, remedy="give one or more")
+    require(
+        q.shape[-1] > 0, "margins has no samples", argument="margins", value=q.shape, remedy="give at least one sample"
+    )
     lowest = q.min(axis=-1, keepdims=True)
     with np.errstate(all="ignore"):
         smooth = lowest[..., 0] - np.log(np.exp(lowest - q).sum(axis=-1))
         require(
             bool((smooth > 0).all()),
-            f"log(1/L) is {smooth.min(initial=np.inf):.3g}: the data are not separated yet",
+            f"log(1/L) is {smooth.min(initial=np.inf):.3g}, so the data are not separated yet",
             argument="margins",
             value=float(smooth.min(initial=np.inf)),
-            remedy="give what comes after Σ exp(−q) < 1",
+            remedy="give margins from the time on at which Σ exp(−q) < 1",
         )
         return np.asarray(smooth / seminorm(theta, rows) ** (1 / rows.max()))
 
 
-@covers_quasi_homogeneous(gives="which parameters the margin comes from")
+@covers_quasi_homogeneous(gives="the share of each block of parameters in the margin")
 def margin_shares(gradients: Elements, parameters: Elements, rates: Rates) -> MarginShares:
-    """Σ_{i: λ_i = λ} λ_i θ_i ∂q/∂θ_i / q of each rate λ: by the Euler identity Σ λ_i θ_i ∂q/∂θ_i = q they sum to one.
+    """Share of the margin that comes from the parameters of each rate.
 
-    The share of a block that is discarded goes to zero. Margins of zero have no shares, and blocks that pull against
-    each other have shares below zero or above one.
+        Σ_{i: λ_i = λ} λ_i θ_i ∂q/∂θ_i / q   for each rate λ
+
+    The shares sum to one by the Euler identity Σ λ_i θ_i ∂q/∂θ_i = q. The share of a discarded block tends to zero.
+    Shares are undefined for a margin of zero. They can be negative or above one if blocks contribute with opposite
+    signs.
 
     Args:
-        gradients: ∂q/∂θ of one sample, or of many, shape (..., elements).
-        parameters: θ, shape (elements,), or broadcastable to the gradients.
+        gradients: ∂q/∂θ of one or more samples, shape (..., elements).
+        parameters: θ, shape (elements,), or in the shape of the gradients.
         rates: λ ≥ 0 of each element, shape (elements,).
 
     Returns:
         The rates and the shares; elements of rate zero have no share.
 
     Raises:
-        InputError: Shapes that do not fit, rates that are negative or all zero, or a margin of zero.
+        InputError: If the shapes do not match, the rates are negative or all zero, or a margin is zero.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820.
@@ -140,7 +150,7 @@ def margin_shares(gradients: Elements, parameters: Elements, rates: Rates) -> Ma
     fits = slopes.shape[-1:] == rows.shape and (theta.ndim == 1 or theta.shape == slopes.shape)
     require(
         fits,
-        f"gradients has shape {slopes.shape}, and there are {rows.size} rates",
+        f"gradients has shape {slopes.shape}, but there are {rows.size} rates",
         argument="gradients",
         value=slopes.shape,
         remedy="give the gradient with respect to each element",
@@ -160,26 +170,26 @@ def margin_shares(gradients: Elements, parameters: Elements, rates: Rates) -> Ma
             "a margin is zero",
             argument="gradients",
             value=0.0,
-            remedy="give samples that the network tells apart",
+            remedy="give samples with non-zero margins",
         )
         return MarginShares(np.array(levels), blocks / total)
 
 
 def _elements(parameters: ArrayLike, rates: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Both as arrays, after checking that they fit and that some rate is above zero."""
+    """Check that parameters and rates match and that a rate is positive, and return both as arrays."""
     theta, rows = np.asarray(parameters), np.asarray(rates)
     require(
         bool((rows > 0).any()),
-        f"rates has {rows.size} numbers from {rows.min(initial=0.0):.3g} to {rows.max(initial=0.0):.3g}",
+        f"rates has {rows.size} values from {rows.min(initial=0.0):.3g} to {rows.max(initial=0.0):.3g}",
         argument="rates",
         value=float(rows.min(initial=0.0)),
-        remedy="give λ ≥ 0 of each element, one of them above zero",
+        remedy="give λ ≥ 0 of each element, at least one of them positive",
     )
     require(
         theta.shape[-1:] == rows.shape,
-        f"parameters has shape {theta.shape}, and there are {rows.size} rates",
+        f"parameters has shape {theta.shape}, but there are {rows.size} rates",
         argument="parameters",
         value=theta.shape,
-        remedy="give one parameter for each rate, along the last axis",
+        remedy="give one parameter per rate, along the last axis",
     )
     return theta, rows

@@ -1,4 +1,4 @@
-"""At which rates the parameters of a network must grow for its outputs to grow by one factor, found numerically."""
+"""Growth rates of the parameters of a quasi-homogeneous network, found numerically from its Euler identity."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ __all__ = ["QuasiHomogeneity", "quasi_homogeneity"]
 
 _Grain = Literal["element", "array"]
 
-_MOST = 400  # unknowns; the time goes with their cube
-_MORE, _SPARE = 1.3, 24  # so many times the unknowns, and so many more, are the equations
-_RANK = 1e-9  # singular values over the largest that are rounding
+_MOST = 400  # largest number of unknowns; the time grows as its cube
+_MORE, _SPARE = 1.3, 24  # number of equations: _MORE times the number of unknowns, plus _SPARE
+_RANK = 1e-9  # relative singular values up to which they count as zero
 
 
 @checked
 @dataclasses.dataclass(frozen=True, eq=False)
 class QuasiHomogeneity:
-    """The rates Λ of a network: f(x; exp(αΛ)θ) = exp(α) f(x; θ).
+    """Growth rates Λ of a quasi-homogeneous network: f(x; exp(αΛ)θ) = exp(α) f(x; θ).
 
     Attributes:
-        rates: λ of each parameter under which gradient flow keeps its charges, by its path in the tree.
-        minimum_norm: The rates of the least Σ λ², which also solve the Euler identity, by path; some may be negative.
-        vector: `rates` in a row, in the order of the paths, as `normalised_margin` takes them.
-        generators: Directions in which the rates can change, of symmetries that rescale parameters, over the elements,
-            or over the arrays where these have one rate each, shape (generators, unknowns).
-        per: "element", or "array" where each array has one rate.
-        residual: By how much the Euler identity fails at new points, relative.
+        rates: λ of each parameter for which gradient flow conserves its charges, by path in the tree.
+        minimum_norm: Solution of the Euler identity with the least Σ λ², by path; some rates may be negative.
+        vector: `rates` as a flat array in the order of the paths, as `normalised_margin` expects it.
+        generators: Rescaling symmetries, the directions in which the rates are not determined, shape (generators,
+            unknowns); the unknowns are the elements, or the arrays if `per` is "array".
+        per: "element", or "array" if each array has one rate.
+        residual: Relative violation of the Euler identity at new points.
     """
 
     rates: dict[str, np.ndarray]
@@ -57,17 +57,17 @@ class QuasiHomogeneity:
 
     @property
     def largest(self) -> float:
-        """λ_max, that of the parameters which the max-margin problem penalises."""
+        """λ_max, the rate of the parameters that the max-margin problem penalises."""
         return float(self.vector.max())
 
     def flatten(self, params: Any) -> np.ndarray:
-        """The parameters in a row, in the order of `vector`.
+        """Flatten the parameters into one array, in the order of `vector`.
 
         Args:
-            params: A tree like that of the network.
+            params: A tree with the structure of the network.
 
         Raises:
-            InputError: Another tree.
+            InputError: If the tree has a different structure.
         """
         named = {
             jax.tree_util.keystr(path): np.asarray(leaf, np.float64)
@@ -77,7 +77,7 @@ class QuasiHomogeneity:
         shapes = {path: each.shape for path, each in self.rates.items()}
         require(
             {path: each.shape for path, each in named.items()} == shapes,
-            "params has other arrays than the network",
+            "params does not contain the arrays of the network",
             argument="params",
             value=list(named),
             remedy=f"give arrays of these names and shapes: {shapes}",
@@ -86,10 +86,10 @@ class QuasiHomogeneity:
 
 
 @covers(
-    network="any of JAX",
+    network="any JAX network",
     data="any",
     start="any",
-    gives="the rates at which parameters grow along the margin",
+    gives="the rates at which the parameters grow with the margin",
     reference="arXiv:2210.03820",
 )
 def quasi_homogeneity(
@@ -102,32 +102,34 @@ def quasi_homogeneity(
     tolerance: Annotated[float, Interval(gt=0, lt=1)] = 1e-6,
     seed: Seed = 0,
 ) -> QuasiHomogeneity:
-    """The rates λ ≥ 0 with Σ λ_i θ_i ∂f/∂θ_i = f for all outputs, inputs and parameters; or why there are none.
+    """Growth rates of the parameters of a network, or an error if the network is not quasi-homogeneous.
 
-    Gradients at random points are equations for λ, which least squares solve. Symmetries that rescale parameters leave
-    the solution open. Of these the least Σ λ² is `minimum_norm`; but gradient flow conserves a charge for each, and has
-    the one of `balanced_rates`: equal rates in a product, zero for weights before a normalisation, and a bias the rate
-    that the signal has where it is added. Networks of ReLU with biases, residual blocks and normalisation have rates;
-    with a fixed number added, or a normalisation with ε inside a residual block, they have none. Where a readout stands
-    upon tanh, or upon a normalisation over features or over the batch, it grows alone, and what is below has rate zero.
-    Batch normalisation counts as it is in training, by the moments of the batch: those kept from training are constants
-    that make another function of the same weights, with other rates.
+        λ ≥ 0 with Σ λ_i θ_i ∂f/∂θ_i = f for all outputs, inputs and parameters
+
+    The function solves linear least squares for λ from gradients at random points. Rescaling symmetries leave the
+    solution undetermined; `minimum_norm` is the solution with the least Σ λ². Gradient flow conserves a charge for each
+    symmetry and realises the solution of `balanced_rates`: equal rates within a product, zero for weights before a
+    normalisation, and for a bias the rate of the signal to which it is added. ReLU networks with biases, residual
+    blocks and normalisation have rates. A network with an added constant, or with a normalisation with ε inside a
+    residual block, has none. If a readout follows tanh, or a normalisation over features or over the batch, only the
+    readout grows, and all layers below have rate zero. Batch normalisation must use the moments of the batch, as in
+    training; stored moments are constants and define a different function of the weights, with other rates.
 
     Args:
-        apply: (params, inputs) → outputs f, logits and not probabilities; of an equinox module with
-            `lambda module, x: jax.vmap(module)(x)`.
-        params: A tree; its arrays of floating-point numbers are the parameters.
-        example_inputs: Inputs as `apply` takes them, of any number.
-        discarded: Paths of parameters whose share of the margin vanishes, such as biases that it does not need: the
-            others are balanced without them.
-        per: "element" for a rate of each number, up to 400 of them; "array" for one of each array; None for the first
-            where it can be.
-        tolerance: Up to which relative residual the identity is taken to hold, between 0 and 1.
+        apply: Function (params, inputs) → outputs f, which are logits, not probabilities; for an equinox module `lambda
+            module, x: jax.vmap(module)(x)`.
+        params: A tree; its floating-point arrays are the parameters.
+        example_inputs: Inputs for `apply`, any number of samples.
+        discarded: Paths of parameters whose share of the margin vanishes, such as biases that the margin does not need;
+            the others are balanced without them.
+        per: "element" for one rate per element, up to 400 elements; "array" for one rate per array; None for "element"
+            if possible.
+        tolerance: Largest relative residual at which the identity holds, between 0 and 1.
         seed: Seed of the random points, from zero.
 
     Raises:
-        InputError: The network is not quasi-homogeneous, `apply` cannot be called, no such path, too many elements,
-            or a number out of range.
+        InputError: If the network is not quasi-homogeneous, `apply` cannot be called, a path does not exist, there are
+            too many elements, or a number is out of range.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820, definition 3.1 and lemma 3.1.
@@ -148,16 +150,16 @@ def quasi_homogeneity(
     kind = per or ("element" if sum(sizes) <= _MOST else "array")
     require(
         kind == "array" or sum(sizes) <= _MOST,
-        f"params has {sum(sizes)} numbers, and {_MOST} are the most for a rate of each",
+        f"params has {sum(sizes)} elements, but rates per element are limited to {_MOST}",
         argument="per",
         value=per,
-        remedy='choose "array", or give a smaller network of the same kind',
+        remedy='use "array", or a smaller network of the same architecture',
     )
-    owners = np.repeat(np.arange(len(sizes)), sizes)  # the array of each element
+    owners = np.repeat(np.arange(len(sizes)), sizes)  # index of the array of each element
     count = len(sizes) if kind == "array" else sum(sizes)
-    widest = int(_MORE * count) + _SPARE
-    equations = _equations(model, points(model, point, 2 * widest, seed), widest, seed, owners, kind)
-    solution, generators = _solved(*equations, max(_RANK, 0.1 * tolerance))
+    equation_count = int(_MORE * count) + _SPARE
+    equations = _equations(model, points(model, point, 2 * equation_count, seed), equation_count, seed, owners, kind)
+    solution, generators = _solve(*equations, max(_RANK, 0.1 * tolerance))
     others = points(model, point, 2 * _SPARE, seed + 1)
     residual = _residual(solution, *_equations(model, others, _SPARE, seed + 1, owners, kind))
     most = "" if kind == "element" else ' with one rate for each array; per="element" allows more'
@@ -166,26 +168,26 @@ def quasi_homogeneity(
         f"the network is not quasi-homogeneous{most}: the Euler identity fails by {residual:.1e} of the output",
         argument="apply",
         value=residual,
-        remedy="give logits, of a network to which nothing is added that has no parameters",
+        remedy="return logits, and do not add constants without parameters in the network",
     )
     for each in discarded:
         require(
             each in model.paths,
-            f"discarded holds {each!r}",
+            f"discarded contains {each!r}",
             argument="discarded",
             value=each,
             remedy=f"choose from {', '.join(model.paths)}",
         )
-    behind = np.isin(np.array(model.paths), list(discarded))
-    behind = np.flatnonzero(behind if kind == "array" else behind[owners])
+    slow = np.isin(np.array(model.paths), list(discarded))
+    slow = np.flatnonzero(slow if kind == "array" else slow[owners])
     try:
-        rates = balanced_rates(solution, generators, discarded=behind.tolist())
+        rates = balanced_rates(solution, generators, discarded=slow.tolist())
     except InputError as error:
         raise InputError(
             "the network is not quasi-homogeneous: some rates would be negative",
             argument="apply",
             value=float(solution.min()),
-            remedy="leave out what falls as parameters grow, as divisions do, and set the ε of normalisations to 0",
+            remedy="avoid terms that decrease as parameters grow, such as quotients; set the ε of normalisations to 0",
         ) from error
     if kind == "array":
         rates, solution = rates[owners], solution[owners]
@@ -197,7 +199,7 @@ def quasi_homogeneity(
 def _equations(
     model: Model, given: list[Point], count: int, seed: int, owners: np.ndarray, kind: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """θ_i ∂(r·f)/∂θ_i and r·f at so many of the points, with Gaussian r, over a common size."""
+    """θ_i ∂(r·f)/∂θ_i and r·f at `count` of the points, for Gaussian r, normalised by row."""
     random = np.random.default_rng(seed)
     rows, outputs = [], []
     with jax.enable_x64(True):
@@ -205,7 +207,7 @@ def _equations(
         for point in given:
             value, gradient = _euler(model, *point, random.normal(size=size))
             row = np.concatenate([np.ravel(np.asarray(each)) for each in gradient])
-            # A unit that is off for the whole batch has no spread by which its normalisation could divide.
+            # The normalisation of a unit that is inactive on the whole batch divides by zero.
             if not (np.isfinite(row).all() and np.isfinite(value)):
                 continue
             rows.append(np.bincount(owners, row) if kind == "array" else row)
@@ -217,7 +219,7 @@ def _equations(
         f"outputs or gradients of apply are finite at {len(rows)} of {len(given)} random points",
         argument="example_inputs",
         value=len(rows),
-        remedy="give inputs of order one about which they are finite, and many where they are normalised over a batch",
+        remedy="give inputs of order one with finite outputs, and a larger batch if the network normalises over it",
     )
     found, right = np.array(rows), np.array(outputs)
     scale = np.maximum(np.linalg.norm(found, axis=1), np.finfo(float).tiny)
@@ -230,8 +232,8 @@ def _euler(model: Model, parameters: Any, frozen: Any, inputs: Any, weights: Any
     return value, jax.tree.map(jnp.multiply, parameters, slopes)
 
 
-def _solved(rows: np.ndarray, outputs: np.ndarray, rank: float) -> tuple[np.ndarray, np.ndarray]:
-    """The solution of the least norm, and what can be added to it."""
+def _solve(rows: np.ndarray, outputs: np.ndarray, rank: float) -> tuple[np.ndarray, np.ndarray]:
+    """The solution of least norm, and a basis of the null space."""
     left, values, right = np.linalg.svd(rows, full_matrices=False)
     kept = values > rank * max(values[0], np.finfo(float).tiny)
     solution = right[kept].T @ ((left[:, kept].T @ outputs) / values[kept])

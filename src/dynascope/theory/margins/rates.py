@@ -1,4 +1,4 @@
-"""How fast margins grow and the loss falls once the direction of the parameters has settled."""
+"""Growth of the margin and decay of the loss after the direction of the parameters has converged."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, Posi
 
 __all__ = ["covers_quasi_homogeneous", "log_time", "margin_at_time", "normalised_time"]
 
-_NEAR = 50.0  # exp of minus it is rounding
+_NEAR = 50.0  # exp(−50) is below rounding
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 LargestRate: TypeAlias = Annotated[float, Interval(gt=0, le=1)]
 
 
 covers_quasi_homogeneous = functools.partial(
-    covers, network="any quasi-homogeneous one", data="separable", start="any", reference="arXiv:2210.03820"
+    covers, network="any quasi-homogeneous network", data="separable", start="any", reference="arXiv:2210.03820"
 )
 
 
-@covers_quasi_homogeneous(exact=False, gives="the time at which the loss has a value")
+@covers_quasi_homogeneous(exact=False, gives="the time at which the loss reaches a value")
 def log_time(
     margin: NonNegativeNumbers,
     *,
@@ -34,23 +34,26 @@ def log_time(
     value: PositiveFloat = 0.5,
     start: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, "*shape"]:
-    """Log t of t = 2λ²P ∫_{ν_0}^{ν} e^u u^{−(2 − 2λ)} du, the time at which gradient flow has the loss exp(−ν).
+    """Logarithm of the time t at which gradient flow reaches the loss exp(−ν).
 
-    With θ = ν^Λ θ̂ where θ̂ solves the max-margin problem of the value P = ½ Σ θ̂² over the block of λ = λ_max, the
-    gradient of ν = log(1/L) has ‖∇ν‖² = ν^(2 − 2λ)/(2λ²P), and ν' = ‖∇ν‖² exp(−ν). So L t (log t)^(2 − 2λ) → 2λ²P: of
-    linear networks L ∝ 1/t, and of deeper ones it falls faster. The constant is derived here.
+        t = 2λ²P ∫_{ν_0}^{ν} e^u u^{−(2 − 2λ)} du
+
+    The parameters are θ = ν^Λ θ̂, where θ̂ solves the max-margin problem of value P = ½ Σ θ̂² over the parameters with
+    λ = λ_max. Then ν = log(1/L) has ‖∇ν‖² = ν^(2 − 2λ)/(2λ²P) and ν' = ‖∇ν‖² exp(−ν). Hence L t (log
+    t)^(2 − 2λ) → 2λ²P: for linear networks L ∝ 1/t, and for deeper networks L decreases faster. The constant is derived
+    here.
 
     Args:
-        margin: ν = log(1/L) ≥ 0 with L = Σ exp(−q), of any shape, at least `start`.
+        margin: ν = log(1/L) with L = Σ exp(−q), above `start`, any shape.
         largest_rate: λ = λ_max > 0, at most 1.
-        value: P > 0 of the max-margin problem, as of `max_margin`.
-        start: ν_0 > 0, from where time counts; late times hardly depend on it.
+        value: P > 0 of the max-margin problem, as returned by `max_margin`.
+        start: ν_0 > 0 at t = 0; late times hardly depend on it.
 
     Returns:
-        log t, of the shape of the margin, which floating-point numbers hold where they do not hold t itself.
+        log t, in the shape of the margin; t itself may overflow.
 
     Raises:
-        InputError: A number out of range, or margins at or below the start.
+        InputError: If a number is out of range, or a margin is not above `start`.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; Lyu, Li, arXiv:1906.05890.
@@ -63,7 +66,7 @@ def log_time(
     nu, rate, cost = np.asarray(margin), largest_rate, value
     require(
         bool((nu > start).all()),
-        f"a margin is {nu.min(initial=np.inf):.6g}, and start is {start:g}",
+        f"a margin is {nu.min(initial=np.inf):.6g}, but start is {start:g}",
         argument="margin",
         value=float(nu.min(initial=np.inf)),
         remedy="give margins above the start",
@@ -74,7 +77,7 @@ def log_time(
         return np.asarray(np.reshape(flat, nu.shape) + np.log(2 * rate**2 * cost))
 
 
-@covers_quasi_homogeneous(exact=False, gives="the loss at a time")
+@covers_quasi_homogeneous(exact=False, gives="the loss at a given time")
 def margin_at_time(
     log_times: FiniteNumbers,
     *,
@@ -82,19 +85,19 @@ def margin_at_time(
     value: PositiveFloat = 0.5,
     start: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, "*shape"]:
-    """ν(t) = log(1/L) at the time t of which the logarithm is given: the inverse of `log_time`.
+    """ν(t) = log(1/L) at a given log t, the inverse of `log_time`.
 
     Args:
-        log_times: log t of gradient-flow times, of any shape, which may be beyond the floating-point numbers.
+        log_times: log t of gradient-flow times, any shape; t itself may overflow.
         largest_rate: λ_max > 0, at most 1.
         value: P > 0 of the max-margin problem.
-        start: ν_0 > 0.
+        start: ν_0 > 0 at t = 0.
 
     Returns:
-        ν, of the shape of the times.
+        ν, in the shape of the times.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820.
@@ -108,7 +111,7 @@ def margin_at_time(
     found = []
     for each in wanted.ravel():
         low, high = float(start), max(2.0 * start, 2 * abs(float(each) - unit) + 200)
-        for _ in range(200):  # halves an interval down to rounding
+        for _ in range(200):  # bisection down to rounding
             middle = (low + high) / 2
             if not low < middle < high:
                 break
@@ -118,7 +121,7 @@ def margin_at_time(
     return np.asarray(found).reshape(wanted.shape)
 
 
-@covers_quasi_homogeneous(exact=False, gives="the normalised time at which the loss has a value")
+@covers_quasi_homogeneous(exact=False, gives="the normalised time at which the loss reaches a value")
 def normalised_time(
     margin: NonNegativeNumbers,
     *,
@@ -126,22 +129,24 @@ def normalised_time(
     value: PositiveFloat = 0.5,
     start: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, "*shape"]:
-    """S = 2λ²P ∫ u^{−(2 − 2λ)} du from ν_0 to ν, the time of the flow dθ/ds = −∇ log L on the same orbit.
+    """Normalised time s at which the loss is exp(−ν): the time of the flow dθ/ds = −∇ log L on the same trajectory.
 
-    It is 2P (ν − ν_0) at λ = 1, P/2 log(ν/ν_0) at λ = ½, and (ν^(2λ − 1) − ν_0^(2λ − 1)) 2λ²P/(2λ − 1) elsewhere: below
-    ½, where networks have more than two layers, all margins are reached in a finite s.
+        s = 2λ²P ∫_{ν_0}^{ν} u^{−(2 − 2λ)} du
+
+    The integral is 2P (ν − ν_0) for λ = 1, P/2 log(ν/ν_0) for λ = ½, and (ν^(2λ − 1) − ν_0^(2λ − 1)) 2λ²P/(2λ − 1)
+    otherwise. For λ < ½, in networks with more than two layers, all margins are reached at finite s.
 
     Args:
-        margin: ν = log(1/L) ≥ 0, of any shape, at least `start`.
+        margin: ν = log(1/L), at least `start`, any shape.
         largest_rate: λ_max > 0, at most 1.
         value: P > 0 of the max-margin problem.
-        start: ν_0 > 0.
+        start: ν_0 > 0 at s = 0.
 
     Returns:
-        S, of the shape of the margin.
+        s, in the shape of the margin.
 
     Raises:
-        InputError: A number out of range, or margins below the start.
+        InputError: If a number is out of range, or a margin is below `start`.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820.
@@ -153,10 +158,10 @@ def normalised_time(
     nu, rate, cost = np.asarray(margin), largest_rate, value
     require(
         bool((nu >= start).all()),
-        f"a margin is {nu.min(initial=np.inf):.6g}, and start is {start:g}",
+        f"a margin is {nu.min(initial=np.inf):.6g}, but start is {start:g}",
         argument="margin",
         value=float(nu.min(initial=np.inf)),
-        remedy="give margins from the start on",
+        remedy="give margins of at least start",
     )
     power, span = 2 * rate - 1, np.log(nu / start)
     with np.errstate(all="ignore"):
@@ -165,9 +170,9 @@ def normalised_time(
 
 
 def _integral(nu: float, start: float, power: float) -> float:
-    """∫ exp(u − ν) u^−power du from the start to ν, over panels on which the integrand is nearly a polynomial."""
+    """∫ exp(u − ν) u^−power du from the start to ν, by quadrature on panels where the integrand is smooth."""
     low = max(start, nu - _NEAR)
-    # The exponential varies over one, the power over factors.
+    # The exponential varies on the scale one, the power on logarithmic scales.
     edges = np.concatenate([[low, nu], nu - 2.0 ** np.arange(-1, 6), low * 2.0 ** np.arange(1, np.log2(nu / low) + 1)])
     ends = np.unique(edges[(low <= edges) & (edges <= nu)])
     half, middle = np.diff(ends)[:, None] / 2, (ends[1:] + ends[:-1])[:, None] / 2

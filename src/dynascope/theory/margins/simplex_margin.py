@@ -1,4 +1,4 @@
-"""Neural collapse as a max-margin problem: normalised features that are free to move become a simplex."""
+"""Neural collapse as a max-margin problem: free normalised features form a simplex."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class SimplexMargin(NamedTuple):
 
     Attributes:
         value: ½‖W‖² at margins of one.
-        gram: Cosines of the features of the classes, shape (classes, classes).
-        classifier_share: W over the features, w_k = share · h_k.
-        least_features: Dimensions that the simplex needs.
+        gram: Cosines between the features of the classes, shape (classes, classes).
+        classifier_share: Ratio of the classifier to the features, w_k = ratio · h_k.
+        least_features: Least number of features for the simplex.
     """
 
     value: float
@@ -34,28 +34,32 @@ class SimplexMargin(NamedTuple):
 
 
 @covers(
-    network="any whose last features are normalised and free to move",
+    network="any with normalised last features that can move freely",
     data="balanced classes",
     start="any",
-    gives="features and classifier that training ends in",
+    gives="the limit of features and classifier in training",
     reference="arXiv:2210.03820",
 )
 def simplex_margin(classes: Annotated[int, Ge(2)]) -> SimplexMargin:
-    """(K − 1)²/(2K) = min ½‖W‖² with (w_y − w_c) · h_y ≥ 1 and ‖h‖ = 1, at a simplex of h and w_k = (K − 1)/K h_k.
+    """Limit of features and classifier in neural collapse: a simplex.
 
-    Weights before a normalisation have the rate zero, so that the last layer alone is penalised, and features are free
-    to move on the sphere: they end where a classifier of the least norm separates them, at the cosines −1/(K − 1).
-    Samples of a class share one point. It takes K − 1 features at least, layers that can move them anywhere, and
-    classes of one size.
+        min ½‖W‖² subject to (w_y − w_c) · h_y ≥ 1, ‖h‖ = 1:   value (K − 1)²/(2K),
+        w_k = (K − 1)/K h_k,   cosines −1/(K − 1)
+
+    Weights before a normalisation have the rate zero, so that only the last layer is penalised and features move freely
+    on the sphere. They converge to the configuration that a classifier of the least norm separates. All samples of a
+    class share one point. The result requires at least K − 1 features, layers that can move the features anywhere, and
+    classes of equal size.
 
     Args:
         classes: K ≥ 2.
 
     Raises:
-        InputError: Fewer than two classes.
+        InputError: If there are fewer than two classes.
 
     References:
-        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; the simplex is that of Papyan, Han, Donoho, arXiv:2008.08186.
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; Papyan, Han, Donoho, arXiv:2008.08186, for the
+        simplex.
 
     Example:
         >>> found = simplex_margin(4)

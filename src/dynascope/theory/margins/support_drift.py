@@ -1,4 +1,4 @@
-"""How the weights of a classifier drift beside the max-margin direction, and how far from it they stay."""
+"""Deviation of the weights of a classifier from the max-margin direction: a logarithmic drift and a constant offset."""
 
 from __future__ import annotations
 
@@ -15,38 +15,40 @@ _ACTIVE = 1e-9
 
 
 @covers(
-    network="f = Σ β_j x_j where some β_j are one weight, and others products of several",
+    network="f = Σ β_j x_j with some β_j one weight and others products of several",
     data="separable",
     start="any",
-    gives="how the distance from the direction that training ends in grows",
+    gives="the logarithmic drift away from the limit direction of training",
     reference="arXiv:2210.03820",
     exact=False,
 )
 def support_drift(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inputs"]:
-    """The C of β = ν β̂ + C log ν + O(1) at log(1/L) = ν, orthogonal to all support vectors.
+    """Logarithmic drift C of the weights away from the max-margin direction, orthogonal to all support vectors.
 
-    A product of two moves as β' = 2|β| g where a single weight moves as β' = g, with g the force Σ p z of the samples.
-    For both to grow as ν β̂ the force on products is sign(β̂)/(2ν) of that on single weights, and not zero as in the
-    limit. Where support vectors are fewer than inputs they cannot add up to that: single weights take a force c/ν
-    besides, with (c, sign(β̂)/2) in the span of the support vectors and c the single part of C, which leaves margins as
-    they are. With N a basis of what is orthogonal to the support vectors, and N_1, N_2 its rows of single weights and
-    of products of two, C = −N (N_1ᵀN_1)⁻¹ N_2ᵀ sign(β̂)/2. Products of more factors take a force of ν^{−(2 − 2/k)}, of
-    which the integral is finite. Derived here.
+        β = ν β̂ + C log ν + O(1) at log(1/L) = ν,   C = −N (N_1ᵀN_1)⁻¹ N_2ᵀ sign(β̂)/2
+
+    N is a basis of the orthogonal complement of the support vectors, and N_1, N_2 are its rows for single weights and
+    for products of two. A single weight moves as β' = g, a product of two as β' = 2|β| g, with the force g = Σ p z of
+    the samples. For both to grow as ν β̂, the force on products must be sign(β̂)/(2ν) times that on single weights; it
+    vanishes only in the limit. Fewer support vectors than inputs cannot provide this force alone. Single weights then
+    receive an additional force c/ν, where (c, sign(β̂)/2) is in the span of the support vectors and c is the part of C
+    for single weights. The drift C leaves the margins unchanged. Products of more factors receive a force of
+    ν^{−(2 − 2/k)}, whose integral is finite. The formula is derived here.
 
     Args:
         data: z_i = y_i x_i, shape (samples, inputs), with z_i · β > 0 for some β.
-        factors: Of each input, as `max_margin` takes them, some of them one.
+        factors: Number of factors of each input, as in `max_margin`, some of them one.
 
     Returns:
-        C, shape (inputs,), in units of one over the data; zero where all are single weights, or support vectors are as
-        many as inputs.
+        C, shape (inputs,), in units of 1/data; zero if all inputs have single weights, or there are as many support
+        vectors as inputs.
 
     Raises:
-        InputError: Data that are not separable, a block that is discarded, weights that the problem leaves open or does
-            not use, or products alone.
+        InputError: If the data are not separable, parameters are discarded, the solution is not unique or does not use
+            all products, or there are no single weights.
 
     References:
-        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820, for the limit.
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820, for the limit direction.
 
     Example:
         >>> print(support_drift([[1.0, 0.0, 1.0], [1.0, 1.0, -1.0]], [1, 1, 2]).round(6))
@@ -58,62 +60,65 @@ def support_drift(data: Data, factors: Factors = 1) -> Float[np.ndarray, " input
     single, double = each == 1, each == 2
     require(
         bool(single.any()) and found.discarded.size == 0,
-        "products alone grow, of which this does not tell",
+        "all inputs that grow have products of weights, which the formula does not cover",
         argument="factors",
         value=each.tolist(),
-        remedy="give single weights too, and data that need them",
+        remedy="include inputs with single weights, and data that need them",
     )
     vectors = z[z @ found.weights < 1 + _ACTIVE]
     _, values, right = np.linalg.svd(vectors)
     free = right[int((values > _ACTIVE * values[0]).sum()) :].T
     if free.shape[1] == 0:
         return np.zeros(z.shape[1])
-    own = free[single]
+    single_rows = free[single]
     require(
-        len(own) >= free.shape[1] and bool(np.linalg.svd(own, compute_uv=False)[-1] > _ACTIVE),
-        "products are not all held by samples at the margin",
+        len(single_rows) >= free.shape[1] and bool(np.linalg.svd(single_rows, compute_uv=False)[-1] > _ACTIVE),
+        "the samples at the margin do not determine all products",
         argument="data",
         value=len(vectors),
         remedy="give data with a unique solution",
     )
     require(
         bool((np.abs(found.weights[double]) > _ACTIVE).all()),
-        "a product is not used at the margin, and falls behind",
+        "a product is zero in the max-margin solution",
         argument="data",
         value=found.weights.tolist(),
-        remedy="leave out inputs that are not used",
+        remedy="omit inputs that the solution does not use",
     )
     force = free[double].T @ np.sign(found.weights[double]) / 2
-    return -free @ np.linalg.solve(own.T @ own, force)
+    return -free @ np.linalg.solve(single_rows.T @ single_rows, force)
 
 
 @covers(
-    network="f = Σ β_j x_j where each β_j is one weight, or a product of several",
+    network="f = Σ β_j x_j with each β_j one weight or a product of several",
     data="separable, with independent support vectors",
     start="any",
-    gives="the distance from the direction that training ends in",
+    gives="the constant offset from the limit direction of training",
     reference="arXiv:1710.10345",
     exact=False,
 )
 def support_offset(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inputs"]:
-    """The r of β = ν β̂ + r + r_⊥ at log(1/L) = ν, L = Σ exp(−z_i · β): z_i · r = log(Σα/α_i) of each support vector.
+    """Constant offset r of the weights from the max-margin direction, in the span of the support vectors.
 
-    β̂ is the max-margin solution and α are its multipliers, to which the shares exp(−z_i · β)/L tend. What the other
-    samples add to ν falls as exp(−(m − 1)ν) with m their margin under β̂. So the direction is off by ‖r + r_⊥‖/(ν ‖β̂‖),
-    with r_⊥ orthogonal to all support vectors; it is zero where these are as many as the inputs. Elsewhere the start
-    and the early flow decide it where each β_j is one weight, and where products stand beside single weights it grows
-    as log ν, as `support_drift` says. Of products alone support vectors must be as many as inputs.
+        β = ν β̂ + r + r_⊥ at log(1/L) = ν, L = Σ exp(−z_i · β),   z_i · r = log(Σα/α_i) for each support vector
+
+    β̂ is the max-margin solution and α its multipliers, the limits of the shares exp(−z_i · β)/L. The contribution of
+    the other samples to ν decreases as exp(−(m − 1)ν), where m is their margin under β̂. The relative deviation from
+    the limit direction is therefore ‖r + r_⊥‖/(ν ‖β̂‖). r_⊥ is orthogonal to all support vectors, and zero if there are
+    as many support vectors as inputs. Otherwise it depends on the initial weights and the early flow if all inputs have
+    single weights, and grows as log ν if there are also products (`support_drift`). If all inputs have products, there
+    must be as many support vectors as inputs.
 
     Args:
         data: z_i = y_i x_i, shape (samples, inputs), with z_i · β > 0 for some β.
-        factors: Of each input, as `max_margin` takes them.
+        factors: Number of factors of each input, as in `max_margin`.
 
     Returns:
-        r, shape (inputs,), in the span of the support vectors.
+        r, shape (inputs,).
 
     Raises:
-        InputError: Data that are not separable, whose support vectors are not independent, or of products alone fewer
-            than the inputs; or a block that is discarded.
+        InputError: If the data are not separable, the support vectors are not independent, parameters are discarded, or
+            all inputs have products and there are fewer support vectors than inputs.
 
     References:
         Soudry, Hoffer, Nacson, Gunasekar, Srebro, arXiv:1710.10345, section 4, for linear classifiers.
@@ -126,10 +131,10 @@ def support_offset(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inpu
     found = max_margin(z, factors)
     require(
         found.discarded.size == 0,
-        "the block of the largest rate is discarded, which leaves shares of log(ν)/ν",
+        "the parameters of the largest rate are discarded, but their share decreases only as log(ν)/ν",
         argument="factors",
         value=found.discarded.tolist(),
-        remedy="give data that need it",
+        remedy="give data that need these parameters",
     )
     alpha, touching = found.multipliers, int((z @ found.weights < 1 + _ACTIVE).sum())
     support = alpha > _ACTIVE * alpha.max()
@@ -137,14 +142,14 @@ def support_offset(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inpu
     values = np.linalg.svd(vectors, compute_uv=False)
     require(
         touching == len(vectors) <= z.shape[1] and values[-1] > _ACTIVE * values[0],
-        f"the {touching} samples at the margin are not independent, or some of them have no share in it",
+        f"the {touching} samples at the margin are not independent, or some have a multiplier of zero",
         argument="data",
         value=touching,
-        remedy="leave out samples that occur twice",
+        remedy="remove duplicate samples",
     )
     require(
         len(vectors) == z.shape[1] or bool(np.min(factors) == 1),
-        f"{len(vectors)} samples are at the margin of {z.shape[1]} inputs, all with products",
+        f"there are {len(vectors)} support vectors but {z.shape[1]} inputs, all with products",
         argument="data",
         value=len(vectors),
         remedy="give data with as many support vectors as inputs",
