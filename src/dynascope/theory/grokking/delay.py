@@ -20,7 +20,7 @@ _FALLEN, _VANISHED = 0.5, 0.01  # a loss curve ends below these fractions of its
 
 
 class GrokkingDelay(NamedTuple):
-    """Delay from the training curve reaching its threshold to the test curve reaching its own.
+    """Number of steps by which the test curve reaches its threshold later than the training curve.
 
     Attributes:
         train_step: First step from which the training curve holds its threshold, None if it never does.
@@ -28,8 +28,8 @@ class GrokkingDelay(NamedTuple):
         delay: test_step − train_step, None if either is None. A negative delay means that the test curve reaches its
             threshold first, so there is no grokking.
         decades: log10(test_step/train_step), None if either is None or zero.
-        resolution: Possible error of the delay: the longer of the recording intervals in which the thresholds were
-            passed, or the longest of all intervals if a threshold was not passed.
+        resolution: Possible error of the delay: the longer of the two recording intervals in which the curves passed
+            their thresholds. If a threshold was not passed, the longest of all intervals.
         train_threshold: Threshold of the training curve.
         test_threshold: Threshold of the test curve.
         hold: Number of records for which a curve must hold its threshold.
@@ -78,7 +78,7 @@ def grokking_delay(
     """Measure the delay between learning the training samples and learning the test samples.
 
     A curve reaches its threshold at the first step from which it is at or above the threshold for `hold` consecutive
-    records, whatever it does later. The delay depends on the thresholds and the recording interval, and the result
+    records; later records do not matter. The delay depends on the thresholds and the recording interval, and the result
     therefore contains them.
 
     The default thresholds are fractions. For accuracies in percent, divide both curves by 100, or give both thresholds
@@ -100,10 +100,10 @@ def grokking_delay(
 
     Raises:
         InputError: If the steps do not increase, there are fewer than two records or fewer than `hold`, a value is not
-            finite, or the lengths differ. Also if a curve exceeds 1 but its threshold does not; if a threshold exceeds
-            1 but its curve does not, and the curve reaches a hundredth of it; or if only one threshold exceeds 1. Also
-            if a curve falls like a loss: from its largest value to below half of it, or to below 1 % of it if it starts
-            far below its threshold.
+            finite, or the lengths differ. Also if curves and thresholds appear to have different units: one threshold
+            exceeds 1 and the other does not, a curve exceeds 1 but not its threshold, or a threshold exceeds 1 and its
+            curve stays below 1 but reaches a hundredth of the threshold. Also if a curve falls like a loss: it starts
+            near its largest value and ends below half of it, or below 1 % if it starts far below its threshold.
 
     References:
         Power et al., arXiv:2201.02177, for the phenomenon.

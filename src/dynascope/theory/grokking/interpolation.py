@@ -62,7 +62,7 @@ def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: Po
 
     Args:
         inputs: X, one sample per row, shape (n, d); of any rank.
-        targets: y, shape (n,), in the range of X, which is always satisfied for independent rows.
+        targets: y, shape (n,), in the range of X; if the rows of X are independent, any y is.
         products: b > 0, the products u_i v_i of the weights, shape (m,), in any order; at least 1e-40 of the largest
             coefficient of the interpolant of least ℓ2 norm.
 

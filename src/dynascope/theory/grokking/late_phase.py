@@ -146,14 +146,14 @@ def late_curve(
     spread = np.hypot(path.coefficients, 2 * products[:, None])
     # One time after another, to limit the memory for the Hessians.
     lags = [lag_per_decay(system, each) for each in spread]
-    missed, lag = (weight_decay * np.array(each) for each in zip(*lags, strict=True))
+    residual, lag = (weight_decay * np.array(each) for each in zip(*lags, strict=True))
     coefficients = path.coefficients + lag
     return LateCurve(
         products,
         coefficients,
         relative_error(coefficients, *tests),
         relative_error(path.coefficients, *tests),
-        np.sum((missed * system.strengths) ** 2, axis=1) / (2 * samples),
+        np.sum((residual * system.strengths) ** 2, axis=1) / (2 * samples),
         np.linalg.norm(lag, axis=1) / (np.linalg.norm(path.coefficients, axis=1) if system.size > 0 else 1.0),
     )
 
@@ -206,8 +206,8 @@ def lag_per_decay(
     """Residual of A w = c, and difference between w and the interpolant with derivative D, both divided by λ."""
     hessian = (system.rows * spread) @ system.rows.T
     # With μ = U ν/S and d ln b/dt = −2λ, dν/dt is −2λ times the tangent −(A D Aᵀ)⁻¹ c.
-    missed = -len(system.samples) / 2 * np.linalg.solve(hessian, system.values) / system.strengths**2
-    return missed, spread * (np.linalg.solve(hessian, missed) @ system.rows)
+    residual = -len(system.samples) / 2 * np.linalg.solve(hessian, system.values) / system.strengths**2
+    return residual, spread * (np.linalg.solve(hessian, residual) @ system.rows)
 
 
 def relative_error(

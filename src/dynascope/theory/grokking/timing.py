@@ -26,7 +26,7 @@ class CriticalPoint(NamedTuple):
 
     Attributes:
         product: b*, the product of the weights.
-        lag: τ, the delay of the network lag the interpolant, for any initial scale and any small weight decay.
+        lag: τ, the delay of the network behind the interpolant, for any initial scale and any small weight decay.
     """
 
     product: float
@@ -61,8 +61,9 @@ def critical_point(
         threshold: Relative test error, above 0.
 
     Returns:
-        `CriticalPoint`. None if the interpolant of least ℓ2 norm already generalises, so that there is no delay, or if
-        not even the interpolant of least ℓ1 norm does (down to b = 1e-12 of the largest coefficient).
+        `CriticalPoint`, or None in two cases. Either the interpolant of least ℓ2 norm already generalises, so that
+        there is no delay, or not even the interpolant of least ℓ1 norm does (down to b = 1e-12 of the largest
+        coefficient).
 
     Raises:
         InputError: If the data are invalid for `interpolant_path`, or an argument is out of range.

@@ -36,9 +36,9 @@ def balanced_rates(
     conserves Σ s_i θ_i². Hence max_{s > 0} λ = max_{s < 0} λ: the fastest elements on both sides of the charge have
     equal rates, and if all s have one sign, no element grows. These conditions are equivalent to minimising
     (λ_1 ≥ λ_2 ≥ …) in lexicographic order. If the largest rates of the two sides differ, a step along s reduces the
-    larger one; if they are equal for all s, every step raises one of the largest rates that it changes. The solution is
-    unique. Each factor of a product of k factors has the rate 1/k. A bias that the margin needs raises the rate of the
-    layer above to the rate of the bias: three layers with a second bias have 1/4, 1/4, 1/2.
+    larger one. If they are equal for every s, any step raises one of the largest rates among those it changes. The
+    solution is unique. Each factor of a product of k factors has the rate 1/k. A bias that the margin needs raises the
+    rate of the layer above to the rate of the bias: three layers with a second bias have 1/4, 1/4, 1/2.
 
     Args:
         rates: One solution λ of the Euler identity Σ λ_i θ_i ∂f/∂θ_i = f, with λ + Σ c_k s_k ≥ 0 for some c, shape

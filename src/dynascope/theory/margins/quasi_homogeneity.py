@@ -108,11 +108,11 @@ def quasi_homogeneity(
 
     The function solves linear least squares for λ from gradients at random points. Rescaling symmetries leave the
     solution undetermined; `minimum_norm` is the solution with the least Σ λ². Gradient flow conserves a charge for each
-    symmetry and realises the solution of `balanced_rates`: equal rates within a product, zero for weights before a
-    normalisation, and for a bias the rate of the signal to which it is added. ReLU networks with biases, residual
-    blocks and normalisation have rates. A network with an added constant, or with a normalisation with ε inside a
-    residual block, has none. If a readout follows tanh, or a normalisation over features or over the batch, only the
-    readout grows, and all layers below have rate zero. Batch normalisation must use the moments of the batch, as in
+    symmetry and realises the solution of `balanced_rates`. It has equal rates within a product and zero for weights
+    before a normalisation; a bias has the rate of the signal to which it is added. ReLU networks with biases, residual
+    blocks and normalisation have rates. Networks with an added constant, or with an ε > 0 in a normalisation inside a
+    residual block, have no rates. If a readout follows tanh, or a normalisation over features or over the batch, only
+    the readout grows, and all layers below have rate zero. Batch normalisation must use the moments of the batch, as in
     training; stored moments are constants and define a different function of the weights, with other rates.
 
     Args:

@@ -37,7 +37,7 @@ def support_drift(data: Data, factors: Factors = 1) -> Float[np.ndarray, " input
 
     Args:
         data: z_i = y_i x_i, shape (samples, inputs), with z_i · β > 0 for some β.
-        factors: Number of factors of each input, as in `max_margin`, some of them one.
+        factors: Number of factors of each input, as in `max_margin`; at least one input has a single factor.
 
     Returns:
         C, shape (inputs,), in units of 1/data; zero if all inputs have single weights, or there are as many support

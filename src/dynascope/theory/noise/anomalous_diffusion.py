@@ -27,7 +27,7 @@ __all__ = ["DiffusionWindow", "anomalous_exponent", "diffusion_window", "power_l
 
 _Power = Annotated[FiniteFloat, Ge(0.05)]
 _GRID = 20  # grid points per decade of time
-_OVERFLOWS = 700.0  # exp of it is close to the largest floating-point number
+_OVERFLOWS = 700.0  # exp(700) is close to the largest floating-point number
 _SMOOTH = 3.0  # largest power for which the closed form holds for the first modes too
 _FEW = 20  # number of modes, divided by the power, that are summed one by one for larger powers
 _NEGLIGIBLE = 1e17  # a mode with τ l⁻ᵖ below the inverse does not move
@@ -46,7 +46,7 @@ class DiffusionWindow(NamedTuple):
     """The range of steps in which the power law is visible.
 
     Attributes:
-        exponent: min(1, 1/p); the slope stays within the tolerance of it.
+        exponent: min(1, 1/p), from which the slope deviates by at most the tolerance.
         first: First step of the window.
         last: Last step of the window.
         first_time: τ = k ηρ₁/(1 − β) at the first step.
@@ -143,10 +143,10 @@ def diffusion_window(
 
         d log E‖Δ‖²/d log τ = τ^{1/p} Γ(1 − 1/p, y)/(p E‖Δ‖²)
 
-    Half of the tolerance is for this slope, which limits τ to a range inside 1 ≪ τ ≪ dᵖ. The other half is for the
-    memory of momentum, which is negligible after 2/((1 − β)·tolerance) steps. `displacement_exponent`, which sums the
-    same modes exactly, is within the tolerance in the window. For p > 3 the first modes equilibrate one by one, and the
-    function sums them individually.
+    Half of the tolerance applies to this slope, which limits τ to a range inside 1 ≪ τ ≪ dᵖ. The other half allows for
+    momentum, whose effect is small enough after 2/((1 − β)·tolerance) steps. In the window, `displacement_exponent`,
+    which sums the same modes exactly, also deviates by at most the tolerance. For p > 3 the first modes equilibrate one
+    by one, and the function sums them individually.
 
     Args:
         power: p ≥ 0.05.

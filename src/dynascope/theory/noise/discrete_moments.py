@@ -37,8 +37,8 @@ def discrete_moments(
         curvature: ρ of each mode, a number or shape (modes,); it may be negative.
         noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
         position: a₀, the initial distance from the centre μ = (H + λ)⁻¹ H θ*, a number or shape (modes,).
-        velocity: b₀, the last displacement before step 0 divided by η, a number or shape (modes,); zero for an
-            optimiser that has made no step.
+        velocity: b₀, the initial velocity (last displacement divided by η), a number or shape (modes,); zero for a new
+            optimiser.
 
     Returns:
         Moments, shape (*steps, *modes).
@@ -60,8 +60,8 @@ def discrete_moments(
     initial, initial_velocity = initial_state(chosen.curvature, position, velocity)
     with np.errstate(all="ignore"):
         step = step_matrix(chosen.curvature, chosen.rate, chosen.momentum)
-        pushed = np.array([[chosen.rate**2, chosen.rate], [chosen.rate, 1.0]])
-        power, total = powers_and_sums(k.ravel(), step, chosen.noise[..., None, None] * pushed)
+        direction = np.array([[chosen.rate**2, chosen.rate], [chosen.rate, 1.0]])
+        power, total = powers_and_sums(k.ravel(), step, chosen.noise[..., None, None] * direction)
         mean = (power @ np.stack([initial, initial_velocity], axis=-1)[..., None])[..., 0]
         parts = (mean[..., 0], mean[..., 1], total[..., 0, 0], total[..., 0, 1], total[..., 1, 1])
     shape = k.shape + chosen.curvature.shape
@@ -105,7 +105,9 @@ def discrete_stationary_moments(
     chosen = noisy_steps(curvature, noise, sgd)
     chosen.require_stationary()
     with np.errstate(all="ignore"):
-        swift = chosen.step_variance
-        wide = np.asarray(chosen.rate * (1 + chosen.momentum) / 2 / chosen.curvature * swift)
-    still = np.zeros(chosen.curvature.shape)
-    return ModeMoments(still, still.copy(), wide, np.asarray(chosen.rate / 2 * swift), swift)
+        velocity_variance = chosen.step_variance
+        position_variance = np.asarray(chosen.rate * (1 + chosen.momentum) / 2 / chosen.curvature * velocity_variance)
+    zero = np.zeros(chosen.curvature.shape)
+    return ModeMoments(
+        zero, zero.copy(), position_variance, np.asarray(chosen.rate / 2 * velocity_variance), velocity_variance
+    )

@@ -82,7 +82,7 @@ def finite_data_moments(
         sgd: η, β, λ and S, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of XᵀX/N; also N if each batch is drawn
             without replacement. Successive batches are independent, unlike the batches of an epoch.
         start: θ_0, shape (d,); zero by default.
-        velocity: v_0, shape (d,); zero by default, for an optimiser that has made no step.
+        velocity: v_0, shape (d,); zero by default.
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, the shapes do not match, or the result overflows
@@ -133,13 +133,13 @@ def finite_data_stationary_moments(inputs: FiniteNumbers, targets: FiniteNumbers
         [1.] [[0.333333]]
     """
     data = _regression(inputs, targets, sgd)
-    still, steps = np.zeros_like(data.centre), sgd.without_batches
+    zero, steps = np.zeros_like(data.centre), sgd.without_batches
     spread, before = np.zeros_like(data.hessian), np.inf
     for count in range(_MAX_ITERATIONS):
-        drawn = data.noise_of_step(still, spread)
-        if not np.abs(drawn).max() > 0:  # the minimum interpolates the data, and the noise vanishes there
+        step_noise = data.noise_of_step(zero, spread)
+        if not np.abs(step_noise).max() > 0:  # the minimum interpolates the data, and the noise vanishes there
             return _stationary_moments(data, spread, spread, spread)
-        found = stationary_covariance(data.hessian, drawn, steps)
+        found = stationary_covariance(data.hessian, step_noise, steps)
         change, size = float(np.abs(found.position - spread).max()), float(np.abs(found.position).max())
         spread = found.position
         if change <= _CONVERGED * size:
@@ -175,10 +175,10 @@ class _Regression:
 
     def noise_of_step(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """Σ̄/S for a = θ − μ with the given mean and covariance."""
-        weighed = self.inputs.T * self._squares(mean, spread)
+        weighted_inputs = self.inputs.T * self._squares(mean, spread)
         slope = self.hessian @ mean - self.decay * self.centre
         expected = self.hessian @ spread @ self.hessian + np.outer(slope, slope)
-        noise = weighed @ self.inputs / len(self.inputs) - expected
+        noise = weighted_inputs @ self.inputs / len(self.inputs) - expected
         return self.share * (noise + noise.T) / 2
 
     def loss(self, mean: np.ndarray, spread: np.ndarray) -> float:
@@ -212,9 +212,11 @@ def _regression(inputs: ArrayLike, targets: ArrayLike, sgd: SGD) -> _Regression:
     )
 
 
-def _stationary_moments(data: _Regression, spread: np.ndarray, cross: np.ndarray, swift: np.ndarray) -> WeightMoments:
-    still = np.zeros_like(data.centre)
-    return WeightMoments(data.centre, still, spread, cross, swift, np.asarray(data.loss(still, spread)))
+def _stationary_moments(
+    data: _Regression, spread: np.ndarray, cross: np.ndarray, velocity_covariance: np.ndarray
+) -> WeightMoments:
+    zero = np.zeros_like(data.centre)
+    return WeightMoments(data.centre, zero, spread, cross, velocity_covariance, np.asarray(data.loss(zero, spread)))
 
 
 def initial_offset(

@@ -22,7 +22,7 @@ _NETWORK, _DATA, _REFERENCE = "any with interchangeable units", "any, in any bat
 class InvariantSet(NamedTuple):
     """A linear subspace of weights θ = Pθ that gradient descent never leaves.
 
-    The weights are those of a layer, flattened unit by unit.
+    The weights of a layer are flattened unit by unit.
 
     Attributes:
         normal: Orthonormal directions normal to the set, shape (normal directions, units · weights per unit).

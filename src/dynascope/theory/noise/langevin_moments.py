@@ -64,10 +64,10 @@ def langevin_moments(
         γ = (1 − β)/(η(1 + β)),   ω² = 2(ρ + λ)/(η(1 + β)),   D = 4 s/(η(1 + β)² S),
         (ā, b̄) = P(t) (a₀, b₀),   Cov = D ∫₀ᵗ (k, k')(k, k')ᵀ
 
-    The kernels h and k are those of `theory.symmetry.damped_kernels`. For ω > 0 the covariance equals B − P B Pᵀ with
+    `theory.symmetry.damped_kernels` computes the kernels h and k. For ω > 0 the covariance equals B − P B Pᵀ with
     B = diag(η s/(2S(1 − β)(ρ + λ)), s/(S(1 − β²))). The function evaluates the integral instead, which is also accurate
     for flat modes, which diffuse, and for early times. The solution of the equation is exact. The steps of SGD deviate
-    from the equation by a relative error of about η(ρ + λ)/(2(1 + β)); `discrete_moments` has no such error.
+    from the equation by a relative error of about η(ρ + λ)/(2(1 + β)); `discrete_moments` is exact for steps.
 
     Args:
         times: t = ηk ≥ 0, any shape.
@@ -76,7 +76,7 @@ def langevin_moments(
         noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,); σ²ρ for
             linear regression with label noise of variance σ².
         position: a₀, the initial distance from the centre μ = (H + λ)⁻¹ H θ*, a number or shape (modes,).
-        velocity: b₀, the last displacement before t = 0 divided by η, a number or shape (modes,).
+        velocity: b₀, the initial velocity (last displacement divided by η), a number or shape (modes,).
 
     Returns:
         Moments, shape (*times, *modes).

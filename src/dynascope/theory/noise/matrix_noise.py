@@ -9,7 +9,7 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, Positi
 
 __all__ = ["matrix_noise_exponent"]
 
-_POINTS = 2001  # points of the trapezoidal rule, which is accurate to rounding for such integrands
+_POINTS = 2001  # points of the trapezoidal rule, accurate to rounding, as the integrand decays on both sides
 _REACH = 45.0  # the integral ends where the density has fallen by a factor of exp(45)
 
 

@@ -83,9 +83,11 @@ def quartic_stationary_law(squares: NonNegativeNumbers, *, growth: PositiveFloat
 
 @_covers(start="near zero", gives="the rate at which noise drives a weight in a double well to zero")
 def quartic_collapse_exponent(*, growth: FiniteFloat, noise: NonNegativeFloat) -> float:
-    """Growth rate of log|θ| near zero in a double well with multiplicative noise; the weight collapses if negative.
+    """Growth rate of log|θ| near zero in a double well with multiplicative noise.
 
         d/dt E log|θ| = μ − ζ²/2   for dθ = (μθ − θ³) dt + ζ θ dW near θ = 0
+
+    If the rate is negative, the weight collapses to the maximum of the loss.
 
     Args:
         growth: μ; θ = 0 is a maximum of the loss for μ > 0 and a minimum for μ < 0.

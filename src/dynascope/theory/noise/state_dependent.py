@@ -49,7 +49,7 @@ def gaussian_input_moments(
             end.
         label_noise: σ² ≥ 0, the variance of the label noise.
         start: θ_0, shape (d,); zero by default.
-        velocity: v_0, shape (d,); zero by default, for an optimiser that has made no step.
+        velocity: v_0, shape (d,); zero by default.
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, the shapes do not match, or the result overflows

@@ -28,7 +28,7 @@ def langevin_stationary_moments(
     curvature: FiniteNumbers,
     noise: NonNegativeNumbers,
 ) -> ModeMoments:
-    """Stationary variances of position and velocity of SGD in continuous time, those of an Ornstein-Uhlenbeck process.
+    """Stationary variances of position and velocity of SGD in continuous time (an Ornstein-Uhlenbeck process).
 
         Var a = ηs/(2S(1 − β)(ρ + λ)),   Var b = s/(S(1 − β²)),   Cov(a, b) = 0
 
@@ -100,7 +100,7 @@ def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarr
 
 
 class StationaryLaw(NamedTuple):
-    """Stationary law at points of the phase plane (a, b) of each mode; arrays have the shape of the points by default.
+    """Stationary law at points of the phase plane (a, b) of each mode; arrays without a stated shape match the points.
 
     Attributes:
         modified_loss: Φ of each mode; its sum over modes replaces the training loss.

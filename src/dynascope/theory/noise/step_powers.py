@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 __all__ = ["StepPowers", "powers_along"]
 
-_FEW = 32  # up to this number of steps the recursion is used, since the closed form of the sum loses digits
+_FEW = 32  # largest number of steps for the recursion; the closed form of the sum would cancel there
 
 
 class StepPowers(NamedTuple):
@@ -61,7 +61,7 @@ def _by_recursion(trace: np.ndarray, beta: float, k: np.ndarray) -> np.ndarray:
     found = np.zeros((3, len(k), len(trace)))
     if len(k) == 0:
         return found
-    # u_{−1} = −1/β is never used, and zero stands for it.
+    # u_{−1} = −1/β is never used; zero is a placeholder.
     before, now, total = np.zeros_like(trace), np.zeros_like(trace), np.zeros_like(trace)
     for j in range(int(k.max()) + 1):
         found[:, k == j] = np.stack([now, before, total])[:, None]
@@ -88,10 +88,10 @@ def _real_roots(x: np.ndarray, spread: np.ndarray, beta: float, k: np.ndarray) -
     slow, fast = 2 * x / (1 - beta + x + spread), (1 - beta + x + spread) / 2
     larger = np.where(trace < 0, (np.abs(trace) + spread) / 2, 1 - slow)
     logarithm = np.where(trace < 0, np.log(larger), np.log1p(-slow))
-    apart = np.log1p(-spread / larger)
+    log_ratio = np.log1p(-spread / larger)
 
     def response(k: np.ndarray) -> np.ndarray:
-        ratio = np.where(spread > 0, -np.expm1(k * apart) / spread, k / larger)
+        ratio = np.where(spread > 0, -np.expm1(k * log_ratio) / spread, k / larger)
         # Both roots are zero if a step without momentum reaches the minimum.
         return np.where(larger > 0, _sign(trace, k) * np.exp(k * logarithm) * ratio, 0.0)
 

@@ -211,7 +211,7 @@ def attracting_learning_rates(
         E log|1 − η h_B| < 0
 
     The exponent is concave between neighbouring poles η = 1/h_B, tends to −∞ at each pole, and grows without bound
-    beyond the last. There are therefore at most two zeros between two poles, and the function finds all of them.
+    beyond the last. Hence there are at most two zeros between two poles, and the function finds every zero.
 
     Args:
         curvatures: h_B of each batch along the one normal direction, shape (batches,).

@@ -33,8 +33,8 @@ class Thermometer(NamedTuple):
             decay.
         angular_step: Equilibrium angle in radians by which a step rotates the weights of each layer before a
             normalisation; zero without weight decay.
-        equilibration_steps: Number of steps in which ‖θ‖⁴ of such a layer approaches equilibrium by a factor of e; ∞
-            without weight decay.
+        equilibration_steps: Number of steps in which the distance of ‖θ‖⁴ of these weights from equilibrium decreases
+            by a factor of e; ∞ without weight decay.
     """
 
     stationary: Bool[np.ndarray, "*directions"]

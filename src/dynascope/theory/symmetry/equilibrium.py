@@ -46,7 +46,7 @@ def equilibrium_squared_norm(
                     r̄² = η ‖ĝ‖²/(λ(1 − β)(2 − ηλ/(1 + β)))             (white gradients)
 
     The first form holds if gradients hardly change over 1/(1 − β) steps, the second if gradients at different steps are
-    independent. They differ by the factor (1 + β)/(1 − β). `equilibrium_squared_norm_from_steps` needs no such
+    independent. They differ by the factor (1 + β)/(1 − β). `equilibrium_squared_norm_from_steps` needs neither
     assumption.
 
     Args:

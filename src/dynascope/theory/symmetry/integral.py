@@ -166,7 +166,7 @@ def charge_integral(
         for k, now in enumerate(q):
             path[k + 1] = path[k] - kernels.lost * path[k] + kernels.velocity * speed
             slowed = (kernels.position - 2 * damping * kernels.velocity) * speed
-            # The force at this time affects the charge from the next time on.
+            # The force at this time affects the charge only at later times.
             speed = slowed - frequency**2 * kernels.velocity * path[k] + 2 * now / rate
     return path
 

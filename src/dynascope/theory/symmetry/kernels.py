@@ -106,14 +106,14 @@ def mode_response(times: np.ndarray, damping: float, squared_frequency: np.ndarr
         clock, square = np.asarray(clock, float), np.asarray(square, float)
         velocity, slope = _velocity(clock, damping, square)
         position = slope + 2 * damping * velocity
-        fast, slow, apart = _rates(damping, square)
+        fast, slow, discriminant = _rates(damping, square)
         # The area follows from k without division by the difference of rates, the power from the dissipated energy.
-        area = np.where(apart >= 0, (_decayed(slow, clock) - velocity) / fast, (1 - position) / _nonzero(square))
+        area = np.where(discriminant >= 0, (_decayed(slow, clock) - velocity) / fast, (1 - position) / _nonzero(square))
         power = (area * (2 - square * area) - velocity**2) / (4 * damping)
         # For weak damping hardly any energy is dissipated, and the power is computed in closed form.
-        turning = np.sqrt(np.maximum(-apart, 0))
-        weak = turning > damping
-        safe = np.where(weak, turning, 1.0)
+        oscillating = np.sqrt(np.maximum(-discriminant, 0))
+        weak = oscillating > damping
+        safe = np.where(weak, oscillating, 1.0)
         swing = damping - np.exp(-2 * damping * clock) * (
             damping * np.cos(2 * safe * clock) - safe * np.sin(2 * safe * clock)
         )
@@ -121,8 +121,10 @@ def mode_response(times: np.ndarray, damping: float, squared_frequency: np.ndarr
         power = np.where(weak, closed, power)
         early = np.maximum(np.abs(fast), np.sqrt(np.abs(square))) * clock < _EARLY
         if early.any():
-            start, bend = clock[early], square[early]
-            within = _velocity(start * _NODES[:, None], damping, np.broadcast_to(bend, (len(_NODES), *bend.shape)))[0]
+            start, early_square = clock[early], square[early]
+            within = _velocity(
+                start * _NODES[:, None], damping, np.broadcast_to(early_square, (len(_NODES), *early_square.shape))
+            )[0]
             area = np.array(area)
             power = np.array(power)
             area[early] = start * (_WEIGHTS @ within)
@@ -134,23 +136,23 @@ def mode_response(times: np.ndarray, damping: float, squared_frequency: np.ndarr
 
 def _rates(damping: float, square: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Fast and slow decay rate, if real, and γ² − ω²."""
-    apart = np.asarray(damping**2 - square)
-    root = np.sqrt(np.maximum(apart, 0))
-    return np.asarray(damping + root), np.asarray(square / _nonzero(np.asarray(damping + root))), apart
+    discriminant = np.asarray(damping**2 - square)
+    root = np.sqrt(np.maximum(discriminant, 0))
+    return np.asarray(damping + root), np.asarray(square / _nonzero(np.asarray(damping + root))), discriminant
 
 
 def _velocity(clock: np.ndarray, damping: float, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The kernel k and its derivative k'."""
-    fast, slow, apart = _rates(damping, square)
-    root = np.sqrt(np.abs(apart))
-    falling = np.exp(-slow * clock)
+    fast, slow, discriminant = _rates(damping, square)
+    root = np.sqrt(np.abs(discriminant))
+    slow_decay = np.exp(-slow * clock)
     between = _decayed(np.asarray(2 * root), clock)  # (1 − exp(−2√(γ² − ω²) t)) / (2√(γ² − ω²))
-    real = falling * between, np.exp(-fast * clock) - slow * falling * between
+    real = slow_decay * between, np.exp(-fast * clock) - slow * slow_decay * between
     envelope = np.exp(-damping * clock)
     # sin(x)/x, which is one at critical damping.
     wave = envelope * clock * np.sinc(root * clock / np.pi)
-    turning = wave, envelope * np.cos(root * clock) - damping * wave
-    found = [np.asarray(np.where(apart >= 0, *each)) for each in zip(real, turning, strict=True)]
+    oscillating = wave, envelope * np.cos(root * clock) - damping * wave
+    found = [np.asarray(np.where(discriminant >= 0, *each)) for each in zip(real, oscillating, strict=True)]
     return found[0], found[1]
 
 

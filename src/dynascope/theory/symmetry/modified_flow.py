@@ -76,7 +76,7 @@ def shifted_start(start: FiniteNumbers, gradient: FiniteNumbers, sgd: SGD) -> Fl
 
         θ_0 + ηβ/(1 − β)² (∇L(θ_0) + λ θ_0)
 
-    Momentum needs about 1/(1 − β) steps to reach full speed, and the shift is the distance lost by then. From θ_0
+    The shift is the distance that the steps lose while momentum builds up during the first 1/(1 − β) steps. From θ_0
     itself the modified flow has an error of O(η).
 
     Args:

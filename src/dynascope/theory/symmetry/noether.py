@@ -98,8 +98,8 @@ def noether_charge(
         J_{k+1} = β J_k − ηλ ⟨θ_k, Gθ_k + c⟩ + d_{k+1}ᵀGd_{k+1},   J_k = ⟨d_k, Gθ_k + c⟩
 
     The law holds for every generator G, symmetric or not. For rotations, G = −Gᵀ, the added terms vanish and
-    J_{k+1} = β J_k. For translations, G = 0, only weight decay adds to the charge. For scale and rescale symmetries
-    momentum conserves nothing, even without weight decay. P of `noether_charge_rate` is (1 + β)/2 J.
+    J_{k+1} = β J_k. For translations, G = 0, only weight decay adds to the charge. For scale and rescale symmetries, J
+    is not conserved with momentum, even without weight decay. P of `noether_charge_rate` is (1 + β)/2 J.
 
     Args:
         displacements: d_kᵀGd_k at every step, shape (steps, ...).

@@ -41,9 +41,9 @@ def predict_charges(
 
     `training.charge_statistics` evaluates the law during training. This function evaluates it afterwards, for any given
     settings. It uses `scheduled_charge`, or `grouped_charge` if the record has the dimension `group`, for groups of
-    weights with different rates and decays. The buffers are v = −d/η, or −d/η − λ θ for decoupled decay. There is no
-    law for Adam and other optimisers with per-weight statistics; the function then splits the drift as `charge_drift`
-    does, and the attribute `law` is "no law".
+    weights with different rates and decays. The buffers are v = −d/η, or −d/η − λ θ for decoupled decay. Adam and other
+    optimisers with per-weight statistics have no law. For them the function splits the drift as `charge_drift` does,
+    and sets the attribute `law` to "no law".
 
     Args:
         record: Record of every step along `step`, optionally `group`, and further dimensions. It contains
@@ -145,7 +145,7 @@ def _series(record: xr.Dataset, name: str) -> np.ndarray:
 
 
 def _step_series(record: xr.Dataset, name: str) -> np.ndarray:
-    """The values of a series that belong to the steps, without the first record, which no step precedes."""
+    """The values of a series at all records but the first, which no step precedes."""
     values = _series(record, name)
     require(
         len(values) > 1 and values.shape == _series(record, "charge_value").shape,

@@ -23,7 +23,7 @@ _ROUNDOFF: dict[_Precision, float] = {
     "float16": 2.0**-11,
     "bfloat16": 2.0**-8,
 }
-DEVIATIONS = 3  # times the root of the sum of squares; for a charge of one weight the standard deviation is 0.6 of it
+DEVIATIONS = 3  # times the root of the sum of squares; for a charge of one weight, the root is 1.7 standard deviations
 SUMMED = 32  # rounding errors of a pairwise or blocked sum of at most 2³² squares
 
 
@@ -81,7 +81,7 @@ def rounding_level(
         displacements: S ≥ 0 at every step, shape (steps, ...); Σ|d| for degree one.
         momentum: β ≥ 0, below one.
         dtype: Precision of the weights: "float64", "float32", "float16" or "bfloat16".
-        recorded: Precision of the recorded charges and steps, one of the same names.
+        recorded: Precision of the recorded charges and steps, with the same choices as `dtype`.
         degree: 1 for sums of weights or 2 for quadratic charges.
         weight_roundings: w ≥ 1, the number of times a step rounds a weight: 1, or 3 with decoupled decay, which also
             rounds the factor 1 − ηλ and the product.

@@ -157,10 +157,11 @@ def grouped_charge(
 
         Q = Σ_A (η_1/η_A) r_A,   r_A = θ_AᵀGθ_A for each group A
 
-    The symmetry implies Σ_A θ_AᵀG ∂L/∂θ_A = 0, but nothing about a single group. The charges of the groups are
-    therefore weighted by the inverse of their rates. Weight decay acts on Q through Σ_A λ_A r_A, which requires every
-    recorded r_A if the decays differ. The law is that of `scheduled_charge` with λ r replaced by this sum, p by Σ_A
-    (η_A/η_1) p_A, and similarly for wᵀGw and wᵀGv. For equal rates and decays, Q is the charge of `scheduled_charge`.
+    The symmetry implies Σ_A θ_AᵀG ∂L/∂θ_A = 0; the terms of single groups need not vanish. The charges of the groups
+    are therefore weighted by the inverse of their rates. Weight decay acts on Q through Σ_A λ_A r_A, which requires
+    every recorded r_A if the decays differ. Q obeys the law of `scheduled_charge` with λ r replaced by this sum, p by
+    Σ_A (η_A/η_1) p_A, and wᵀGw and wᵀGv by the analogous sums. For equal rates and decays, Q is the charge of
+    `scheduled_charge`.
 
     Args:
         charges: r_A before every step, shape (steps, groups, ...).

@@ -46,7 +46,7 @@ def initial_charge(name: str, value: ArrayLike, shape: tuple[int, ...]) -> np.nd
     """Broadcast a value to the shape of the charges at one step."""
     array = np.asarray(value)
     fits = array.ndim <= len(shape) and all(
-        got in (1, want) for got, want in zip(array.shape[::-1], shape[::-1], strict=False)
+        size in (1, expected) for size, expected in zip(array.shape[::-1], shape[::-1], strict=False)
     )
     require(
         fits,

@@ -160,13 +160,13 @@ def _share(counts: np.ndarray, beta: float, later: float, first: float) -> np.nd
     """s_n / s_0, where ηλ is `first` at the first step and `later` at all others."""
     root, total = np.sqrt(beta), 1 + beta - later
     # (1 + β − ηλ)² − 4β, factorised, because the difference cancels near a double root.
-    inside = (((1 - beta) / (1 + root)) ** 2 - later) * ((1 + root) ** 2 - later)
-    if inside < 0:
-        spread = np.sqrt(-inside)
+    discriminant = (((1 - beta) / (1 + root)) ** 2 - later) * ((1 + root) ** 2 - later)
+    if discriminant < 0:
+        spread = np.sqrt(-discriminant)
         angle = np.arctan2(spread, total)
         sine = np.sin(counts * angle) / spread * (1 - beta + later - 2 * first)
         return root**counts * (np.cos(counts * angle) + sine)
-    spread = np.sqrt(inside)
+    spread = np.sqrt(discriminant)
     if total < 0:  # both roots are negative; the lower one has the larger modulus
         large = (total - spread) / 2
         lost = 1 - large
@@ -182,7 +182,7 @@ def _ratio(counts: np.ndarray, power: np.ndarray, large: float, small: float) ->
     """(zⁿ − yⁿ)/(z − y) for the larger root z and the smaller root y, which have equal signs."""
     if large == 0:
         return np.where(counts == 1, 1.0, 0.0)
-    apart = np.log1p((small - large) / large)
-    if np.isinf(apart):  # the smaller root is negligible
+    log_ratio = np.log1p((small - large) / large)
+    if np.isinf(log_ratio):  # the smaller root is negligible
         return np.where(counts > 0, power / large, 0.0)
-    return power / large * (np.expm1(counts * apart) / np.expm1(apart) if apart else counts)
+    return power / large * (np.expm1(counts * log_ratio) / np.expm1(log_ratio) if log_ratio else counts)
