@@ -23,8 +23,8 @@ class GrokkingDelay(NamedTuple):
     """Number of steps by which the test curve reaches its threshold later than the training curve.
 
     Attributes:
-        train_step: First step from which the training curve holds its threshold, None if it never does.
-        test_step: First step from which the test curve holds its threshold, None if it never does.
+        train_step: First step at which the training curve reaches its threshold, None if it never does.
+        test_step: First step at which the test curve reaches its threshold, None if it never does.
         delay: test_step − train_step, None if either is None. A negative delay means that the test curve reaches its
             threshold first, so there is no grokking.
         decades: log10(test_step/train_step), None if either is None or zero.
@@ -32,7 +32,7 @@ class GrokkingDelay(NamedTuple):
             their thresholds. If a threshold was not passed, the longest of all intervals.
         train_threshold: Threshold of the training curve.
         test_threshold: Threshold of the test curve.
-        hold: Number of records for which a curve must hold its threshold.
+        hold: Number of consecutive records for which a curve must be at or above its threshold.
     """
 
     train_step: float | None
@@ -131,7 +131,7 @@ def grokking_delay(
 
 
 def _require_rising(curves: Mapping[str, np.ndarray], levels: Mapping[str, float]) -> None:
-    """Raise `InputError` if a curve falls as a loss does."""
+    """Raise `InputError` if a curve falls like a loss."""
     for name, values in curves.items():
         first, last = values[[0, -1]]
         # Noise can halve an accuracy at chance level, and so can memorisation for test samples.

@@ -116,8 +116,8 @@ def quasi_homogeneity(
     training; stored moments are constants and define a different function of the weights, with other rates.
 
     Args:
-        apply: Function (params, inputs) → outputs f, which are logits, not probabilities; for an equinox module `lambda
-            module, x: jax.vmap(module)(x)`.
+        apply: Function (params, inputs) → outputs f, which are logits, not probabilities; for an equinox module,
+            `lambda module, x: jax.vmap(module)(x)`.
         params: A tree; its floating-point arrays are the parameters.
         example_inputs: Inputs for `apply`, any number of samples.
         discarded: Paths of parameters whose share of the margin vanishes, such as biases that the margin does not need;

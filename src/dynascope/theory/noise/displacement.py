@@ -17,7 +17,7 @@ from dynascope.validation import require
 from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers, PositiveInt
 
 __all__ = [
-    "covers_at_rest",
+    "covers_stationary",
     "displacement_exponent",
     "require_no_negative_curvature",
     "slope_of_logarithms",
@@ -29,7 +29,7 @@ _ENTRIES = 200_000  # modes × steps computed at a time, which limits the memory
 _POINTS = 32  # steps of a window to which the exponent is fitted
 
 
-covers_at_rest = functools.partial(
+covers_stationary = functools.partial(
     covers,
     network="any, near a minimum",
     data="noise that does not depend on the weights",
@@ -38,7 +38,7 @@ covers_at_rest = functools.partial(
 )
 
 
-@covers_at_rest(gives="the squared displacement of stationary SGD over any number of steps")
+@covers_stationary(gives="the squared displacement of stationary SGD over any number of steps")
 def stationary_displacement(
     curvature: FiniteNumbers,
     noise: NonNegativeNumbers,
@@ -83,7 +83,7 @@ def stationary_displacement(
     return _sum_over_modes(modes, whole_steps("steps", steps).astype(float), _displacement)
 
 
-@covers_at_rest(gives="the velocity autocorrelation of stationary SGD")
+@covers_stationary(gives="the velocity autocorrelation of stationary SGD")
 def velocity_correlation(
     curvature: FiniteNumbers,
     noise: NonNegativeNumbers,
@@ -123,7 +123,7 @@ def velocity_correlation(
     return _sum_over_modes(modes, whole_steps("steps", steps).astype(float), _correlation)
 
 
-@covers_at_rest(gives="the diffusion exponent of SGD")
+@covers_stationary(gives="the diffusion exponent of SGD")
 def displacement_exponent(
     curvature: FiniteNumbers, noise: NonNegativeNumbers, sgd: SGD, *, first: PositiveInt, last: PositiveInt
 ) -> float:

@@ -37,7 +37,7 @@ class WeightMoments(NamedTuple):
 
     Attributes:
         position: E θ, shape (..., d).
-        velocity: E v of the last displacement divided by the learning rate, shape (..., d).
+        velocity: E v, with v the last displacement divided by the learning rate, shape (..., d).
         position_covariance: Cov(θ, θ), shape (..., d, d).
         covariance: Cov(θ, v), shape (..., d, d).
         velocity_covariance: Cov(v, v), shape (..., d, d).

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.assumptions import SMALL_STEPS
-from dynascope.theory.noise.displacement import covers_at_rest, require_no_negative_curvature
+from dynascope.theory.noise.displacement import covers_stationary, require_no_negative_curvature
 from dynascope.theory.noise.quadratic_loss import noisy_steps
 from dynascope.theory.sgd import SGD
 from dynascope.theory.symmetry.kernels import mode_response
@@ -34,7 +34,7 @@ class LangevinDisplacement(NamedTuple):
     __repr__ = short_repr
 
 
-@covers_at_rest(
+@covers_stationary(
     gives="the squared displacement in the Langevin equation of SGD, and its local exponent",
     exact=False,
     assumes=(SMALL_STEPS,),

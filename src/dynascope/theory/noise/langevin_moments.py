@@ -24,8 +24,8 @@ class ModeMoments(NamedTuple):
     """Means and covariances along modes, shape (*times, *modes) or (*steps, *modes).
 
     Attributes:
-        position: E a of the distance a from the centre μ.
-        velocity: E b of the velocity b, the last displacement divided by the learning rate.
+        position: E a, the mean distance from the centre μ.
+        velocity: E b, the mean velocity, with b the last displacement divided by the learning rate.
         position_variance: Var a.
         covariance: Cov(a, b).
         velocity_variance: Var b.

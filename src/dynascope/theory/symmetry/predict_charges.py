@@ -11,7 +11,7 @@ from dynascope.results import make_record
 from dynascope.theory.domain import covers
 from dynascope.theory.symmetry.drift import charge_drift
 from dynascope.theory.symmetry.schedules import grouped_charge, scheduled_charge
-from dynascope.theory.symmetry.step_series import NEUTRAL, known_rule, per_step, require_steps
+from dynascope.theory.symmetry.step_series import WITHOUT_LAW, known_rule, per_step, require_steps
 from dynascope.theory.symmetry.translation import Momenta
 from dynascope.validation import require, require_array, shown
 from dynascope.validation.bounded import NonNegativeNumbers, PositiveNumbers
@@ -84,7 +84,7 @@ def predict_charges(
     squares = _step_series(record, "displacement_charge")
     dims = record["displacement_charge"].dims
     grouped = "group" in dims
-    if optimizer.lower().replace("_", "") in NEUTRAL:
+    if optimizer.lower().replace("_", "") in WITHOUT_LAW:
         found = charge_drift(_series(record, "charge_value")[0], _step_series(record, "crossed_charge"), squares)
         drifts = {"memory_drift": (dims, found.memory), "finite_step_drift": (dims, found.finite_step)}
         return _result(record, drifts, _NO_LAW)

@@ -58,8 +58,9 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
         ĝ, in the shape of the weights and in the units of the loss.
 
     Raises:
-        InputError: If the weights are zero, the shapes do not match, or |⟨g, θ⟩| > 10⁻³ ‖g‖‖θ‖. The last occurs if the
-            weights are not scale-invariant, or the ε of the normalization is not small compared with the variance.
+        InputError: If the weights are zero, the shapes do not match, or |⟨g, θ⟩| > 10⁻³ ‖g‖‖θ‖. The last condition
+            means that the weights are not scale-invariant, or that the ε of the normalization is not small compared
+            with the variance.
 
     References:
         Tanaka, Kunin, arXiv:2105.02716.

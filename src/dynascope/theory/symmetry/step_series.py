@@ -14,7 +14,7 @@ from dynascope.theory.domain import covers
 from dynascope.validation import require, require_array, require_choice
 
 __all__ = [
-    "NEUTRAL",
+    "WITHOUT_LAW",
     "covers_linear_symmetry",
     "initial_charge",
     "known_rule",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 # Optimisers with per-weight statistics or preconditioners, which have no law for charges of rotations or scales.
-NEUTRAL = ("adam", "adamw", "adagrad", "rmsprop", "nadam", "radam", "adadelta", "adamax", "lion", "soap", "shampoo")
+WITHOUT_LAW = ("adam", "adamw", "adagrad", "rmsprop", "nadam", "radam", "adadelta", "adamax", "lion", "soap", "shampoo")
 
 
 covers_linear_symmetry = functools.partial(
@@ -89,7 +89,7 @@ def require_steps(steps: ArrayLike | None, count: int) -> None:
 def known_rule(optimizer: str) -> Rule:
     """Check that charges have a law under the optimiser, and return its name."""
     require(
-        optimizer.lower().replace("_", "") not in NEUTRAL,
+        optimizer.lower().replace("_", "") not in WITHOUT_LAW,
         f"charges have no law under {optimizer}, which breaks the symmetry",
         argument="optimizer",
         value=optimizer,
