@@ -52,8 +52,8 @@ def stationary_displacement(
     Here R_k = (1 + β − ηh) R_{k−1} − β R_{k−2} is the autocorrelation, h = ρ + λ, u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋) with the
     roots z± of z² − (1 + β − ηh) z + β, and W_k = u_1 + … + u_k. Nothing is divided by h. A flat mode has no stationary
     law, and the formula gives the limit h → 0: diffusion by η² s/(S(1 − β)²) per step after the first 1/(1 − β) steps.
-    At k = 1 the result is the local displacement η² E‖v‖². The noise covariance Σ need not commute with the Hessian: s
-    = qᵀ Σ q for each eigenvector q of the Hessian gives the exact sum.
+    At k = 1 the result is the local displacement η² E‖v‖². The noise covariance Σ need not commute with the Hessian:
+    s = qᵀ Σ q for each eigenvector q of the Hessian gives the exact sum.
 
     Costs 60 operations per mode and step; the memory is a few times the number of modes.
 

@@ -31,9 +31,10 @@ def matrix_noise_exponent(
         R = U(n/2 + 1, (n + m)/2 + 1, z)/U(n/2, (n + m)/2, z),   z = (m − n)/2
 
     The n input weights v and m output weights u move by u ← u + ηZv, v ← v + ηZᵀu, where the entries of Z are
-    independent with variance ς². In continuous time the noise of the imbalance ‖u‖² − ‖v‖² vanishes, and the relative
-    sizes of the layers have a stationary distribution in closed form. U is Tricomi's function. Λ is negative, so that
-    noise shrinks the neuron to zero, only in low dimension; isotropic noise in many dimensions repels from zero.
+    independent with variance ς². In continuous time the equation of the imbalance ‖u‖² − ‖v‖² has no noise term, and
+    the relative sizes of the layers have a stationary distribution in closed form. U is Tricomi's function. Λ is
+    negative, so that noise shrinks the neuron to zero, only in low dimension; isotropic noise in many dimensions repels
+    from zero.
 
     Args:
         inputs: n ≥ 1; the result is symmetric in n and m.

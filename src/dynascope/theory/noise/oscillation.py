@@ -49,8 +49,8 @@ def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
 
         oscillation iff (1 − √β)² < ηh < (1 + √β)²;   phase arccos((1 + β − ηh)/2√β) and decay √β per step
 
-    h = ρ + λ is the curvature including weight decay. In continuous time a mode oscillates iff h >
-    (1 − β)²/(2η(1 + β)), where friction is below the frequency. The two thresholds agree as β → 1. For β = 0,
+    h = ρ + λ is the curvature including weight decay. In continuous time a mode oscillates iff
+    h > (1 − β)²/(2η(1 + β)), where friction is below the frequency. The two thresholds agree as β → 1. For β = 0,
     continuous time oscillates from ηh = ½, but the steps only from ηh = 1. Beyond that each step changes the sign; both
     factors are real, the phase is π, and `oscillates` is true.
 

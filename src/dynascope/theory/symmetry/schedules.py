@@ -48,7 +48,7 @@ def scheduled_charge(
         Nesterov:   c ← β c + λ r,  r ← r − 2η (λ r + β c) + η² wᵀGw,  c ← c − η wᵀGv,  w = ∂L/∂θ + λ θ + β v,
         decoupled:  c ← β c,  r ← ρ² r − 2ηρ c + η² p,  c ← ρ c − η p,  ρ = 1 − ηλ,
 
-    where r = θᵀGθ on the right-hand sides is the value before the step.
+    where r = θᵀGθ on the right-hand sides is the value before the step. For decoupled decay, v does not contain λ θ.
 
     Args:
         initial: r_0, one number per charge.

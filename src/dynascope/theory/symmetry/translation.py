@@ -47,8 +47,9 @@ def translation_charge(
 
         s_n / s_0 = zⁿ + δ β/z R_n,
 
-    and for complex roots z = √β exp(±iφ) it is β^(n/2) [cos nφ + (1 − β − ηλ)/2 sin nφ / (√β sin φ)]. The steps are d ←
-    β d − η (∂L/∂θ + λ θ), θ ← θ + d. Both forms are accurate at a double root, for tiny ηλ and for any number of steps.
+    and for complex roots z = √β exp(±iφ) it is β^(n/2) [cos nφ + (1 − β − ηλ)/2 sin nφ / (√β sin φ)]. The steps are
+    d ← β d − η (∂L/∂θ + λ θ), θ ← θ + d. Both forms are accurate at a double root, for tiny ηλ and for any number of
+    steps.
 
     Args:
         steps: Numbers of steps n ≥ 0, whole, any shape.
@@ -98,9 +99,11 @@ def scheduled_translation(
 ) -> Float[np.ndarray, "steps ..."]:
     """Sum s of the weights of a translation symmetry after every step, if the hyperparameters vary from step to step.
 
-    With the buffer v of PyTorch and m = Σ_A v, m ← β m + (1 − c) λ s and then, by optimizer,
+    With the buffer v of PyTorch and m = Σ_A v, the law of each optimizer is
 
-        heavy ball: s ← s − η m,      Nesterov: s ← s − η (λ s + β m),      decoupled: m ← β m, s ← (1 − ηλ) s − η m.
+        heavy ball: m ← β m + (1 − c) λ s,  s ← s − η m,
+        Nesterov:   m ← β m + λ s,  s ← s − η (λ s + β m),
+        decoupled:  m ← β m,  s ← (1 − ηλ) s − η m.
 
     Args:
         initial: s_0, any shape.
