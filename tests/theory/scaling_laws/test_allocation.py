@@ -96,7 +96,7 @@ def test_the_floor_of_a_slice_is_not_that_of_a_plan():
     in_time, in_size = fit(joint.loss(20.0, x), x), fit(joint.loss(x, 1e4), x)
     # Each slice holds what the other resource leaves: 3/√20 and 5 · 1e4^−0.4.
     np.testing.assert_allclose([in_time.floor, in_size.floor], [1.6708, 1.1256], rtol=1e-4)
-    with pytest.raises(InputError, match="come down to") as refusal:
+    with pytest.raises(InputError, match="fall to") as refusal:
         plan(1e9, time=in_time, parameters=in_size, floor=in_time.floor)
     assert refusal.value.argument == "floor"
     known = plan(1e9, time=in_time, parameters=in_size, floor=1.0)

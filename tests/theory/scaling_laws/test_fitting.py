@@ -131,7 +131,7 @@ def test_bad_input_is_refused_by_name(argument, losses, resource, options):
 def test_a_floor_of_which_nothing_is_known_is_warned_of():
     resource = np.geomspace(1, 100, 12)
     losses = resource**-0.1 * np.exp(0.05 * np.random.default_rng(0).normal(size=12))
-    with pytest.warns(UserWarning, match="do not tell the floor"):
+    with pytest.warns(UserWarning, match="do not determine the floor"):
         fit(losses, resource)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

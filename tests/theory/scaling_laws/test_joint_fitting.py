@@ -99,7 +99,7 @@ def test_runs_that_keep_data_and_parameters_in_proportion_tell_no_term_and_say_s
     # With as many as these two terms are one and the same to rounding, wherever they have the same exponent.
     n = np.geomspace(1e6, 1e9, 25)
     losses = LAW.loss(n, 20 * n) * np.exp(0.01 * np.random.default_rng(1).normal(size=25))
-    with pytest.warns(UserWarning, match="go together"):
+    with pytest.warns(UserWarning, match="vary together"):
         found = fit_joint(n, 20 * n, losses)
     assert found.unclear
     assert 0 in (found.parameters_exponent_interval[0], found.data_exponent_interval[0])
@@ -114,7 +114,7 @@ def test_losses_that_tell_all_warn_of_nothing():
 def test_a_floor_of_which_nothing_is_known_is_warned_of():
     n, d = np.geomspace(1e6, 1e7, 5), np.geomspace(1e8, 1e9, 5)
     losses = JointLaw(0.1, 406.4, 0.34, 410.7, 0.28).loss(n[:, None], d)
-    with pytest.warns(UserWarning, match="do not tell the floor"):
+    with pytest.warns(UserWarning, match="do not determine the floor"):
         fit_joint(n, d, losses * np.exp(0.02 * np.random.default_rng(0).normal(size=losses.shape)))
 
 

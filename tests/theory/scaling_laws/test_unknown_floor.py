@@ -59,7 +59,7 @@ def test_a_missing_loss_is_part_of_the_law():
 def test_a_window_leaves_out_what_is_not_in_the_law():
     resource = np.exp(X)
     losses = np.where(resource < 100, 0.3, 2 * resource**-0.4) + 0.1
-    with pytest.warns(UserWarning, match="drift|do not tell"):
+    with pytest.warns(UserWarning, match="drift|do not determine"):
         assert abs(fit(losses, resource).exponent - 0.4) > 0.01
     assert fit(losses, resource, window=(100, 1e5)).exponent == pytest.approx(0.4, rel=1e-6)
 

@@ -94,7 +94,7 @@ def test_noise_does_not_bias_a_calibration():
 
 def test_two_runs_that_differ_do_not_tell_a_rate_and_say_so():
     clean = np.stack([time_emergence(STEPS, [1.0], rate=rate, offset=8.0)[:, 0] for rate in (0.009, 0.014)])
-    with pytest.warns(UserWarning, match="2 runs do not tell the rate"):
+    with pytest.warns(UserWarning, match="2 runs do not determine the rate"):
         found = calibrate(STEPS, clean)
     assert found.rate_interval[0] == 0
     assert found.half_step_interval[1] == np.inf
@@ -120,7 +120,7 @@ def test_steps_in_any_unit_give_the_same_calibration_in_it(decades):
 def test_strengths_above_one_are_refused_but_for_noise():
     clean = time_emergence(STEPS, [1.0], rate=0.045, offset=8.0, **RUN)[:, 0]
     for strength in (5 * clean, 1.1 * clean):
-        with pytest.raises(InputError, match="that of a perfect network is one") as refusal:
+        with pytest.raises(InputError, match="a perfect network has strength one") as refusal:
             calibrate(STEPS, strength, **RUN)
         assert refusal.value.argument == "strength"
     # The greatest of hundreds of values with a scatter of 0.05 is 1.15.

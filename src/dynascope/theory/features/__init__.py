@@ -1,4 +1,4 @@
-"""Fixed and free features: kernel regression, overfitting, and features that collapse."""
+"""Kernel and ridge regression with fixed features, overfitting, and neural collapse of free features."""
 
 from dynascope.validation import face
 

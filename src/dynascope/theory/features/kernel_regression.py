@@ -1,7 +1,7 @@
-"""Kernel regression: which modes of a target a kernel learns from n samples, and what error is left.
+"""Generalisation error of kernel regression on n samples, and the learned fraction of each mode of the target.
 
-Ridge regression with the kernel K = Σ_k ρ_k e_k e_k, and gradient flow of the linear model with the features √ρ_k e_k
-(its limit without a ridge), learn the fraction L_k = ρ_k/(ρ_k + κ) of the mode k of the target.
+Ridge regression with the kernel K = Σ_k ρ_k e_k e_k learns the fraction L_k = ρ_k/(ρ_k + κ) of mode k of the target.
+Gradient flow of the linear model with the features √ρ_k e_k is its limit without a ridge.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["KernelRegression", "kernel_regression_error"]
 
-_NEAR_THRESHOLD = 10.0  # overfitting coefficient beyond which single draws scatter widely around the mean
+_NEAR_THRESHOLD = 10.0  # overfitting coefficient above which single training sets scatter widely around the mean
 
 
 class KernelRegression(NamedTuple):
-    """What kernel regression on n random samples learns, in their mean; of shape (...) where no other is told.
+    """Learned coefficients and errors of kernel regression, averaged over n random samples.
 
     Attributes:
-        effective_ridge: κ.
-        learnability: L_k = ρ_k/(ρ_k + κ), the mean of the learned coefficient over v_k, shape (..., k).
-        overfitting_coefficient: E₀ = n/(n − Σ_k m_k L_k²), by which sampling multiplies the error.
-        noisy_mse: E(f̂ − y)² on new samples with their noise.
-        clean_mse: E(f̂ − f*)², the noisy one less σ².
-        training_mse: Mean of (f̂(x_j) − y_j)² over the training samples.
+        effective_ridge: Effective ridge κ, shape (...).
+        learnability: L_k = ρ_k/(ρ_k + κ), the mean learned coefficient divided by v_k, shape (..., k).
+        overfitting_coefficient: E₀ = n/(n − Σ_k m_k L_k²), by which sampling multiplies the error, shape (...).
+        noisy_mse: E(f̂ − y)² on new samples with label noise, shape (...).
+        clean_mse: E(f̂ − f*)² = noisy_mse − σ², shape (...).
+        training_mse: Mean of (f̂(x_j) − y_j)² over the training samples, shape (...).
         coefficient_mean: E⟨e_k|f̂⟩ = L_k v_k, shape (..., k).
         coefficient_variance: Var⟨e_k|f̂⟩ = L_k² noisy_mse/n of each single mode, shape (..., k).
     """
@@ -63,21 +63,22 @@ class KernelRegression(NamedTuple):
 
     @property
     def test_loss(self) -> Float[AnyArray, ...]:
-        """L = ½ E(f̂ − f*)²."""
+        """Loss L = ½ E(f̂ − f*)²."""
         return self.clean_mse / 2
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before comparing with single training runs, one sentence each."""
+        """Caveats for comparisons with single training runs, one sentence each."""
         coefficient = np.asarray(self.overfitting_coefficient)
         if np.any(np.isinf(coefficient)):
             return (
-                "There are as many samples as modes and no ridge: noise of any size makes the mean error infinite.",
+                "The number of samples equals the number of modes, and there is no ridge: noise of any variance makes "
+                "the mean error infinite.",
             )
         if np.any(coefficient > _NEAR_THRESHOLD):
             return (
-                "The samples are close to the number of modes that can fit them: single draws scatter widely around "
-                f"the mean (overfitting coefficient {np.max(coefficient):.3g}).",
+                "The number of samples is close to the number of modes that can fit them: single training sets scatter "
+                f"widely around the mean (overfitting coefficient {np.max(coefficient):.3g}).",
             )
         return ()
 
@@ -101,33 +102,36 @@ def kernel_regression_error(
     unreachable_power: NonNegativeArray = 0.0,
     multiplicity: NonNegativeArray = 1.0,
 ) -> KernelRegression:
-    """Errors of f̂ = K(·, X)(K(X, X) + δ I)⁻¹ y on y = f* + ε, in the mean over samples and noise.
+    """Mean errors of kernel regression f̂ = K(·, X)(K(X, X) + δ I)⁻¹ y on noisy labels y = f* + ε.
 
-    With κ from `effective_ridge`, L_k = ρ_k/(ρ_k + κ) and E₀ = n/(n − Σ_k m_k L_k²):
-    noisy mse = E₀ [Σ_k (1 − L_k)² v_k² + σ²], training mse = (δ/(n κ))² · noisy mse.
-    A part f⊥ of the target outside the modes, and modes of intensity zero, act as noise that no kernel learns. Where
-    κ = 0 (no ridge, n ≥ rank r) the formulas are taken in their limits: E₀ = n/(n − r),
-    clean mse = σ² r/(n − r), training mse = σ² (1 − r/n) for a target in the span; for n = r the errors are infinite if
-    there is noise, and zero if there is none.
+    With κ from `effective_ridge`, L_k = ρ_k/(ρ_k + κ) and E₀ = n/(n − Σ_k m_k L_k²), the means over samples and noise
+    are
 
-    All arguments broadcast, so that several `samples` with one spectrum give a learning curve; compiles, and is
-    differentiable in all of them. Values traced by JAX that are outside the domain give NaN.
+        noisy mse = E₀ [Σ_k (1 − L_k)² v_k² + ‖f⊥‖² + σ²],    training mse = (δ/(n κ))² · noisy mse.
+
+    A part f⊥ of the target outside the modes, and modes of intensity zero, act as noise that no kernel learns. If
+    κ = 0 (no ridge, n ≥ rank r), the limits of the formulas are returned: for a target in the span, E₀ = n/(n − r),
+    clean mse = σ² r/(n − r) and training mse = σ² (1 − r/n). For n = r, the errors are infinite with noise and zero
+    without.
+
+    All arguments broadcast, so several `samples` with one spectrum give a learning curve. The function can be compiled
+    and differentiated in all arguments. Traced values outside the domain give NaN.
 
     Args:
-        intensity: ρ_k ≥ 0, shape (..., k).
-        coefficients: v_k = ⟨e_k|f*⟩, shape (..., k); of m_k modes that share ρ_k, √Σ v² over them.
-        samples: n > 0.
-        ridge: δ ≥ 0.
-        noise_variance: σ² ≥ 0.
-        unreachable_power: ‖f⊥‖² ≥ 0.
-        multiplicity: m_k ≥ 0.
+        intensity: Eigenvalues ρ_k ≥ 0 of the kernel, shape (..., k).
+        coefficients: v_k = ⟨e_k|f*⟩, shape (..., k); for m_k modes with the same ρ_k, √Σ v² over these modes.
+        samples: Number of samples n > 0.
+        ridge: Ridge δ ≥ 0.
+        noise_variance: Variance σ² ≥ 0 of the label noise.
+        unreachable_power: ‖f⊥‖² ≥ 0 of the target outside the span of the modes.
+        multiplicity: Number of modes m_k ≥ 0 with the eigenvalue ρ_k.
 
     Returns:
-        `KernelRegression`. The theory is asymptotic in n and treats the eigenfeatures as if Gaussian. In
-        one-dimensional bases near-coincident samples make heavy tails: compare medians there.
+        A `KernelRegression`. The theory is asymptotic in n and treats the eigenfeatures as Gaussian. In one-dimensional
+        bases, nearly coincident samples cause heavy tails, so compare medians.
 
     Raises:
-        InputError: As `effective_ridge`.
+        InputError: If a value is not finite or out of range, or the shapes do not broadcast.
 
     References:
         Simon et al., arXiv:2110.03922, equations 1, 6 to 8 and 13; Nam, DPhil thesis (2024), equation 1.35.
@@ -159,14 +163,14 @@ def _errors(problem: RidgeProblem, v: Array, noise: Array, outside: Array) -> Ke
     v, noise, outside = (each.astype(dtype) for each in (v, noise, outside))
     fits = problem.inside()
     known = fits & jnp.isfinite(jnp.atleast_1d(v)).all(-1)
-    judged = known & all_finite(noise, outside) & (noise >= 0) & (outside >= 0)
+    valid = known & all_finite(noise, outside) & (noise >= 0) & (outside >= 0)
     kappa = solve_ridge(rho, n, delta, m)
     learned, missed = learned_parts(rho, kappa)
     zero = kappa == 0
-    # n − Σ m L, which is δ/κ: the degrees of freedom that the ridge leaves unfitted.
+    # n − Σ m L = δ/κ, the degrees of freedom that the ridge leaves unfitted.
     unfitted = jnp.where(zero, n - jnp.sum(m * learned, axis=-1), delta / jnp.where(zero, 1, kappa))
     spread = jnp.sum(m * learned**2, axis=-1)
-    # n − Σ m L² without its cancellation.
+    # n − Σ m L² without cancellation.
     free = jnp.sum(m * learned * missed, axis=-1) + unfitted
     singular = free <= 0
     free = jnp.where(singular, 1, free)
@@ -182,9 +186,9 @@ def _errors(problem: RidgeProblem, v: Array, noise: Array, outside: Array) -> Ke
         effective_ridge=nan_outside(fits, kappa),
         learnability=nan_outside(fits[..., None], learned),
         overfitting_coefficient=nan_outside(fits, jnp.where(singular, infinite, n / free)),
-        noisy_mse=nan_outside(judged, noisy),
-        clean_mse=nan_outside(judged, unless_singular(n / free * bias + spread / free * noise, bias + noise)),
-        training_mse=nan_outside(judged, jnp.where(singular, 0, unfitted**2 / (n * free) * (bias + noise))),
+        noisy_mse=nan_outside(valid, noisy),
+        clean_mse=nan_outside(valid, unless_singular(n / free * bias + spread / free * noise, bias + noise)),
+        training_mse=nan_outside(valid, jnp.where(singular, 0, unfitted**2 / (n * free) * (bias + noise))),
         coefficient_mean=nan_outside(known[..., None], learned * v),
-        coefficient_variance=nan_outside(judged[..., None], jnp.where(learned > 0, variance, 0)),
+        coefficient_variance=nan_outside(valid[..., None], jnp.where(learned > 0, variance, 0)),
     )

@@ -1,8 +1,8 @@
-"""Benign and malignant overfitting: a linear model that fits noise exactly, with and without harm.
+"""Benign and malignant overfitting of a linear model that interpolates noise.
 
-A few strong modes and a long tail of weak ones interpolate any noisy samples. The strong modes take the signal that
-lies in them, and the tail takes the rest, in spikes at the samples. A target in the strong modes is learned all the
-same; a target in the tail is lost.
+A few strong modes and a long tail of weak modes interpolate any noisy samples. The strong modes fit the signal in their
+span, and the tail fits the remainder by spikes at the samples. A target in the strong modes is learned despite the
+noise; a target in the tail is lost.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from dynascope.validation.bounded import FiniteFloat, NonNegativeFloat, Positive
 
 __all__ = ["Overfitting", "OverfittingSetup", "overfitting_error"]
 
-_SEPARATED = 10.0  # ratio of the rates of signal and tail below which the two phases run into each other
+_SEPARATED = 10.0  # ratio of the rates of signal and tail below which the two phases overlap
 
 
 @checked
 @dataclasses.dataclass(frozen=True)
 class OverfittingSetup:
-    """A spectrum of d modes of intensity one and p − d of intensity r, and a target in a single mode.
+    """A spectrum of d modes of intensity 1 and p − d modes of intensity r, with a target in a single mode.
 
-    The defaults are the benign set-up of figure 1.3, with the target sin(2πx) in the first of the modes √2 sin(2πkx);
-    `target_mode=10` is the malignant one of figure 1.5, with sin(20πx) in the tenth.
+    The defaults are the benign setup of figure 1.3, with the target sin(2πx) in the first of the modes √2 sin(2πkx).
+    `target_mode=10` is the malignant setup of figure 1.5, with the target sin(20πx) in the tenth mode.
 
     Attributes:
-        samples: n.
-        modes: p.
-        strong_modes: d, with d < n < p.
-        target_mode: Number of the mode of the target, from 1; up to d the target is in a strong mode.
-        target_coefficient: v of the target v e_k.
-        noise_variance: σ² of the training labels.
-        tail_intensity: r; if not given, 1/(p − d), which is what separates signal from noise.
+        samples: Number of samples n.
+        modes: Number of modes p.
+        strong_modes: Number of strong modes d, with d < n < p.
+        target_mode: Index of the mode of the target, from 1; indices up to d are strong modes.
+        target_coefficient: Coefficient v of the target v e_k.
+        noise_variance: Variance σ² of the label noise in training.
+        tail_intensity: Intensity r of the weak modes; 1/(p − d) if not given, which separates signal from noise.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
         Nam, DPhil thesis (2024), figures 1.3 and 1.5.
@@ -63,27 +63,27 @@ class OverfittingSetup:
     def __post_init__(self):
         require(
             self.strong_modes < self.samples < self.modes,
-            f"strong_modes is {self.strong_modes}, samples {self.samples} and modes {self.modes}",
+            f"strong_modes is {self.strong_modes}, samples is {self.samples} and modes is {self.modes}",
             argument="samples",
             value=self.samples,
-            remedy="choose more samples than strong modes, and fewer than modes",
+            remedy="choose strong_modes < samples < modes",
         )
         require(
             self.target_mode <= self.modes,
             f"target_mode is {self.target_mode} of {self.modes} modes",
             argument="target_mode",
             value=self.target_mode,
-            remedy="choose the number of a mode, from 1",
+            remedy="choose an index from 1 to modes",
         )
 
     @property
     def tail(self) -> float:
-        """r, the intensity of each weak mode."""
+        """Intensity r of each weak mode."""
         return 1 / (self.modes - self.strong_modes) if self.tail_intensity is None else self.tail_intensity
 
     @property
     def printed_tail(self) -> float:
-        """n/(p − d), the intensity printed in equation 1.36 of the source, with which the two phases coincide."""
+        """Intensity n/(p − d) printed in equation 1.36 of the source, at which the two phases coincide."""
         return self.samples / (self.modes - self.strong_modes)
 
     @property
@@ -93,31 +93,31 @@ class OverfittingSetup:
 
     @property
     def intensity(self) -> Float[np.ndarray, " modes"]:
-        """ρ_k, shape (p,)."""
+        """Intensities ρ_k of all modes, shape (p,)."""
         return np.where(np.arange(self.modes) < self.strong_modes, 1.0, self.tail)
 
     @property
     def target_coefficients(self) -> Float[np.ndarray, " modes"]:
-        """v_k = ⟨e_k|f*⟩, shape (p,)."""
+        """Target coefficients v_k = ⟨e_k|f*⟩, shape (p,)."""
         return self.target_coefficient * (np.arange(1, self.modes + 1) == self.target_mode)
 
 
 class Overfitting(NamedTuple):
-    """What a model that fits noisy samples exactly has learned, in the mean over samples.
+    """Learnabilities, errors and rates of a model that interpolates noisy samples, averaged over samples.
 
     Attributes:
-        strong_learnability: L of the strong modes.
-        tail_learnability: L of a weak mode.
-        target_learnability: L of the mode of the target.
-        effective_ridge: κ.
-        overfitting_coefficient: E₀.
-        noisy_mse: E(f̂ − y)² on new samples with their noise.
-        clean_mse: E(f̂ − f*)² at the end of training.
-        window_mse: The same between the two phases, where the strong modes have been fitted and the tail has not.
-        signal_rate: Rate at which the training error in the strong modes decays, over η.
-        tail_rate: Rate at which the tail then fits what is left, r(p − d)/n, over η.
-        fitting_window: (1/signal_rate, 1/tail_rate), the times η t between which the signal alone is fitted.
-        warnings: Where the picture of two phases does not hold, one sentence each.
+        strong_learnability: Learnability L of the strong modes.
+        tail_learnability: Learnability L of a weak mode.
+        target_learnability: Learnability L of the mode of the target.
+        effective_ridge: Effective ridge κ.
+        overfitting_coefficient: Overfitting coefficient E₀.
+        noisy_mse: E(f̂ − y)² on new samples with label noise.
+        clean_mse: E(f̂ − f*)² at convergence.
+        window_mse: E(f̂ − f*)² between the two phases, when the strong modes are fitted and the tail is not.
+        signal_rate: Decay rate of the training error in the strong modes, divided by η.
+        tail_rate: Rate r(p − d)/n at which the tail then fits the remainder, divided by η.
+        fitting_window: (1/signal_rate, 1/tail_rate), the times η t between which only the signal is fitted.
+        warnings: A sentence for each reason why training does not have two separate phases.
     """
 
     strong_learnability: float
@@ -137,7 +137,7 @@ class Overfitting(NamedTuple):
 
     @property
     def test_loss(self) -> float:
-        """L = ½ E(f̂ − f*)² at the end of training."""
+        """Loss L = ½ E(f̂ − f*)² at convergence."""
         return self.clean_mse / 2
 
 
@@ -150,22 +150,22 @@ class Overfitting(NamedTuple):
     exact=False,
 )
 def overfitting_error(setup: OverfittingSetup) -> Overfitting:
-    """Learnabilities, errors and rates of a model that interpolates noise.
+    """Compute learnabilities, errors and rates of a model that interpolates noise.
 
-    Errors, such as E(f̂ − f*)², are those of `kernel_regression_error` with the spectrum (1 with multiplicity d, r with
-    p − d) and no ridge. The tail adds r(p − d)/n to every eigenvalue of K/n, so that training has two phases, at rates
-    of order one and r(p − d)/n, if r ≪ n/(p − d). With r = 1/(p − d): κ ≈ 1/n, L ≈ 1 − 1/n for strong modes, and the
-    window 1 ≪ η t ≪ n. The value printed in the source, r = n/(p − d), gives κ ≈ 1, L ≈ ½, and no window. In the window
-    the model is a regression on d modes: clean mse = (σ² + ‖f⊥‖²) n/(n − d) − σ².
+    The errors are those of `kernel_regression_error` without ridge, for the eigenvalues 1 with multiplicity d and r
+    with multiplicity p − d. The tail adds r(p − d)/n to every eigenvalue of K/n. If r ≪ n/(p − d), training therefore
+    has two phases, with rates of order 1 and r(p − d)/n. For r = 1/(p − d), κ ≈ 1/n, L ≈ 1 − 1/n for strong modes, and
+    the window is 1 ≪ η t ≪ n. The value printed in the source, r = n/(p − d), gives κ ≈ 1, L ≈ ½ and no window. In the
+    window, the model is a regression on d modes with E(f̂ − f*)² = (σ² + ‖f⊥‖²) n/(n − d) − σ².
 
     Args:
         setup: The spectrum, the samples and the target.
 
     Returns:
-        `Overfitting`, in float64.
+        An `Overfitting`, in float64.
 
     Raises:
-        InputError: By the set-up, a number out of range.
+        InputError: If a number of the setup is out of range.
 
     References:
         Nam, DPhil thesis (2024), section 1.6 and equation 1.36, with its tail corrected.
@@ -186,8 +186,9 @@ def overfitting_error(setup: OverfittingSetup) -> Overfitting:
     warnings = ()
     if signal_rate < _SEPARATED * tail_rate:
         warnings = (
-            f"Signal and noise are fitted in one phase: the tail has the rate {tail_rate:.3g}, the signal "
-            f"{signal_rate:.3g}; a tail intensity far below n/(p − d) = {setup.printed_tail:.3g} separates them.",
+            f"Signal and noise are fitted in one phase: the rate of the tail is {tail_rate:.3g}, and the rate of the "
+            f"signal is {signal_rate:.3g}. A tail intensity far below n/(p − d) = {setup.printed_tail:.3g} separates "
+            "them.",
         )
     return Overfitting(
         strong_learnability=strong,

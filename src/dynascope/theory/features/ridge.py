@@ -1,7 +1,7 @@
-"""The effective ridge: what a finite number of samples adds to the ridge of kernel regression.
+"""The effective ridge κ of kernel regression on a finite number of samples.
 
-Regression on n random samples with a kernel Σ_k ρ_k e_k e_k shrinks the mode k of the target to the fraction
-ρ_k/(ρ_k + κ), its learnability. One number κ says it for all modes.
+Regression on n random samples with the kernel Σ_k ρ_k e_k e_k shrinks mode k of the target to the fraction
+ρ_k/(ρ_k + κ), its learnability. The effective ridge κ is the same for all modes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "solve_ridge",
 ]
 
-_HALVINGS = 64  # of the logarithm of the bracket, which is at most 1500 wide in float64
+_HALVINGS = 64  # bisections of the bracket in ln κ, whose width is at most 1500 in float64
 _POLISHING = 3
 
 Intensity: TypeAlias = Annotated[Real[ArrayLike, "... k"], Ge(0)]
@@ -49,12 +49,12 @@ _covers = functools.partial(
 
 
 class RidgeProblem(NamedTuple):
-    """A spectrum and samples that fit together; JAX may trace any part.
+    """A spectrum, a number of samples and a ridge of compatible shapes; all may be traced by JAX.
 
     Attributes:
-        rho: ρ, shape (..., k).
+        rho: Intensities ρ, shape (..., k).
         n: Number of samples.
-        delta: δ.
+        delta: Ridge δ.
         m: Multiplicities, of a shape that broadcasts with that of ρ.
     """
 
@@ -64,14 +64,14 @@ class RidgeProblem(NamedTuple):
     m: Any
 
     def broadcast(self) -> tuple[Array, Array, Array, Array]:
-        """ρ and m of shape (..., k), n and δ of shape (...)."""
+        """Broadcast ρ and m to shape (..., k), and n and δ to shape (...)."""
         batch = jnp.broadcast_shapes(self.rho.shape[:-1], self.n.shape, self.delta.shape, self.m.shape[:-1])
         rho, m = (jnp.broadcast_to(each, (*batch, self.rho.shape[-1])) for each in (self.rho, self.m))
         n, delta = (jnp.broadcast_to(each, batch) for each in (self.n, self.delta))
         return rho, n, delta, m
 
     def inside(self) -> Array:
-        """Whether all is in range, shape (...)."""
+        """Whether all values are in range, shape (...)."""
         rho, n, delta, m = self.broadcast()
         modes = jnp.isfinite(rho) & (rho >= 0) & jnp.isfinite(m) & (m >= 0)
         return modes.all(-1) & jnp.isfinite(n) & (n > 0) & jnp.isfinite(delta) & (delta >= 0)
@@ -85,22 +85,24 @@ def effective_ridge(
     ridge: NonNegativeArray = 0.0,
     multiplicity: NonNegativeArray = 1.0,
 ) -> Float[AnyArray, ...]:
-    """κ of Σ_k m_k ρ_k/(ρ_k + κ) + δ/κ = n.
+    """Solve for the effective ridge κ of a spectrum and a number of samples.
 
-    Its left side falls with κ; the root is bracketed by δ/n, (r − n)/Σ_k(m_k/ρ_k) and (Σ_k m_k ρ_k + δ)/n, where
-    r = Σ_{ρ_k > 0} m_k. Without ridge and with n ≥ r samples κ = 0. All arguments broadcast; compiles, and is
-    differentiable by the implicit function theorem: ∂κ/∂ρ_k = m_k κ/(ρ_k + κ)² / [Σ_j m_j ρ_j/(ρ_j + κ)² + δ/κ²].
-    Where δ = 0 and n = r the derivative with respect to δ is infinite, and is the largest number of the dtype here.
-    Values traced by JAX that are outside the domain give NaN.
+        Σ_k m_k ρ_k/(ρ_k + κ) + δ/κ = n
+
+    The left side decreases with κ. The lower ends of the bracket are δ/n and (r − n)/Σ_k(m_k/ρ_k), the upper end is
+    (Σ_k m_k ρ_k + δ)/n, where r = Σ_{ρ_k > 0} m_k. Without ridge and with n ≥ r samples, κ = 0. All arguments
+    broadcast. The function can be compiled, and differentiated by the implicit function theorem:
+    ∂κ/∂ρ_k = m_k κ/(ρ_k + κ)² / [Σ_j m_j ρ_j/(ρ_j + κ)² + δ/κ²]. At δ = 0 and n = r, the derivative in δ is infinite;
+    the largest number of the dtype is returned instead. Traced values outside the domain give NaN.
 
     Args:
-        intensity: ρ_k ≥ 0, shape (..., k), in any order.
-        samples: n > 0.
-        ridge: δ ≥ 0 of K + δ I. The loss 1/(2n) Σ (·)² + μ/2 ‖w‖² has δ = n μ.
-        multiplicity: m_k ≥ 0, how many modes share ρ_k.
+        intensity: Eigenvalues ρ_k ≥ 0 of the kernel, shape (..., k), in any order.
+        samples: Number of samples n > 0.
+        ridge: Ridge δ ≥ 0 of K + δ I. The loss 1/(2n) Σ (·)² + μ/2 ‖w‖² has δ = n μ.
+        multiplicity: Number of modes m_k ≥ 0 with the eigenvalue ρ_k.
 
     Raises:
-        InputError: A value that is not finite or out of range, or shapes that do not fit.
+        InputError: If a value is not finite or out of range, or the shapes do not broadcast.
 
     References:
         Simon et al., arXiv:2110.03922; Nam, DPhil thesis (2024), equation 1.35.
@@ -121,22 +123,25 @@ def learnability(
     ridge: NonNegativeArray = 0.0,
     multiplicity: NonNegativeArray = 1.0,
 ) -> Float[AnyArray, "... k"]:
-    """L_k = ρ_k/(ρ_k + κ): 1 for a mode that n samples determine, 0 for one that they do not show.
+    """Learnability of each mode: the fraction of the mode that is learned from n samples.
 
-    The learnabilities share n samples: Σ_k m_k L_k = n − δ/κ, or the number of modes if that is less. All arguments
-    broadcast. Values traced by JAX that are outside the domain give NaN.
+        L_k = ρ_k/(ρ_k + κ)
+
+    L_k is near 1 if n samples determine the mode, and near 0 if they contain no information about it. The sum of the
+    learnabilities is Σ_k m_k L_k = n − δ/κ, or the number of modes if κ = 0. All arguments broadcast. Traced values
+    outside the domain give NaN.
 
     Args:
-        intensity: ρ_k ≥ 0, shape (..., k).
-        samples: n > 0.
-        ridge: δ ≥ 0.
-        multiplicity: m_k ≥ 0.
+        intensity: Eigenvalues ρ_k ≥ 0 of the kernel, shape (..., k).
+        samples: Number of samples n > 0.
+        ridge: Ridge δ ≥ 0.
+        multiplicity: Number of modes m_k ≥ 0 with the eigenvalue ρ_k.
 
     Returns:
         L_k, shape (..., k).
 
     Raises:
-        InputError: As `effective_ridge`.
+        InputError: If a value is not finite or out of range, or the shapes do not broadcast.
 
     Example:
         >>> with jax.enable_x64(True):
@@ -147,14 +152,14 @@ def learnability(
 
 
 def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, multiplicity: ArrayLike) -> RidgeProblem:
-    """The problem of a spectrum and samples, after checking that their shapes fit."""
+    """Validate the shapes of the arguments of `effective_ridge` and return them as a `RidgeProblem`."""
     modes = np.shape(intensity)
     require(
         modes and modes[-1] > 0,
         f"intensity has shape {modes}",
         argument="intensity",
         value=modes,
-        remedy="give the intensity of one mode or more along the last dimension",
+        remedy="give the intensities of at least one mode along the last dimension",
     )
     require_fitting("multiplicity", multiplicity, modes)
     shapes = {"samples": np.shape(samples), "ridge": np.shape(ridge), "multiplicity": np.shape(multiplicity)[:-1]}
@@ -164,7 +169,7 @@ def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, mu
 
 
 def require_fitting(name: str, values: ArrayLike, modes: tuple[int, ...]) -> None:
-    """Raise `InputError` unless there is one value for each mode of an intensity of this shape, or one for all."""
+    """Raise `InputError` unless `values` has one value per mode or one for all, for an intensity of shape `modes`."""
     shape = np.shape(values)
     try:
         np.broadcast_shapes(shape, modes)
@@ -173,10 +178,10 @@ def require_fitting(name: str, values: ArrayLike, modes: tuple[int, ...]) -> Non
         fits = False
     require(
         fits,
-        f"{name} has shape {shape} and intensity {modes}",
+        f"{name} has shape {shape} and intensity has shape {modes}",
         argument=name,
         value=shape,
-        remedy="give one value for each mode",
+        remedy="give one value per mode",
     )
 
 
@@ -195,7 +200,7 @@ def _learnability(problem: RidgeProblem) -> Array:
 @jax.custom_jvp
 @float64_jit
 def solve_ridge(rho: Array, n: Array, delta: Array, m: Array) -> Array:
-    """κ, by bisection and Newton steps in its logarithm, in units of the largest possible value of κ."""
+    """Solve for κ by bisection and Newton steps in ln κ, in units of the upper end of the bracket."""
     unit = (jnp.sum(m * rho, axis=-1) + delta) / n
     unit = jnp.where(unit > 0, unit, 1)
     rho, delta = rho / unit[..., None], delta / unit
@@ -207,7 +212,7 @@ def solve_ridge(rho: Array, n: Array, delta: Array, m: Array) -> Array:
     lowest = jnp.where(interpolates, 1, jnp.clip(lowest, jnp.finfo(rho.dtype).tiny, 1))
 
     def parts(log_kappa: Array) -> tuple[Array, Array]:
-        """Left side less n, and minus its slope; modes above κ are counted whole, less what they lack."""
+        """Left side minus n, and minus its slope in ln κ. For ρ ≥ κ, ρ/(ρ + κ) is written as 1 − κ/(ρ + κ)."""
         kappa = jnp.exp(log_kappa)[..., None]
         strong = rho >= kappa
         count = jnp.sum(jnp.where(strong, m, 0), axis=-1) - n
@@ -226,7 +231,7 @@ def solve_ridge(rho: Array, n: Array, delta: Array, m: Array) -> Array:
     found = (low + high) / 2
     for _ in range(_POLISHING):
         excess, slope = parts(found)
-        # Where rounding hides the slope, the bracket is as good as it gets.
+        # If the slope is lost to rounding, the result of the bisection is kept.
         step = excess / jnp.where(slope > 0, slope, 1)
         found = found + jnp.where((slope > 0) & (jnp.abs(step) < 1e-3), step, 0)
     return jnp.where(interpolates, 0, unit * jnp.exp(found))
@@ -240,7 +245,7 @@ def _solve_ridge_derivative(primals: tuple, tangents: tuple) -> tuple[Array, Arr
     zero = kappa == 0
     safe = jnp.where(zero, 1, kappa)[..., None]
     share, rest = rho / (rho + safe), safe / (rho + safe)
-    # κ Σ m ρ/(ρ + κ)² + δ/κ, so that each term stays of the order of n.
+    # κ Σ m ρ/(ρ + κ)² + δ/κ, in which each term is of the order of n.
     slope = jnp.sum(m * share * rest, axis=-1) + delta / safe[..., 0]
     change = jnp.sum(m * rest**2 * d_rho + share * safe * d_m, axis=-1) - safe[..., 0] * d_n + d_delta
     free = n - jnp.sum(jnp.where(rho > 0, m, 0), axis=-1)
@@ -249,7 +254,7 @@ def _solve_ridge_derivative(primals: tuple, tangents: tuple) -> tuple[Array, Arr
 
 
 def learned_parts(rho: Array, kappa: Array) -> tuple[Array, Array]:
-    """L = ρ/(ρ + κ) and 1 − L; a mode of intensity zero is never learned."""
+    """Return L = ρ/(ρ + κ) and 1 − L; a mode of intensity zero has L = 0."""
     total = rho + kappa[..., None]
     known = total > 0
     total = jnp.where(known, total, 1)

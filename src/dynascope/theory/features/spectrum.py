@@ -1,7 +1,7 @@
-"""The spectrum of a feature map on samples: the directions in which a linear model learns, and how fast it learns each.
+"""The spectrum of a feature map, and gradient flow of a linear model in its modes.
 
-A linear model f(x) = w·Φ(x) is, in the eigenfeatures e_k of E[Φ Φᵀ], a sum of modes √ρ_k e_k that do not disturb each
-other; gradient flow learns the mode k at the rate ρ_k.
+In the eigenfeatures e_k of E[Φ Φᵀ], a linear model f(x) = w·Φ(x) is a sum of independent modes √ρ_k e_k. Gradient flow
+learns mode k at the rate ρ_k.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from dynascope.validation.bounded import FiniteArray, NonNegativeArray, Positive
 
 __all__ = ["FeatureSpectrum", "ModeFlow", "TrainingFlow", "eigenspectrum", "mode_flow", "training_flow"]
 
-_NEGLIGIBLE = 1e-12  # singular values below this fraction of the largest, times the larger side, count as zero
+_NEGLIGIBLE = 1e-12  # singular values below this fraction of the largest, times max(n, p), count as zero
 
 Rows: TypeAlias = IsFinite[Real[npt.ArrayLike, "n p"]]
 
 
 class FeatureSpectrum(NamedTuple):
-    """The eigenfeatures of a feature map, strongest first.
+    """Eigenvalues and eigenfeatures of a feature map, strongest first.
 
     Attributes:
-        intensity: ρ_k > 0, eigenvalues of HᵀH/n, shape (r,), r the rank of the feature matrix.
-        directions: u_k, orthonormal columns, shape (p, r).
+        intensity: Eigenvalues ρ_k > 0 of HᵀH/n, shape (r,), where r is the rank of the feature matrix.
+        directions: Eigenvectors u_k as orthonormal columns, shape (p, r).
     """
 
     intensity: Float[np.ndarray, " r"]
@@ -46,13 +46,15 @@ class FeatureSpectrum(NamedTuple):
 
     @checked
     def eigenfeatures(self, features: IsFinite[Real[npt.ArrayLike, "m p"]]) -> Float[np.ndarray, "m r"]:
-        """e_k(x) = u_k·Φ(x)/√ρ_k on any samples; orthonormal in the mean over those the spectrum was taken from.
+        """Evaluate the eigenfeatures e_k(x) = u_k·Φ(x)/√ρ_k on any samples.
+
+        They are orthonormal in the mean over the samples of the spectrum.
 
         Args:
             features: Φ(x), shape (m, p).
 
         Raises:
-            InputError: Values that are not finite, or another number of features.
+            InputError: If a value is not finite, or the number of features differs.
         """
         rows = np.asarray(features)
         require_shape("features", rows, (None, len(self.directions)))
@@ -60,13 +62,13 @@ class FeatureSpectrum(NamedTuple):
 
 
 class TrainingFlow(NamedTuple):
-    """A linear model under gradient flow on its training samples.
+    """Trajectory of a linear model under gradient flow on its training samples.
 
     Attributes:
-        weights: w(t), shape (times, p); its values elsewhere are f(x, t) = w(t)·Φ(x).
+        weights: w(t), shape (times, p); on other samples, f(x, t) = w(t)·Φ(x).
         outputs: f(x_j, t) on the training samples, shape (times, n).
         loss: L(t) = 1/(2n) Σ_j (f(x_j, t) − y_j)², shape (times,).
-        intensity: ρ_k, the rates over η, shape (r,).
+        intensity: Eigenvalues ρ_k, the learning rates of the modes divided by η, shape (r,).
     """
 
     weights: Float[np.ndarray, "times p"]
@@ -78,7 +80,7 @@ class TrainingFlow(NamedTuple):
 
 
 class ModeFlow(NamedTuple):
-    """A linear model under gradient flow on the population.
+    """Trajectory of a linear model under gradient flow on the population.
 
     Attributes:
         coefficients: ⟨e_k|f⟩ at each time, shape (times..., k).
@@ -101,27 +103,27 @@ class ModeFlow(NamedTuple):
     reference="Nam, DPhil thesis (2024), algorithm 1",
 )
 def eigenspectrum(features: Rows, *, relative_tolerance: PositiveFloat | None = None) -> FeatureSpectrum:
-    """The eigenvalues and eigenfeatures of T[f](x') = E_x[Φ(x)·Φ(x') f(x)], from samples of Φ.
+    """Compute the eigenvalues and eigenfeatures of T[f](x') = E_x[Φ(x)·Φ(x') f(x)] from samples of Φ.
 
-    From the singular values H = A diag(s) Uᵀ of the feature matrix, with samples as rows: ρ_k = s_k²/n and
-    e_k(x) = u_k·Φ(x)/√ρ_k. The algorithm as printed leaves out the 1/n, which makes ρ n times too large. At most
-    min(n, p) modes can be found. Inside a group of equal eigenvalues the directions are arbitrary.
+    With the singular value decomposition H = A diag(s) Uᵀ of the feature matrix (one sample per row), ρ_k = s_k²/n and
+    e_k(x) = u_k·Φ(x)/√ρ_k. There are at most min(n, p) modes. Within a group of equal eigenvalues, the directions are
+    arbitrary.
 
     Cost: O(n p min(n, p)) operations.
 
     Args:
-        features: H, shape (n, p), with n ≥ p or n < p.
-        relative_tolerance: Singular values below this fraction of the largest count as zero; if not given,
-            1e-12·max(n, p).
+        features: Feature matrix H, shape (n, p).
+        relative_tolerance: Singular values below this fraction of the largest count as zero; 1e-12·max(n, p) if not
+            given.
 
     Returns:
-        `FeatureSpectrum`, whose signs are fixed by making the largest entry of each direction positive.
+        A `FeatureSpectrum`. The sign of each direction makes its largest entry positive.
 
     Raises:
-        InputError: Features that are not finite, or all zero, or a tolerance that is not positive.
+        InputError: If a feature is not finite, all features are zero, or the tolerance is not positive.
 
     References:
-        Nam, DPhil thesis (2024), algorithm 1 and equation 1.33, with the factor 1/n.
+        Nam, DPhil thesis (2024), algorithm 1 and equation 1.33. The printed algorithm omits the factor 1/n.
 
     Example:
         >>> features = np.array([[1, 0], [1, 1], [0, 2], [-1, 1], [2, -1]])
@@ -149,24 +151,26 @@ def mode_flow(
     unreachable_power: Annotated[Real[ArrayLike, ""], Ge(0)] = 0.0,
     learning_rate: Annotated[Real[ArrayLike, ""], Gt(0)] = 1.0,
 ) -> ModeFlow:
-    """Gradient flow on infinitely many samples: each mode decays at its own rate.
+    """Gradient flow of a linear model on the population, mode by mode.
 
-    ⟨e_k|f⟩(t) = c_k + (c_k⁰ − c_k) exp(−η ρ_k t), L(t) = ½ Σ_k (c_k − c_k⁰)² exp(−2 η ρ_k t) + ½ ‖f⊥‖². For a finite
-    number of samples see `training_flow`. Values traced by JAX that are outside the domain give NaN.
+        ⟨e_k|f⟩(t) = c_k + (c_k⁰ − c_k) exp(−η ρ_k t)
+        L(t) = ½ Σ_k (c_k − c_k⁰)² exp(−2 η ρ_k t) + ½ ‖f⊥‖²
+
+    For a finite number of samples, use `training_flow`. Traced values outside the domain give NaN.
 
     Args:
         times: Gradient-flow times t ≥ 0, of any shape.
-        intensity: ρ_k ≥ 0, shape (k,).
+        intensity: Eigenvalues ρ_k ≥ 0, shape (k,).
         target_coefficients: c_k = ⟨e_k|f*⟩, shape (k,).
         initial_coefficients: c_k⁰, shape (k,) or a number.
-        unreachable_power: ‖f⊥‖² ≥ 0 of the target outside the modes.
+        unreachable_power: ‖f⊥‖² ≥ 0 of the target outside the span of the modes.
         learning_rate: η > 0.
 
     Returns:
-        `ModeFlow`, over times and modes.
+        A `ModeFlow` over times and modes.
 
     Raises:
-        InputError: A value that is not finite or out of range, or shapes that do not fit.
+        InputError: If a value is not finite or out of range, or the shapes do not match.
 
     Example:
         >>> flow = mode_flow(np.array([0.0, 1.0, 10.0]), np.array([1.0, 0.1]), np.array([1.0, 1.0]))
@@ -195,29 +199,32 @@ def training_flow(
     learning_rate: PositiveFloat = 1.0,
     relative_tolerance: PositiveFloat | None = None,
 ) -> TrainingFlow:
-    """Gradient flow of a linear model on n samples: the modes of the training kernel K/n, K = H Hᵀ.
+    """Gradient flow of a linear model on n training samples, in the modes of the training kernel K/n, K = H Hᵀ.
 
-    With H = A diag(s) Uᵀ, ρ_k = s_k²/n and the residual r₀ = y − H w₀ at the start, the residual is
-    r(t) = r₀ − Σ_k a_k (a_k·r₀)(1 − exp(−η ρ_k t)), and w(t) = w₀ + Σ_k u_k (a_k·r₀)(1 − exp(−η ρ_k t))/s_k. The
-    weights never leave w₀ + span of the data, so that the flow from zero ends at the solution of least norm. A kernel
-    without features has them in any factor H of its matrix K.
+    With H = A diag(s) Uᵀ, ρ_k = s_k²/n and the initial residual r₀ = y − H w₀,
+
+        r(t) = r₀ − Σ_k a_k (a_k·r₀)(1 − exp(−η ρ_k t)),
+        w(t) = w₀ + Σ_k u_k (a_k·r₀)(1 − exp(−η ρ_k t))/s_k.
+
+    The weights stay in w₀ plus the span of the data, so from w₀ = 0 the flow converges to the minimum-norm solution.
+    For a kernel without explicit features, use any factor H of its matrix K = H Hᵀ.
 
     Args:
         times: Gradient-flow times t ≥ 0 of the loss 1/(2n) Σ_j (f(x_j) − y_j)², shape (times,).
-        features: H, shape (n, p).
+        features: Feature matrix H, shape (n, p).
         targets: y, shape (n,).
         initial_weights: w₀, shape (p,); zero if not given.
         learning_rate: η > 0.
         relative_tolerance: As for `eigenspectrum`; modes below it are never learned.
 
     Returns:
-        `TrainingFlow`.
+        A `TrainingFlow`.
 
     Raises:
-        InputError: Values that are not finite, shapes that do not fit, t < 0 or η ≤ 0.
+        InputError: If a value is not finite or out of range, or the shapes do not match.
 
     References:
-        Nam, DPhil thesis (2024), equation 1.26 and appendix A.2, with samples in place of the population.
+        Nam, DPhil thesis (2024), equation 1.26 and appendix A.2, with samples instead of the population.
 
     Example:
         >>> flow = training_flow(np.array([0.0, 1.0, 1e3]), np.diag([1.0, 2.0]), np.array([1.0, 2.0]))
@@ -256,18 +263,18 @@ def _mode_flow(times: Array, rho: Array, target: Array, start: Array, outside: A
 
 
 def _decompose(rows: np.ndarray, relative_tolerance: float | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A (n, r), s (r,) and U (p, r) of H = A diag(s) Uᵀ without its null directions."""
+    """Return A (n, r), s (r,) and U (p, r) of H = A diag(s) Uᵀ, without null directions."""
     unit = np.max(np.abs(rows), initial=0.0)
     require(
         unit > 0,
         "features are all zero",
         argument="features",
         value=rows.shape,
-        remedy="pass features that vary, in at least one row and column",
+        remedy="give a feature matrix with at least one nonzero entry",
     )
     if relative_tolerance is None:
         relative_tolerance = _NEGLIGIBLE * max(rows.shape)
-    # The squares of tiny or huge features would leave the floating-point range inside the decomposition.
+    # Without this scaling, squares of extreme features would overflow or underflow inside the decomposition.
     left, sizes, right = np.linalg.svd(rows / unit, full_matrices=False)
     kept = sizes > relative_tolerance * sizes[0]
     left, sizes, directions = left[:, kept], sizes[kept] * unit, right[kept].T

@@ -1,7 +1,7 @@
-"""The unconstrained feature model: why features of a class collapse to one point, and along which path.
+"""The unconstrained feature model of neural collapse, solved exactly in time.
 
-Features are free parameters, one row H_i for each sample, under a linear classifier. With squared loss this is a
-two-layer linear network on one-hot inputs, whose modes are those of the one-hot targets.
+Features are free parameters, one row H_i per sample, followed by a linear classifier. With squared loss, the model is a
+two-layer linear network on one-hot inputs, and its modes are the singular vectors of the one-hot targets.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Rate: TypeAlias = Annotated[Real[ArrayLike, ""], Gt(0)]
 
 
 class ClassModes(NamedTuple):
-    """The singular value decomposition of one-hot targets Y (n, C), or of Y minus its mean, Y = U diag(σ) Vᵀ.
+    """Singular value decomposition Y = U diag(σ) Vᵀ of one-hot targets Y (n, C), or of Y minus its mean.
 
-    Without a bias there are C modes, the classes themselves, σ_c = √n_c. With one there are C − 1, orthogonal to the
-    constant. A basis among modes of equal strength is arbitrary.
+    Without a bias there are C modes, one per class, with σ_c = √n_c. With a bias there are C − 1 modes, orthogonal to
+    the constant vector. The basis of modes with equal strength is arbitrary.
 
     Attributes:
-        strength: σ, strongest first, shape (m,).
-        sample_vector: The entry of U for a sample of each class, shape (C, m).
+        strength: Singular values σ in decreasing order, shape (m,).
+        sample_vector: Entries of U for a sample of each class, shape (C, m).
         output_vector: V, shape (C, m).
-        mean_target: What the bias fits, the class frequencies, shape (C,); zero without a bias.
+        mean_target: Class frequencies, which the bias fits, shape (C,); zero without a bias.
     """
 
     strength: Float[np.ndarray, " m"]
@@ -52,19 +52,19 @@ class ClassModes(NamedTuple):
 
 
 class Collapse(NamedTuple):
-    """The unconstrained feature model at some times (...), or at its end.
+    """State of the unconstrained feature model at times of shape (...), or at convergence.
 
-    NC1 is zero throughout, in both forms: the features of a class are equal from an aligned start on.
+    Both forms of NC1 are zero at all times, because an aligned initialisation has equal features within each class.
 
     Attributes:
-        singular_value: Singular values of H W of the modes, strongest target first, shape (..., m).
+        singular_value: Singular values of H W, in the order of the modes of the targets, shape (..., m).
         loss: ‖H W + 1 biasᵀ − Y‖²/(2n), shape (...).
         class_mean_gram: Inner products μ_i·μ_j of the class means of the features, shape (..., C, C).
         classifier_gram: Inner products w_i·w_j of the columns of W, shape (..., C, C).
         nc2_angle: Largest |cos(M_i, M_j) − (C δ_ij − 1)/(C − 1)| of the centred class means M_i, shape (...).
         nc2_norm: Standard deviation of ‖M_i‖ over their mean, shape (...).
-        nc3: ‖Wᵀ/‖W‖ − M/‖M‖‖ in Frobenius norm, shape (...).
-        nc3_centred: The same with the columns of W centred over classes, shape (...).
+        nc3: Frobenius norm ‖Wᵀ/‖W‖ − M/‖M‖‖, shape (...).
+        nc3_centred: `nc3` with the columns of W centred over classes, shape (...).
     """
 
     singular_value: Float[AnyArray, "... m"]
@@ -80,24 +80,24 @@ class Collapse(NamedTuple):
 
     @property
     def class_mean_norm(self) -> Float[np.ndarray, "... classes"]:
-        """Distances of the class means from their mean, shape (..., C)."""
+        """Distances of the class means from the mean over classes, shape (..., C)."""
         centring = np.eye(self.class_mean_gram.shape[-1]) - 1 / self.class_mean_gram.shape[-1]
         return np.sqrt(np.diagonal(centring @ self.class_mean_gram @ centring, axis1=-2, axis2=-1))
 
 
 @checked
 def class_modes(class_sizes: ClassSizes, *, bias: bool = False) -> ClassModes:
-    """The modes of one-hot targets, from which `collapse_trajectory` starts.
+    """Compute the modes of one-hot targets, in which `collapse_trajectory` describes the network.
 
-    A start is aligned if H = U diag(a) Rᵀ and W = R diag(b) Vᵀ for some R (p, m) with orthonormal columns, p ≥ m, and,
-    with a bias, if this is the mean of the targets; it then stays so.
+    An initialisation is aligned if H = U diag(a) Rᵀ and W = R diag(b) Vᵀ for some R (p, m) with orthonormal columns,
+    p ≥ m, and if the bias, if any, equals the mean of the targets. It stays aligned during training.
 
     Args:
-        class_sizes: n_c, whole numbers, shape (C,), at least two classes.
+        class_sizes: Number of samples n_c of each class, positive integers, shape (C,), C ≥ 2.
         bias: Whether the outputs have a bias, which fits the mean of the targets.
 
     Raises:
-        InputError: Fewer than two classes, or a size that is not a positive whole number.
+        InputError: If there are fewer than two classes, or a size is not a positive integer.
 
     Example:
         >>> class_modes([4, 9]).strength, class_modes([4, 4], bias=True).strength
@@ -140,36 +140,37 @@ def collapse_trajectory(
     classifier_rate: Rate = 1.0,
     bias: bool = False,
 ) -> Collapse:
-    """How classes collapse under gradient flow from an aligned start.
+    """Neural collapse under gradient flow from an aligned initialisation.
 
-    The flow is dH/dt = −η_H ∂L/∂H, dW/dt = −η_W ∂L/∂W with L = ‖H W + 1 biasᵀ − Y‖²/(2n), no weight decay. In the
-    modes σ of the targets (see `class_modes`), H = U diag(a) Rᵀ and W = R diag(b) Vᵀ, each pair follows
+    The flow is dH/dt = −η_H ∂L/∂H, dW/dt = −η_W ∂L/∂W with L = ‖H W + 1 biasᵀ − Y‖²/(2n) and no weight decay. In the
+    modes σ of the targets (see `class_modes`), H = U diag(a) Rᵀ and W = R diag(b) Vᵀ, and each mode obeys
 
-        da/dt = η_H b (σ − a b)/n,    db/dt = η_W a (σ − a b)/n,
+        da/dt = η_H b (σ − a b)/n,    db/dt = η_W a (σ − a b)/n.
 
-    which is `mode_strength` for (η_W/η_H)^¼ a and (η_H/η_W)^¼ b at the rate √(η_H η_W) and λ = 1/n. For balanced
-    layers, η_W a₀² = η_H b₀², and s₀ = a₀ b₀ this is s(t) = σ/(1 + (σ/s₀ − 1) exp(−2 √(η_H η_W) σ t/n)), where
-    σ = √(n/C) for C classes of one size. The bias stays at the mean of the targets.
+    The solution is `mode_strength` for (η_W/η_H)^¼ a and (η_H/η_W)^¼ b at the rate √(η_H η_W) and λ = 1/n. For balanced
+    layers, η_W a₀² = η_H b₀², and s₀ = a₀ b₀, it is s(t) = σ/(1 + (σ/s₀ − 1) exp(−2 √(η_H η_W) σ t/n)), where
+    σ = √(n/C) for C classes of equal size. The bias stays at the mean of the targets.
 
-    The source has equal classes, equal rates, balanced layers and no bias; the rest is derived here. Its time differs:
-    it writes H = √n W₁, which changes the rates of the two layers. Can be compiled and differentiated, but for the
-    sizes. Values traced by JAX that are outside the domain give NaN.
+    The function can be compiled, and differentiated in all arguments except the class sizes. Traced values outside the
+    domain give NaN.
 
     Args:
         times: Gradient-flow times t ≥ 0, any shape.
-        class_sizes: n_c, whole numbers, shape (C,), as of `class_modes`.
-        initial_features: a₀ > 0, the singular values of H, one for all modes or one for each, strongest first. Among
-            modes of equal strength use equal starts: their basis is arbitrary.
-        initial_classifier: b₀ ≥ 0, the singular values of W, likewise.
-        feature_rate: η_H > 0, a number.
-        classifier_rate: η_W > 0, a number.
-        bias: Whether there is a bias, which starts at the mean of the targets.
+        class_sizes: Number of samples n_c of each class, positive integers, shape (C,), C ≥ 2.
+        initial_features: Singular values a₀ > 0 of H, one for all modes or one per mode, strongest mode first. Use
+            equal values for modes of equal strength, because their basis is arbitrary.
+        initial_classifier: Singular values b₀ ≥ 0 of W, in the same form.
+        feature_rate: Learning rate η_H > 0 of the features, a number.
+        classifier_rate: Learning rate η_W > 0 of the classifier, a number.
+        bias: Whether the outputs have a bias, whose initial value is the mean of the targets.
 
     Raises:
-        InputError: A value out of range, or starts that are not one for all or one for each mode.
+        InputError: If a value is out of range, or there is not one initial value for all modes or one per mode.
 
     References:
-        Nam, DPhil thesis (2024), chapter 3; Mixon, Parshall & Pi, arXiv:2011.11619, for the model.
+        Nam, DPhil thesis (2024), chapter 3, for equal classes, equal rates, balanced layers and no bias; the other
+        cases are derived here. The thesis sets H = √n W₁, which changes the rates of the two layers and the unit of
+        time. Mixon, Parshall & Pi, arXiv:2011.11619, for the model.
 
     Example:
         >>> import jax
@@ -199,36 +200,38 @@ def collapse_end(
     classifier_rate: Rate = 1.0,
     bias: bool = False,
 ) -> Collapse:
-    """Where gradient flow of the unconstrained feature model ends.
+    """Neural collapse at convergence of gradient flow in the unconstrained feature model.
 
-    The flow conserves D = η_W HᵀH − η_H W Wᵀ, and at a minimum H W is the targets T (Y, or Y minus its mean with a
-    bias). Hence (H Hᵀ)² = (η_H/η_W) T Tᵀ + H D Hᵀ/η_W, and from a start that vanishes, D = 0,
+    The flow conserves D = η_W HᵀH − η_H W Wᵀ, and at a minimum H W equals the targets T (Y, or Y minus its mean with a
+    bias). Hence (H Hᵀ)² = (η_H/η_W) T Tᵀ + H D Hᵀ/η_W. For vanishing initial weights, D = 0 and
 
         H Hᵀ = √(η_H/η_W) (T Tᵀ)^½,    WᵀW = √(η_W/η_H) (Tᵀ T)^½,
 
-    whatever its directions, as long as it leaves the saddles, which almost every start does. From a small one the end
-    differs by the order of D. So class means without a bias are orthogonal, μ_i·μ_j = √(η_H/η_W) δ_ij/√n_i; with one
-    and equal classes they are a simplex, √(η_H/η_W) √(C/n) (δ_ij − 1/C), because the bias learns the mean before the
-    features have grown, which takes them the time log(1/scale). NC1 vanishes; NC2 and NC3 do so for equal classes only,
-    and NC3 of the classifier as it is only with a bias: else it is √(2 − 2√(1 − 1/C)).
+    for almost all directions of the initial weights, namely those that escape the saddles. For small initial weights
+    the deviation is of the order of D.
 
-    From an aligned start of any size η_W a² − η_H b² is conserved in each mode. Values traced by JAX that are outside
-    the domain give NaN.
+    Without a bias, the class means are orthogonal, μ_i·μ_j = √(η_H/η_W) δ_ij/√n_i. With a bias and classes of equal
+    size, they form a simplex, √(η_H/η_W) √(C/n) (δ_ij − 1/C), because the bias learns the mean before the features grow
+    (after a time ∝ log(1/scale)). NC1 vanishes. NC2 and NC3 vanish only for classes of equal size, and the uncentred
+    NC3 only with a bias; without a bias it is √(2 − 2√(1 − 1/C)).
+
+    From an aligned initialisation of any size, η_W a² − η_H b² is conserved in each mode. Traced values outside the
+    domain give NaN.
 
     Args:
-        class_sizes: n_c, whole numbers, shape (C,), as of `class_modes`.
-        initial_features: a₀ ≥ 0 of an aligned start, as in `collapse_trajectory`; zero, with b₀, for the limit of
-            small initial weights of any kind.
-        initial_classifier: b₀ ≥ 0.
-        feature_rate: η_H > 0, a number.
-        classifier_rate: η_W > 0, a number.
-        bias: Whether there is a bias.
+        class_sizes: Number of samples n_c of each class, positive integers, shape (C,), C ≥ 2.
+        initial_features: a₀ ≥ 0 of an aligned initialisation, as in `collapse_trajectory`. If a₀ = b₀ = 0, the result
+            is the limit of small initial weights with any directions.
+        initial_classifier: b₀ ≥ 0, as in `collapse_trajectory`.
+        feature_rate: Learning rate η_H > 0 of the features, a number.
+        classifier_rate: Learning rate η_W > 0 of the classifier, a number.
+        bias: Whether the outputs have a bias.
 
     Raises:
-        InputError: As `collapse_trajectory`.
+        InputError: If a value is out of range, or there is not one initial value for all modes or one per mode.
 
     References:
-        Nam, DPhil thesis (2024), chapter 3, for equal classes without bias; the rest is derived here.
+        Nam, DPhil thesis (2024), chapter 3, for equal classes without bias; the other cases are derived here.
 
     Example:
         >>> end = collapse_end([10] * 4)
@@ -240,7 +243,7 @@ def collapse_end(
 
 
 class _Start(NamedTuple):
-    """An aligned start, of shape () or (m,), and the rates of both layers; JAX may trace any part."""
+    """An aligned initialisation, of shape () or (m,), and the learning rates of both layers; all may be traced."""
 
     features: ArrayLike
     classifier: ArrayLike
@@ -248,7 +251,7 @@ class _Start(NamedTuple):
     classifier_rate: ArrayLike
 
     def rates(self) -> tuple[Array, Array]:
-        """√(η_H η_W) and (η_H/η_W)^¼, NaN where the start is out of range."""
+        """Return √(η_H η_W) and (η_H/η_W)^¼; NaN if the initialisation is out of range."""
         features, classifier = jnp.asarray(self.feature_rate), jnp.asarray(self.classifier_rate)
         sizes = jnp.stack([jnp.min(jnp.where(jnp.isfinite(each), each, -1)) for each in self[:2]])
         inside = (sizes >= 0).all() & (features > 0) & (classifier > 0)
@@ -263,7 +266,7 @@ def _start(
     feature_rate: ArrayLike,
     classifier_rate: ArrayLike,
 ) -> _Start:
-    """The start, after checking that there is one singular value for all modes or one for each."""
+    """Validate that there is one singular value for all modes or one per mode, and return the initialisation."""
     for name, each in (("initial_features", initial_features), ("initial_classifier", initial_classifier)):
         shape = np.shape(each)
         require(
@@ -271,7 +274,7 @@ def _start(
             f"{name} has shape {shape}",
             argument=name,
             value=shape,
-            remedy=f"give one number, or one for each of the {len(modes.strength)} modes",
+            remedy=f"give one number, or one number for each of the {len(modes.strength)} modes",
         )
     return _Start(initial_features, initial_classifier, feature_rate, classifier_rate)
 
@@ -293,7 +296,7 @@ def _end(modes: ClassModes, start: _Start) -> Collapse:
     known = ~jnp.isnan(tilt).any()
     imbalance = (a / tilt) ** 2 - (b * tilt) ** 2
     strength = jnp.asarray(modes.strength, imbalance.dtype)
-    # The larger layer first: the smaller one would be a difference of equal numbers.
+    # The larger layer is computed first, to avoid cancellation in the smaller one.
     larger = jnp.sqrt((jnp.abs(imbalance) + jnp.hypot(imbalance, 2 * strength)) / 2)
     smaller = strength / larger
     a = jnp.where(imbalance >= 0, larger, smaller)
@@ -303,9 +306,9 @@ def _end(modes: ClassModes, start: _Start) -> Collapse:
 
 
 def _collapse(modes: ClassModes, a: AnyArray, b: AnyArray, strength: AnyArray, loss: Array) -> Collapse:
-    """What follows from the singular values a of H and b of W, shape (..., m)."""
+    """Compute the state from the singular values a of H and b of W, shape (..., m)."""
     classes = len(modes.mean_target)
-    # In the basis R of features: class means and columns of W as rows, over their largest entry.
+    # Class means and columns of W, as rows in the basis R of features, divided by their largest entry.
     a_unit, b_unit = jnp.max(a, -1)[..., None, None], jnp.max(b, -1)[..., None, None]
     means = jnp.asarray(modes.sample_vector) * a[..., None, :] / a_unit
     columns = jnp.asarray(modes.output_vector) * b[..., None, :] / b_unit
@@ -329,7 +332,7 @@ def _collapse(modes: ClassModes, a: AnyArray, b: AnyArray, strength: AnyArray, l
 
 
 def _deviation(values: Array) -> Array:
-    """The standard deviation, with a slope of zero where it has its corner, at equal values."""
+    """Standard deviation over the last axis, with gradient zero at equal values, where it is not differentiable."""
     variance = jnp.var(values, -1)
     positive = variance > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, variance, 1)), 0)

@@ -1,7 +1,7 @@
-"""Scaling laws: how the loss falls with time, samples, parameters and compute, from a theory or from one's own runs.
+"""Scaling laws of the loss in time, samples, parameters and compute, from theory or fitted to your runs.
 
-The theory is that of the multilinear model with skills of frequency P(k) ∝ k^−(α+1), `theory.skills.multilinear`;
-`fit` and `plan` take the numbers of any network.
+The theory is the multilinear model with skills of frequency P(k) ∝ k^−(α+1), `theory.skills.multilinear`. `fit`,
+`fit_joint` and `plan` apply to the losses of any network.
 """
 
 from dynascope.validation import face

@@ -1,4 +1,4 @@
-"""How to share out compute between training time and neurons."""
+"""Optimal split of compute between training time and number of neurons."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["ComputeOptimum", "Plan", "compute_optimum", "finite_optimum", "plan"
 
 
 class ComputeOptimum(NamedTuple):
-    """The best use of compute in the multilinear model.
+    """Optimal split of compute in the multilinear model.
 
     Attributes:
         neurons: N* = (C/θ*)^(1/(α+2)), not rounded.
         time: T* = C/N*, in steps.
         loss: A_C C^−α/(α+2).
-        theta: θ* = T*/N*^(α+1), whatever the compute.
+        theta: θ* = T*/N*^(α+1), independent of the compute.
     """
 
     neurons: Float[np.ndarray, ...]
@@ -44,15 +44,15 @@ class ComputeOptimum(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The best use of compute by measured power laws.
+    """Optimal split of compute for measured power laws.
 
     Attributes:
-        neurons: N*, not rounded.
-        time: T*.
-        loss: Loss at N*, T*, with the floor.
-        neurons_exponent: N* ∝ C^neurons_exponent.
-        time_exponent: T* ∝ C^time_exponent.
-        loss_exponent: Loss above the floor ∝ C^−loss_exponent.
+        neurons: Optimal N*, not rounded.
+        time: Optimal T*.
+        loss: Loss at N* and T*, including the floor.
+        neurons_exponent: Exponent of N* ∝ C^neurons_exponent.
+        time_exponent: Exponent of T* ∝ C^time_exponent.
+        loss_exponent: Exponent of the loss above the floor, ∝ C^−loss_exponent.
     """
 
     neurons: Float[np.ndarray, ...]
@@ -82,29 +82,29 @@ def compute_optimum(
     learning_rate: PositiveFloat = 1.0,
     skills: PositiveFloat | None = None,
 ) -> ComputeOptimum:
-    """The time T* and the neurons N* of least loss for the compute C = T N.
+    """Compute the time T* and number of neurons N* that minimise the loss for the compute C = T N.
 
-    With T = θ N^(α+1) and τ = 2 η S A θ the loss is N^−α F(θ), F = ½ S² A [τ^−β J(τ)/(α + 1) + 1/α]. At given C it is
-    C^−α/(α+2) θ^(α/(α+2)) F(θ), least at a θ* that does not depend on C: enough time to learn all skills that there are
-    neurons for.
+    With T = θ N^(α+1) and τ = 2 η S A θ, the loss is N^−α F(θ), where F = ½ S² A [τ^−β J(τ)/(α + 1) + 1/α]. At given C
+    it is C^−α/(α+2) θ^(α/(α+2)) F(θ), whose minimum θ* does not depend on C. T* is about the time that N* neurons need
+    to learn the N* most frequent skills.
 
     Args:
         compute: C > 0, of any shape.
-        exponent: α > 0.
-        target_scale: S > 0.
-        initial_strength: R₀, between 0 and S.
+        exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
+        target_scale: Target strength S > 0 of each skill.
+        initial_strength: Initial strength R₀ of each skill, between 0 and S.
         learning_rate: η > 0.
-        skills: n_s > 0, of which no model has learned the last; without limit if not given.
+        skills: Number of skills n_s > 0, assumed larger than any N*; infinite if not given.
 
     Returns:
-        `ComputeOptimum`; its loss is that of large C, to 2e-4 at C = 1e9.
+        A `ComputeOptimum`. Its loss is the limit of large C, with a relative error of 2e-4 at C = 1e9.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), equations 4.37 to 4.44, where 4.39, the sum of the laws in time and in neurons, has
-        the right exponents but another prefactor.
+        Nam, DPhil thesis (2024), equations 4.37 to 4.44. Equation 4.39, the sum of the laws in time and in neurons, has
+        the right exponents but a different prefactor.
 
     Example:
         >>> best = compute_optimum(1e6, 0.6, target_scale=1.0, initial_strength=0.01)
@@ -121,7 +121,7 @@ def compute_optimum(
 
 
 def finite_optimum(compute: float, exponent: float, fewest: float, most: float, **model: float) -> tuple[float, float]:
-    """The number of neurons N, not rounded, for which the law of finite time C/N and size is least, and that loss."""
+    """Minimise `time_law` at time C/N over the number of neurons N; return N, not rounded, and the loss."""
     found: Any = minimize_scalar(
         lambda folds: float(time_law(compute / math.exp(folds), exponent, neurons=math.exp(folds), **model)),
         bounds=(math.log(fewest), math.log(most)),
@@ -142,38 +142,38 @@ def plan(
     cost: PositiveFloat = 1.0,
     floor: NonNegativeFloat = 0.0,
 ) -> Plan:
-    """Share out compute by one's own power laws in time, a T^−t, and in parameters, b N^−n, or by a law of both.
+    """Split compute optimally by measured power laws in time, a T^−t, and parameters, b N^−n, or by a joint law.
 
-    Each holds while the other resource is plentiful. The loss with both depends on how skills are learned:
+    Each power law holds if the other resource is abundant. Their combination depends on how skills are learned:
 
-        L = b N^−n [1 + t τ^−t J(τ)],  τ = [t J(0) b/a]^(1/t) T N^−n/t,   if they emerge one by one, with contrast c;
-        L = a T^−t + b N^−n,                                              the plain sum, without contrast.
+        L = b N^−n [1 + t τ^−t J(τ)],  τ = [t J(0) b/a]^(1/t) T N^−n/t,   if skills emerge one by one with contrast c;
+        L = a T^−t + b N^−n,                                              if no contrast is given.
 
-    J is `skill_integral` with β = t. In the first, the time law ends at the skill N, as no time is lost to skills that
-    there are no neurons for; with t = n/(n + 1) it is the multilinear model, and `plan` is `compute_optimum`. The sum
-    has the same exponents and counts these skills twice: in that model, at α = 0.6 and c = 99, it puts the loss 81 %
-    too high and asks for 64 % more neurons than is best. Given C = cost · T · N the loss falls as C^−nt/(n+t).
+    J is `skill_integral` with β = t. In the first law, only the N skills that have neurons take time to learn. For
+    t = n/(n + 1) it is the multilinear model, and `plan` equals `compute_optimum`. The sum has the same exponents but
+    counts the other skills twice: for the multilinear model at α = 0.6 and c = 99, its loss is 81 % too high and its N*
+    64 % too large. At the optimum for C = cost · T · N, the loss falls as C^−nt/(n+t).
 
-    Two slices, in time at one N and in parameters at one T, do not tell the floor E: that of the first is E + b N^−n,
-    and that of the second E + a T^−t. A law of both resources, from `fit_joint`, tells it apart, and says by
-    `split_intervals` how surely; its data D are the time, in samples.
+    Two slices, in time at fixed N and in parameters at fixed T, do not determine the floor E: the fitted floors are
+    E + b N^−n and E + a T^−t. A joint law from `fit_joint` determines it, and its `split_intervals` give the
+    uncertainty; its data D are then the time, in samples.
 
     Args:
         compute: C > 0, of any shape.
-        time: a and t, from `fit` or a `PowerLaw`.
-        parameters: b and n.
-        joint: In place of both, from `fit_joint` or a `JointLaw`.
-        contrast: c = S/R₀ − 1 > 0 of skills that emerge, exp(offset) of `skills.calibrate`.
-        cost: Compute of one step and one parameter, positive, such as 6 times the batch size in FLOPs.
-        floor: Loss ≥ 0 that no resource removes, which is less than the `floor` of a fit to a slice; a joint law has
-            its own.
+        time: Power law a T^−t, from `fit` or a `PowerLaw`.
+        parameters: Power law b N^−n, from `fit` or a `PowerLaw`.
+        joint: Joint law from `fit_joint`, or a `JointLaw`, instead of `time` and `parameters`.
+        contrast: c = S/R₀ − 1 > 0 of skills that emerge one by one; exp(offset) of `skills.calibrate`.
+        cost: Compute per step and parameter, positive; for example, 6 times the batch size in FLOPs.
+        floor: Irreducible loss E ≥ 0, which is less than the `floor` of a fit to a slice. Do not give it with a joint
+            law.
 
     Returns:
-        `Plan`, each of its arrays of the shape of the compute.
+        A `Plan`, whose arrays have the shape of the compute.
 
     Raises:
-        InputError: A number out of range, such as t ≥ 1 with a contrast; a floor above that of a slice, as its interval
-            has it; or a joint law beside another, a contrast or a floor.
+        InputError: If a number is out of range, such as t ≥ 1 with a contrast; if the floor exceeds the upper end of
+            the floor interval of a slice; or if a joint law is given with another law, a contrast or a floor.
 
     References:
         Nam, DPhil thesis (2024), section 4.3.4, whose equation 4.39 is the sum; Hoffmann et al., arXiv:2203.15556.
@@ -187,8 +187,8 @@ def plan(
     compute = np.asarray(compute)
     if joint is not None:
         alone = time is None and parameters is None and contrast is None and floor == 0
-        remedy = "give it with compute and cost alone"
-        require(alone, "a joint law is given beside others", argument="joint", remedy=remedy)
+        remedy = "give joint with compute and cost only"
+        require(alone, "joint is given with other laws, a contrast or a floor", argument="joint", remedy=remedy)
         law = joint.law if isinstance(joint, JointLawFit) else joint
         best = law.split(compute, cost=cost)
         falls = best.exponent * law.parameters_exponent
@@ -201,10 +201,10 @@ def plan(
             highest = law.floor_interval[1]
             require(
                 floor <= highest,
-                f"floor is {floor:.6g}, and the losses of {name} come down to {highest:.6g}",
+                f"floor is {floor:.6g}, and the losses of {name} fall to {highest:.6g}",
                 argument="floor",
                 value=floor,
-                remedy="give what is left with all resources, less than the floor of any slice; fit_joint tells it",
+                remedy="give the irreducible loss, less than the floor of any slice; fit_joint estimates it",
             )
         for number in (law.prefactor, law.exponent):
             require(
@@ -212,7 +212,7 @@ def plan(
                 f"{name} has the prefactor {law.prefactor} and the exponent {law.exponent}",
                 argument=name,
                 value=(law.prefactor, law.exponent),
-                remedy="give a loss that falls",
+                remedy="give a law of a falling loss, with positive prefactor and exponent",
             )
     t, n = time.exponent, parameters.exponent
     ratio = math.log(parameters.prefactor) - math.log(time.prefactor)
@@ -225,7 +225,7 @@ def plan(
             f"time has the exponent {t}",
             argument="time",
             value=t,
-            remedy="leave out contrast: a sum of skills falls with an exponent below one",
+            remedy="omit contrast: a sum of skills falls with an exponent below one",
         )
         steps, excess = _best_steps(t, n, contrast)
         log_theta = math.log(steps) - (math.log(t * float(exact_integral(t, contrast, 0.0))) + ratio) / t
@@ -237,19 +237,19 @@ def plan(
 
 
 def _best_steps(t: float, n: float, contrast: float) -> tuple[float, float]:
-    """τ* where τ^(nt/(n+t)) G(τ) is least, and G there; G = 1 + t τ^−t J(τ), the loss over that of absent neurons."""
+    """Minimise τ^(nt/(n+t)) G(τ), where G = 1 + t τ^−t J(τ) is the loss over b N^−n; return τ* and G(τ*)."""
 
     def learnable(steps: float) -> float:
         return t * steps**-t * float(exact_integral(t, contrast, steps))
 
     def slope(log_steps: float) -> float:
-        """Of the logarithm, times G (n + t)/t; the derivative of J is −τ^(t−1)/(1 + e^τ/c)²."""
+        """Derivative of the logarithm in ln τ, times G (n + t)/t, where J′ = −τ^(t−1)/(1 + e^τ/c)²."""
         steps = math.exp(log_steps)
         edge = float(expit(math.log(contrast) - steps)) ** 2
         left = learnable(steps)
         return n * (1 + left) - (n + t) * (left + edge)
 
-    # At large τ nothing is left to learn and the slope is n. At small τ all is left, and more of it than any edge.
+    # At large τ, J vanishes and the slope is n. At small τ, t τ^−t J dominates and the slope is negative.
     high = math.log(max(math.log(contrast), 0) + 40)
     low = high - 5
     while slope(low) > 0:

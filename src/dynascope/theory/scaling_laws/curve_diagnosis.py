@@ -1,4 +1,4 @@
-"""Check a power law that was fitted to a curve: single points that contradict it, and a misfit of all."""
+"""Checks of a power law fitted to a curve: outlying points, and systematic misfit."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = ["CurveDiagnosis", "diagnose_curve", "nearest_power_law", "suspect_poi
 
 
 class CurveDiagnosis(NamedTuple):
-    """What contradicts a fitted power law.
+    """Result of the checks of a fitted power law.
 
     Attributes:
-        suspects: Marks the points that contradict the law of the others.
-        misfit_p_value: That of the law of the others, as `misfit_p_value`.
-        warnings: A category and a sentence for each failure.
+        suspects: Mask of the points that contradict the law of the others.
+        misfit_p_value: P value of `misfit_p_value` for the law fitted without the suspects.
+        warnings: Category and text of the warning for each failed check.
     """
 
     suspects: Bool[np.ndarray, " points"]
@@ -52,18 +52,18 @@ def diagnose_curve(
     floor_known: bool,
     offset: float,
 ) -> CurveDiagnosis:
-    """Check the law of a curve.
+    """Check a power law fitted to a curve for outlying points and systematic misfit.
 
     Args:
         x: ln of the resource at the fitted points.
-        runs: L + missing there, above the floor if it was given.
-        law: Fitted to the logarithm of their mean.
-        positions: Those of the fitted points among all.
-        recorded: Number of all points.
+        runs: L + missing at the fitted points, minus the floor if it was given.
+        law: The law fitted to the mean of the runs.
+        positions: Indices of the fitted points among all recorded points.
+        recorded: Number of recorded points.
         floor_known: Whether the floor was given.
-        offset: L less `runs`.
+        offset: L minus `runs`.
     """
-    mean, heard = runs.mean(axis=0), []
+    mean, issues = runs.mean(axis=0), []
     suspects = suspect_points(x, np.log(mean), law, floor_known=floor_known)
     x_kept, kept, others = x[~suspects], runs[:, ~suspects], law
     if suspects.any():
@@ -72,18 +72,18 @@ def diagnose_curve(
         excess = (mean[suspects] - expected) / (expected + offset)
         exponents = [(law.exponent, others.exponent)]
         sentence = outlier_sentence("point", positions[suspects], excess, (recorded,), exponents, left_out=False)
-        heard.append((OutlierWarning, sentence))
+        issues.append((OutlierWarning, sentence))
     p_value = misfit_p_value(x_kept, kept, others, floor_known=floor_known)
     if p_value is not None and p_value < UNLIKELY:
-        evidence = "they are on one side of it for longer than chance explains"
-        heard.append((MisfitWarning, misfit_sentence(p_value, evidence)))
-    return CurveDiagnosis(suspects, p_value, tuple(heard))
+        evidence = "they stay on one side of it for longer than chance explains"
+        issues.append((MisfitWarning, misfit_sentence(p_value, evidence)))
+    return CurveDiagnosis(suspects, p_value, tuple(issues))
 
 
 def nearest_power_law(
     x: Float[np.ndarray, " points"], runs: Float[np.ndarray, "runs points"], *, floor_known: bool
 ) -> RaisedPowerLaw:
-    """Least squares of the logarithm of the mean loss: a line, or a line and a floor."""
+    """Fit a power law, with a fitted floor unless it is known, by least squares of the logarithm of the mean loss."""
     y = np.log(runs.mean(axis=0))
     if not floor_known:
         return fit_above_floor(x, y)
@@ -94,13 +94,13 @@ def nearest_power_law(
 def suspect_points(
     x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"], law: RaisedPowerLaw, *, floor_known: bool
 ) -> Bool[np.ndarray, " points"]:
-    """Mark the points whose losses contradict the power law of the others, by `outlying_points`.
+    """Mark the points whose losses contradict the power law of the other points, with `outlying_points`.
 
-    None is marked among fewer than six points, or if all are within 0.1 % of the law.
+    No point is marked if there are fewer than six points, or if all points are within 0.1 % of the law.
     """
     if len(x) < FEWEST or np.max(np.abs(y - law.logarithm(x))) < EXACT:
         return np.zeros(len(x), bool)
-    # About the middle of the points, in units of the mean loss, the numbers of the law are of order one.
+    # Centred at the mean of the points and in units of the mean loss, the numbers of the law are of order one.
     z, rest = x - x.mean(), y - y.mean()
     numbers = 2 if floor_known else 3
 

@@ -1,4 +1,4 @@
-"""Levenberg and Marquardt's descent for many small least-squares problems at once, with bounds and outliers."""
+"""Levenberg–Marquardt solver for many small least-squares problems at once, with bounds and the Huber loss."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 
 __all__ = ["Residuals", "descend", "huber", "huber_weights"]
 
-# Residuals of some laws, and their derivatives by the numbers of these laws; the places say which problems they are of.
+# Residuals of laws, and their derivatives in the numbers of these laws; the integers are the indices of the problems.
 Residuals = Callable[
     [Float[np.ndarray, "laws numbers"], Int[np.ndarray, " laws"]],
     tuple[Float[np.ndarray, "laws rows"], Float[np.ndarray, "laws rows numbers"]],
 ]
 
 _MOST_STEPS = 300
-_STIFF = 1e10  # damping at which no step makes a difference any more
-_FREE = 1e-2  # damping below which a step is nearly the whole one
+_STIFF = 1e10  # damping above which steps are negligible
+_FREE = 1e-2  # damping below which a step is nearly a full Gauss–Newton step
 
 
 def descend(
@@ -30,17 +30,17 @@ def descend(
     threshold: ArrayLike = np.inf,
     precision: float = 1e-13,
 ) -> tuple[Float[np.ndarray, "laws numbers"], Float[np.ndarray, " laws"]]:
-    """The numbers of each law with the least sum of Huber's squares, near its start, and that sum.
+    """Minimise the Huber loss of each law from its initial values; return the laws and their losses.
 
-    SciPy's `least_squares` takes one problem at a time; an interval asks for a hundred small ones.
+    SciPy's `least_squares` solves one problem at a time; an interval needs a hundred small ones.
 
     Args:
-        residuals: Of laws, with derivatives.
-        start: One law in each row.
-        lower: Of each number; a number that is pushed against its bound stays there.
-        upper: Likewise.
-        threshold: From where on a residual counts by its size and no more by its square, for all or for each.
-        precision: Share of the sum that the last step gains at most; below 1e-13 rounding hides it.
+        residuals: Function that returns the residuals of laws and their derivatives.
+        start: Initial laws, one per row.
+        lower: Lower bound of each number. A number stays at its bound while the gradient pushes it there.
+        upper: Upper bound of each number.
+        threshold: Size of a residual above which the Huber loss is linear, for all residuals or for each.
+        precision: Relative decrease of the loss at which the iteration stops; below 1e-13, rounding dominates.
     """
     lower, upper = (np.broadcast_to(np.asarray(bound, float), start.shape[1:]) for bound in (lower, upper))
     laws = np.clip(start, lower, upper)
@@ -62,7 +62,7 @@ def descend(
         diagonal += left[:, None] * diagonal + 1e-300 + stays
         step = np.linalg.solve(curvature, force[..., None])[..., 0]
         trial = np.clip(now - step, lower, upper)
-        # A step too long may overflow or underflow, and is not taken.
+        # A step that is too long may overflow or underflow; such a step is rejected.
         with np.errstate(all="ignore"):
             found, found_slopes = residuals(trial, own)
             sum_found = huber(found, thresholds[own])
@@ -80,13 +80,13 @@ def descend(
 
 
 def huber(rest: Float[np.ndarray, "laws rows"], threshold: ArrayLike) -> Float[np.ndarray, " laws"]:
-    """Sum of r² up to the threshold and 2 t |r| − t² beyond."""
+    """Huber loss: the sum of r² for |r| up to the threshold t, and of 2 t |r| − t² above it."""
     size = np.abs(rest)
     short = np.minimum(size, threshold)
     return np.sum(short * (2 * size - short), axis=-1)
 
 
 def huber_weights(rest: Float[np.ndarray, "laws rows"], threshold: ArrayLike) -> Float[np.ndarray, "laws rows"]:
-    """What the squares would be weighted with, for the same slope."""
+    """Weights with which the weighted squares have the gradient of the Huber loss."""
     size = np.abs(rest)
     return np.minimum(1.0, np.divide(threshold, size, out=np.ones_like(size), where=size > threshold))

@@ -1,4 +1,4 @@
-"""The warnings of a fitted law that some losses, or all of them, contradict."""
+"""Warnings about losses that contradict a fitted law."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from jaxtyping import Float, Int
 
 __all__ = ["CALLER", "UNLIKELY", "MisfitWarning", "OutlierWarning", "misfit_sentence", "outlier_sentence"]
 
-CALLER = 3  # frames from a public fit up to its caller, past the checks of arguments
-UNLIKELY = 0.01  # p value of the curvature below which the law does not describe the losses
-_MOST = 20  # runs that a warning names
+CALLER = 3  # stack frames from a public fit to its caller, including the argument checks
+UNLIKELY = 0.01  # p value below which the law does not describe the losses
+_MOST = 20  # largest number of runs that a warning lists
 
 
 class OutlierWarning(UserWarning):
-    """A few losses contradict the law of the others: `fit_joint` leaves these runs out, `fit` keeps these points."""
+    """A few losses contradict the law of the others. `fit_joint` excludes these runs; `fit` keeps these points."""
 
 
 class MisfitWarning(UserWarning):
-    """The law does not describe the losses: its intervals are too narrow and do not extrapolate."""
+    """The law does not describe the losses, so its intervals are too narrow and do not extrapolate."""
 
 
 def outlier_sentence(
@@ -32,15 +32,15 @@ def outlier_sentence(
     *,
     left_out: bool,
 ) -> str:
-    """Name the losses that contradict the others, how far off they are, and the exponents with and without them.
+    """Write the warning about outliers: their indices, their deviations, and the exponents with and without them.
 
     Args:
         noun: "run" or "point".
-        outliers: Positions of these losses among all.
-        excess: By which fraction each is above the law.
-        shape: That of the losses as given: in a table a run is named by its indices.
-        exponents: Each fitted to all losses, and to the others.
-        left_out: Whether the fit is without these losses.
+        outliers: Indices of the outliers in the flattened losses.
+        excess: Relative deviation of each outlier from the law.
+        shape: Shape of the losses as given; in a table, the warning lists multi-dimensional indices.
+        exponents: Pairs of an exponent fitted to all losses and the same exponent fitted without the outliers.
+        left_out: Whether the fit excludes the outliers.
     """
     count, one = len(outliers), len(outliers) == 1
     places = np.stack(np.unravel_index(outliers, shape), axis=-1).tolist()[:_MOST]
@@ -50,11 +50,11 @@ def outlier_sentence(
     off = f"its loss is off by {low}" if one else f"their losses are off by {low} to {high}"
     with_all, without = (" and ".join(f"{each:.3g}" for each in side) for side in zip(*exponents, strict=True))
     if left_out:
-        fate = "left out"
-        effect = f"with all {noun}s the exponents would be {with_all} and not {without}"
+        fate = "excluded"
+        effect = f"with all {noun}s, the exponents would be {with_all} instead of {without}"
     else:
         fate = "part of the fit"
-        effect = f"without {'it' if one else 'them'} the exponent would be {without} and not {with_all}"
+        effect = f"without {'it' if one else 'them'}, the exponent would be {without} instead of {with_all}"
     several = noun + "s" * (not one)
     return (
         f"{count} of {math.prod(shape)} {noun}s contradict{'s' * one} the law of the others and "
@@ -64,8 +64,8 @@ def outlier_sentence(
 
 
 def misfit_sentence(p_value: float, evidence: str) -> str:
-    """State that the law does not describe the losses, and what this means for the intervals."""
+    """Write the warning that the law does not describe the losses, with the evidence and the consequence."""
     return (
-        f"the law does not describe the losses: {evidence} (p = {p_value:.1g}), so that "
-        "intervals are too narrow and do not extrapolate; fit a narrower range, and check the law on larger runs"
+        f"the law does not describe the losses: {evidence} (p = {p_value:.1g}), so its intervals are too narrow "
+        "and do not extrapolate; fit a narrower range, and check the law on larger runs"
     )

@@ -1,4 +1,4 @@
-"""What a finite number of skills does to the power law in time, and where the law can be seen."""
+"""Effects of a finite number of skills on the power law in time, and the window of times in which it holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["learning_folds", "missing_loss", "smooth_steps", "time_window"]
 
-_GENTLE = 4.0  # ln c below which skills are learned, and losses rise, no faster
+_GENTLE = 4.0  # least number of e-folds: at smaller ln c, skills are not learned faster
 
 
 @in_units("target_scale", "learning_rate", target_scale="s", initial_strength="s", learning_rate="h", gives="s^-1 h^-1")
@@ -26,21 +26,23 @@ def time_window(
     initial_strength: PositiveFloat,
     learning_rate: PositiveFloat = 1.0,
 ) -> tuple[float, float]:
-    """The times between which a task of n_s skills follows its power law, for `fit(..., window=…)`.
+    """Window of times in which a task of n_s skills follows its power law, for `fit(..., window=…)`.
 
-    From 10 ln c/(2 η S A), when the first skills have long been learned, to 0.05 n_s^(α+1)/(2 η S A), when the last
-    ones have not begun. At small initial weights the loss still falls in steps, skill by skill, until k = (α + 1) ln c
-    of them are learned, at ln c k^(α+1)/(2 η S A); begin there if that is later.
+        10 ln c/(2 η S A) < T < 0.05 n_s^(α+1)/(2 η S A)
+
+    The first skills are learned well before the window, and the last ones have not begun at its end. For small initial
+    weights, the loss falls in steps, skill by skill, until k = (α + 1) ln c skills are learned at time
+    ln c k^(α+1)/(2 η S A). Begin the window there if that time is later.
 
     Args:
-        exponent: α > 0.
-        skills: n_s > 0.
-        target_scale: S > 0.
-        initial_strength: R₀, between 0 and ½ S.
+        exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
+        skills: Number of skills n_s > 0.
+        target_scale: Target strength S > 0.
+        initial_strength: Initial strength R₀, between 0 and ½ S.
         learning_rate: η > 0.
 
     Raises:
-        InputError: A number out of range, or too few skills for a window.
+        InputError: If a number is out of range, or there are too few skills for a window.
 
     Example:
         >>> low, high = time_window(0.6, 50_000, target_scale=1.0, initial_strength=0.01)
@@ -54,38 +56,41 @@ def time_window(
         f"initial_strength is {initial_strength} and target_scale is {target_scale}",
         argument="initial_strength",
         value=initial_strength,
-        remedy="start below half of target_scale, where skills emerge at a time",
+        remedy="choose it below half of target_scale, so that skills emerge at distinct times",
     )
     with np.errstate(over="ignore"):
         last = float(np.power(skills, exponent + 1.0))
     low, high = 10 * math.log(model.contrast) / model.rate, 0.05 * last / model.rate
     require(
         low < high,
-        f"the law of {skills} skills ends at {high:.3g} and begins at {low:.3g}",
+        f"the law of {skills} skills ends at {high:.3g}, before it begins at {low:.3g}",
         argument="skills",
         value=skills,
-        remedy="take more skills or a larger start",
+        remedy="use more skills or a larger initial_strength",
     )
     return low, high
 
 
 @finite_answers()
 def missing_loss(exponent: PositiveFloat, skills: PositiveFloat, *, target_scale: PositiveFloat) -> float:
-    """The loss L_C = S² A n_s^−α/(2α) of the rare skills that a task of n_s skills lacks.
+    """Loss of the rare skills of an infinite task that a task of n_s skills lacks.
 
-    The loss is ½ E(f − y)². A task with finitely many skills falls faster than its power law; L + L_C follows it, as
-    long as the last skills have not begun to be learned. Give it to `fit` as `missing`.
+        L_C = S² A n_s^−α/(2α)
+
+    The loss L = ½ E(f − y)² of a task with finitely many skills falls faster than its power law. L + L_C follows the
+    law until the network begins to learn the last skills. Pass L_C to `fit` as `missing`.
 
     Args:
-        exponent: α > 0.
-        skills: n_s > 0.
-        target_scale: S > 0, or better S − R₀, as skills that have not begun have their strength R₀ at the start.
+        exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
+        skills: Number of skills n_s > 0.
+        target_scale: Target strength S > 0. S − R₀ is more accurate, because skills that have not begun have strength
+            R₀.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), equation C.2, which leaves out R₀.
+        Nam, DPhil thesis (2024), equation C.2, which omits R₀.
 
     Example:
         >>> print(f"{missing_loss(0.6, 50_000, target_scale=1.0):.6f}")
@@ -96,7 +101,7 @@ def missing_loss(exponent: PositiveFloat, skills: PositiveFloat, *, target_scale
 
 
 def learning_folds(contrast: float) -> float:
-    """The e-folds over which a skill is learned: ln c, or 4 where it is less, as for a start near the half."""
+    """Number of e-folds over which a skill is learned: ln c, but at least 4 for initial strengths near ½ S."""
     return max(math.log(contrast), _GENTLE)
 
 
@@ -108,11 +113,11 @@ def smooth_steps(
     learning_rate: float = 1.0,
     skills: float | None = None,
 ) -> float:
-    """The steps from which on the law in time holds, which integrates over skills, to a relative 1e-4.
+    """Number of steps after which the integral over skills in the law in time has a relative error below 1e-4.
 
-    Ten times those after which the first skill is half learned, ln c/(2 η S A), or more: k/((α + 1) ln c) skills are
-    being learned when the skill k is half learned, and while they are less than one the loss falls in steps. For ln c
-    stands 4 where it is less.
+    It is at least ten times ln c/(2 η S A), the time at which the first skill is half learned. When skill k is half
+    learned, k/((α + 1) ln c) skills are being learned; while this number is below one, the loss falls in steps. ln c is
+    replaced by 4 if it is less.
     """
     given = {"initial_strength": initial_strength, "learning_rate": learning_rate, "skills": skills}
     model = skill_model(exponent, target_scale=target_scale, **given)

@@ -1,4 +1,4 @@
-"""Exponent and prefactor of a power law, from the losses of any runs."""
+"""Fit of a power law in one resource to measured losses."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ __all__ = ["PowerLawFit", "fit"]
 
 
 class PowerLawFit(NamedTuple):
-    """L − floor + missing = prefactor · x^−exponent, in a window of the resource x.
+    """The fitted power law L − floor + missing = prefactor · x^−exponent, in a window of the resource x.
 
     Attributes:
-        prefactor: Loss at one unit of the resource.
-        exponent: Positive if the loss falls.
-        prefactor_interval: Its confidence interval, which may end at infinity if the exponent is large.
-        exponent_interval: Its confidence interval, up to infinity where no steepness is contradicted.
-        slope_spread: Least and greatest local exponent, between neighbouring thirds of the window, or decades of a wide
-            one. Where they differ by more than the interval the loss bends. With a fitted floor, only of the points
-            before the loss first reaches it.
-        window: First and last resource that was fitted.
-        points: Number of points that were fitted, at most 20 in a decade.
+        prefactor: Loss above the floor at x = 1.
+        exponent: Exponent of the law; positive if the loss falls.
+        prefactor_interval: Confidence interval of the prefactor. The upper end may be infinite if the exponent is
+            large.
+        exponent_interval: Confidence interval of the exponent. The upper end is infinite if the losses do not rule out
+            any large exponent.
+        slope_spread: Smallest and largest local exponent, between neighbouring thirds of the window, or between decades
+            if the window is wide. If they differ by more than the interval, the loss bends. With a fitted floor, only
+            points before the loss first reaches the floor are used.
+        window: First and last value of the resource in the fit.
+        points: Number of points in the fit, at most 20 per decade.
         runs: Number of runs.
-        floor: The loss that stays, as given or as fitted.
-        floor_interval: Its confidence interval, without width if it was given.
-        missing: Loss that the task lacks, as given.
-        spread: `Spread` of the logarithm of a further run's loss above what was given, for `loss`.
-        suspects: Positions in the resource of the points that contradict the law of the others. They are part of the
-            fit.
-        misfit_p_value: Probability that losses of the law, without the suspects, deviate from it as systematically by
-            chance: below 0.01 the law does not describe the losses, and the intervals do not hold. None if there are
-            too few points to test it.
+        floor: Irreducible loss, given or fitted.
+        floor_interval: Confidence interval of the floor, of zero width if the floor was given.
+        missing: The given loss of the skills that the task lacks.
+        spread: `Spread` of ln(L − known + missing) of a further run, which `loss` uses for its interval.
+        suspects: Indices of the points that contradict the law of the others. They are part of the fit.
+        misfit_p_value: P value of the test that the law, without the suspects, describes the losses. Below 0.01 it does
+            not, and the intervals are invalid. None if there are too few points for the test.
     """
 
     prefactor: float
@@ -88,14 +88,14 @@ class PowerLawFit(NamedTuple):
 
     @checked
     def loss(self, resource: PositiveNumbers, *, confidence: OpenFraction = 0.95) -> ExpectedLoss:
-        """The loss at some amounts of the resource, and where that of a further run is to be expected there.
+        """Predict the loss at given amounts of the resource, with a prediction interval for a further run.
 
         Args:
             resource: x > 0, of any shape.
-            confidence: Of the interval.
+            confidence: Confidence level of the interval, between 0 and 1.
 
         Raises:
-            InputError: A resource that is not positive, or a confidence that is not between 0 and 1.
+            InputError: If a resource is not positive, or the confidence is not between 0 and 1.
 
         Example:
             >>> x = np.geomspace(10, 1e4, 31)
@@ -122,53 +122,59 @@ def fit(
 ) -> PowerLawFit:
     """Fit a power law above a floor to losses against time, samples, parameters or compute.
 
-    The law is L − floor + missing = prefactor · x^−exponent. Least squares of ln(L + missing), on at most 20 points in
-    a decade. Losses of several runs are averaged before their logarithm is taken, as the mean of a logarithm is not
-    that of the law. The floor is fitted with the rest, in the window that was given or on all points: a loss that bends
-    for other reasons than its floor, as at the start of training, has to be left out. The further the loss is from its
-    floor, the less it tells of it, which the intervals say.
+    The law is
 
-    With a floor that is known it is a straight line of ln(L − floor + missing) over ln x, and the window is found if it
-    is not given: the widest one, in ln x, in which the local exponents, between thirds or decades of it, differ by less
-    than 3 %, or by less than twice what the scatter of neighbouring points explains. Of equally wide ones it is the
-    straightest. It ends before the loss first reaches the floor.
+        L − floor + missing = prefactor · x^−exponent.
 
-    An interval holds the values that the losses do not contradict when everything else is fitted again
-    (`profile_intervals.profile_interval`). It has the coverage it states if points of one run scatter independently, by
-    a share of the loss above a floor that is known; with several runs if these are independent, whatever their points.
+    It is fitted by least squares of ln(L + missing) on at most 20 points per decade. Losses of several runs are
+    averaged before the logarithm, because the mean of the logarithms is biased.
 
-    With at least six fitted points, two checks show where an interval does not hold. Neither changes the fit, and both
-    ignore deviations from the law below 0.1 % of the loss. `suspects` are the points that are more than six standard
-    deviations from a law that is fitted without them, from least trimmed squares and a forward search.
-    `misfit_p_value` tests whether the law without the suspects leaves curvature in ln x, or neighbouring residuals that
-    depend on each other: one fit in a hundred fails by chance. A bend that looks like a floor passes if the floor is
-    fitted. With `floor` the automatic window leaves out points before they are checked.
+    If no floor is given, it is fitted with the other numbers, in the given window or on all points. Exclude losses that
+    bend for other reasons, such as early training. The further the losses are from the floor, the wider its interval.
+
+    If the floor is given, the fit is a straight line of ln(L − floor + missing) against ln x. If no window is given,
+    `fit` chooses the widest one in ln x whose local exponents, between thirds or decades, differ by less than 3 %, or
+    by less than twice the effect of the scatter of neighbouring points. Ties go to the straightest window. The window
+    ends before the loss first reaches the floor.
+
+    Confidence intervals are profile intervals (`profile_intervals.profile_interval`): they contain the values that the
+    losses do not contradict after all other numbers are fitted again. For a single run, the coverage is exact if the
+    points scatter independently, in proportion to the loss above a known floor. Several runs must be independent of
+    each other; their points need not be.
+
+    With at least six fitted points, two checks detect invalid intervals. Neither changes the fit, and both ignore
+    deviations from the law below 0.1 % of the loss. `suspects` lists the points more than six standard deviations from
+    a law fitted without them, by least trimmed squares and a forward search. `misfit_p_value` tests whether the law
+    without the suspects leaves curvature in ln x or correlated neighbouring residuals; one valid fit in a hundred fails
+    by chance. A fitted floor can absorb a bend that is not a floor. If `floor` is given, the automatic window excludes
+    points before the checks.
 
     Args:
-        losses: L > 0, shape (points,) or (runs, points), where runs differ by their seeds alone. The losses of models
-            of different size are no such runs: `fit_joint` takes them.
+        losses: L > 0, shape (points,) or (runs, points). Runs may differ in their seeds only; use `fit_joint` for the
+            losses of models of different size.
         resource: x > 0, increasing, shape (points,).
-        window: Least and greatest resource to fit; found automatically if not given.
-        floor: Loss that stays however much there is of the resource, such as that of absent neurons or label noise, if
-            it is known; zero for none. Left out, it is fitted. It holds all that the other resources leave, as they
-            were in these runs, and is not the floor of the task.
-        missing: Loss ≥ 0 of the rare part of an infinite task that the finite one lacks, `missing_loss`.
-        confidence: Of the intervals, between 0 and 1.
+        window: Smallest and largest resource to fit; chosen automatically if not given.
+        floor: Known loss that remains at unlimited resource, such as the loss from absent neurons or label noise; zero
+            for no floor. Fitted if not given. It includes the loss due to the other resources at their values in these
+            runs, so it is not the floor of the task.
+        missing: Loss ≥ 0 of the rare skills of an infinite task that the finite task lacks, from `missing_loss`.
+        confidence: Confidence level of the intervals, between 0 and 1.
 
     Returns:
-        `PowerLawFit`, which `plan` takes.
+        A `PowerLawFit`, which `plan` accepts.
 
     Raises:
-        InputError: Fewer than three points in the window, or five for a floor that is to be fitted; a loss there that
-            is not above the floor; one that does not fall, or more steeply than with the exponent 20, if the floor is
-            to be fitted; runs that are losses of different models; or numbers out of range.
+        InputError: If the window holds fewer than three points (five if the floor is fitted) or a loss not above the
+            floor, if the floor is fitted and the loss does not fall or falls with an exponent above 20, if the rows are
+            losses of different models, or if a number is out of range.
 
     Warns:
-        OutlierWarning: Some points contradict the law of the others: names them, and the exponent without them.
-        MisfitWarning: The law does not describe the losses, or neighbouring points of one run are not independent: the
-            intervals are too narrow and do not extrapolate.
-        UserWarning: A window of less than a decade; or a floor of which the losses tell so little that half of the last
-            loss may be it or none.
+        OutlierWarning: If some points contradict the law of the others. The warning lists them, and the exponent
+            without them.
+        MisfitWarning: If the law does not describe the losses, or neighbouring points of a single run are correlated.
+            The intervals are then too narrow and do not extrapolate.
+        UserWarning: If the window spans less than a decade, or if the interval of the fitted floor reaches from zero to
+            more than half of the last loss.
 
     References:
         Nam, DPhil thesis (2024), section C.1, for the missing loss.
@@ -191,7 +197,7 @@ def fit(
     chosen = np.flatnonzero((resource >= low) & (resource <= high))
     chosen = chosen[thinned(np.log10(resource[chosen]))]
     if window is None and floor is not None:
-        # Once the loss has reached its floor, what is above it is scatter.
+        # After the loss first reaches its floor, losses above the floor are noise.
         above = runs[:, chosen].mean(axis=0) > 0
         chosen = chosen[np.logical_and.accumulate(above)]
         require(
@@ -199,7 +205,7 @@ def fit(
             f"the loss reaches the floor {floor} within {len(chosen)} points",
             argument="floor",
             value=floor,
-            remedy="lower the floor, or record earlier",
+            remedy="give a lower floor, or record the loss earlier in training",
         )
         if len(chosen) >= 3:
             first, last = straight_stretch(np.log(resource[chosen]), np.log(runs[:, chosen].mean(axis=0)))
@@ -209,20 +215,20 @@ def fit(
         f"{len(chosen)} points are in the window",
         argument="window" if window is not None else "losses",
         value=len(chosen),
-        remedy="record at more points, or widen the window",
+        remedy="record more points, or widen the window",
     )
     x, y = np.log(resource[chosen]), runs[:, chosen]
     least = float(y.mean(axis=0).min())
     require(
         least > 0,
-        f"the loss less the floor is {least:.6g} in the window" if known else f"the loss is {least:.6g} in the window",
+        f"the loss minus the floor is {least:.6g} in the window" if known else f"the loss is {least:.6g} in the window",
         argument="floor" if known else "losses",
         value=floor if known else least,
-        remedy=f"{'lower the floor' if known else 'leave out what is not positive'}, or end the window before",
+        remedy=f"{'lower the floor' if known else 'remove losses that are not positive'}, or end the window earlier",
     )
     decades = (x[-1] - x[0]) / math.log(10)
     if decades < 1:
-        warnings.warn(f"the window spans {decades:.2f} decades, too little to tell a power law", stacklevel=CALLER)
+        warnings.warn(f"the window spans {decades:.2f} decades, too few to identify a power law", stacklevel=CALLER)
     law = nearest_power_law(x, y, floor_known=floor is not None)
     if floor is None:
         _require_power_law(law)
@@ -234,7 +240,7 @@ def fit(
         f"the loss is at its floor of {law.floor:.6g} from point {len(rest) + 1} of the window on",
         argument="losses",
         value=len(rest),
-        remedy="record earlier, or give a floor",
+        remedy="record the loss earlier in training, or give a floor",
     )
     slopes = local_slopes(x[: len(rest)], np.log(rest))
     levels, exponents, floors = (
@@ -267,7 +273,7 @@ def fit(
 
 
 def _require_power_law(law: RaisedPowerLaw) -> None:
-    """Reject a law with a fitted floor whose exponent is at its bound, where the loss tells nothing of the floor."""
+    """Reject a law with a fitted floor if its exponent is at a bound and the losses do not determine the floor."""
     require(
         1e-9 < law.exponent < STEEPEST,
         "the loss does not fall in the window" if law.exponent < 1 else "the loss falls more steeply than a power law",
@@ -282,8 +288,8 @@ def _warn_of_floor(x: np.ndarray, law: RaisedPowerLaw, floors: tuple[float, floa
     last = float(np.exp(law.logarithm(x[-1:]))[0])
     if floors[0] <= 0 and floors[1] > last / 2:
         warnings.warn(
-            f"the losses do not tell the floor: it may be anything from zero to {floors[1]:.3g}, and the last loss is "
-            f"{last:.3g}; record further, or give the floor",
+            f"the losses do not determine the floor: it may be anything from zero to {floors[1]:.3g}, and the last "
+            f"loss is {last:.3g}; continue the runs, or give the floor",
             stacklevel=CALLER + 1,
         )
 

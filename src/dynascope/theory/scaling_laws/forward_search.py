@@ -1,4 +1,4 @@
-"""Find the points that contradict the law of the other points: least trimmed squares, then a forward search."""
+"""Outlier detection by least trimmed squares and a forward search."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dynascope.theory.scaling_laws.descent import descend
 
 __all__ = ["ROUNDING", "Family", "outlying_points", "scatter_trend"]
 
-ROUNDING = 1e-6  # relative residual that rounding, single precision or the last step of a descent may leave
+ROUNDING = 1e-6  # relative residual that rounding, single precision or an unconverged fit may leave
 
-_PASSES = 2  # over the resources
-_MOST = 500  # points in a regression, whose cost grows with their square
+_PASSES = 2  # passes over the resources
+_MOST = 500  # largest number of points in a regression, whose cost grows with their square
 _TRIMMED = 0.25  # largest fraction of outliers that the first law tolerates
-_SUBSETS, _SUBSET = 24, 10  # random subsets and the points in each: most have none of a few outliers
-_ROUNDS, _BEST = 3, 4  # concentration steps of all subsets, and subsets that get twice as many more
-_FALSE = 0.001  # probability to find any outlier among normal residuals
-_NEAREST = 6.0  # standard deviations at least: real scatter has longer tails than the normal distribution
-_SINGULAR = 1e-12  # relative curvature in a direction that the other points do not determine
+_SUBSETS, _SUBSET = 24, 10  # number of random subsets and points in each; most subsets contain no outlier
+_ROUNDS, _BEST = 3, 4  # concentration steps for all subsets, and number of subsets that get twice as many more
+_FALSE = 0.001  # probability of finding any outlier among normal residuals
+_NEAREST = 6.0  # least distance of an outlier in standard deviations, because real scatter has heavy tails
+_SINGULAR = 1e-12  # relative curvature of a direction that the other points do not determine
 
 
 def scatter_trend(
@@ -33,8 +33,8 @@ def scatter_trend(
 ) -> Float[np.ndarray, " points"]:
     """Estimate the relative standard deviation of each loss, up to a common factor, as powers of the resources.
 
-    The slopes of ln |residual| over ln of each resource are Theil and Sen's medians of pairwise slopes, which tolerate
-    29 % of outliers.
+    The slopes of ln |residual| against ln of each resource are Theil–Sen estimates (medians of pairwise slopes), which
+    tolerate 29 % of outliers.
     """
     size = np.log(np.maximum(np.abs(rest), ROUNDING))
     some = np.flatnonzero(np.ones(size.size, bool) if kept is None else kept)
@@ -42,21 +42,22 @@ def scatter_trend(
     trend = np.zeros(size.size)
     for _ in range(_PASSES):
         for resource in resources:
-            with np.errstate(invalid="ignore"):  # in the interval of the slope, where many residuals are equal
+            with np.errstate(invalid="ignore"):  # SciPy's interval of the slope is invalid if many residuals are equal
                 slope = theilslopes((size - trend)[some], resource[some])[0]
             trend += slope * resource
     return np.exp(trend - trend.mean())
 
 
 class Family(NamedTuple):
-    """A family of laws, and the points that one of them should describe.
+    """A parametric family of laws, with the data to fit.
 
     Attributes:
-        residuals: ln of the law less ln L at all points and its derivatives by the numbers of the law, of several laws.
-        start: A law that is near the marked points.
-        lower: Bounds of the numbers of the law.
-        upper: Likewise.
-        resources: ln of each resource, of which the scatter may be a power.
+        residuals: Function that returns, for several laws, ln(law) − ln L at all points and its derivatives in the
+            numbers of the law.
+        start: Function that returns an initial law for the marked points.
+        lower: Lower bounds of the numbers of the law.
+        upper: Upper bounds of the numbers of the law.
+        resources: ln of each resource; the scatter may be a power of each.
     """
 
     residuals: Callable[
@@ -72,12 +73,12 @@ class Family(NamedTuple):
 def outlying_points(family: Family, law: Float[np.ndarray, " numbers"]) -> Bool[np.ndarray, " points"]:
     """Mark the points whose losses contradict the law of the others.
 
-    A law through the three quarters of the points with the smallest sum of squares (least trimmed squares, by
-    concentration steps from random subsets) is extended to the point that is nearest to it, again and again, until the
-    next one is too far: farther than Student's t allows, and than six standard deviations. A distance counts the
-    scatter of the point, wider where the scatter grows with a resource, and the error of the law there. An outlier at
-    the edge of the design cannot hide, as the law is fitted without it. A point that alone determines a number of the
-    law is never marked: the other points predict nothing there.
+    The first law fits the three quarters of the points with the smallest sum of squares (least trimmed squares, by
+    concentration steps from random subsets). Then the nearest other points are added and the law is fitted again, until
+    all remaining points are too far away: further than six standard deviations and than Student's t distribution
+    allows. The standard deviation of a point includes its scatter, larger if the scatter grows with a resource, and the
+    error of the law at the point. Outliers at the edge of the design are also found, because the law is fitted without
+    them. A point that alone determines a number of the law is never marked.
 
     References:
         Rousseeuw & Van Driessen, Data Min. Knowl. Discov. 12, 29 (2006), for concentration steps; Hadi & Simonoff,
@@ -91,7 +92,7 @@ def outlying_points(family: Family, law: Float[np.ndarray, " numbers"]) -> Bool[
         rest, slopes = (each[0] for each in family.residuals(law))
         freedom = int(kept.sum()) - law.size
         trend = scatter_trend(rest, family.resources, kept)
-        # A trend may only excuse a point: where it would sharpen the test its own error matters.
+        # The trend may only widen the tolerance: its estimation error would make a tighter one unreliable.
         wider = np.maximum(trend / np.sqrt(np.mean(trend[kept] ** 2)), 1.0)
         scatter = max(float(np.sqrt(squares[0] / freedom)), ROUNDING)
         curvatures, axes = np.linalg.eigh(slopes[kept].T @ slopes[kept])
@@ -106,7 +107,7 @@ def outlying_points(family: Family, law: Float[np.ndarray, " numbers"]) -> Bool[
 
 
 def _least_trimmed(family: Family, law: Float[np.ndarray, " numbers"]) -> Bool[np.ndarray, " points"]:
-    """The three quarters of the points that agree best on a law."""
+    """Mark the three quarters of the points with the smallest sum of squares about a common law."""
     points = family.resources[0].size
     half = points - int(_TRIMMED * points)
     draw = np.random.default_rng(0)
@@ -131,7 +132,7 @@ def _fitted(
     kept: Bool[np.ndarray, "laws points"],
     precision: float,
 ) -> tuple[Float[np.ndarray, "laws numbers"], Float[np.ndarray, " laws"]]:
-    """Least squares of ln L, of each law with points of its own, and the sums of squares."""
+    """Fit each law to its marked points by least squares of ln L; return the laws and sums of squares."""
 
     def residuals(laws: np.ndarray, _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return family.residuals(laws)

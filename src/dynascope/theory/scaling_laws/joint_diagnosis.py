@@ -1,4 +1,4 @@
-"""Check a joint law: single runs that contradict it, and the curvature in ln N and ln D that it leaves."""
+"""Checks of a fitted joint law: outlying runs, and residual curvature in ln N and ln D."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from dynascope.theory.scaling_laws.joint_search import LOWER, UPPER, Scaled, joi
 
 __all__ = ["SAME", "basis", "curvature_p_value", "outlying_runs"]
 
-SAME = 1e-6  # relative size of what is left of a term that others make up
+SAME = 1e-6  # relative size of the remainder of a term below which it is a combination of the others
 
 
 def curvature_p_value(data: Scaled, law: Float[np.ndarray, " 5"], threshold: float) -> float | None:
     """P value of the F test of (ln N)², ln N ln D and (ln D)² in the residuals of a fitted law.
 
-    The law is linearised at the fit, residuals end at Huber's threshold, and each run is weighted by the inverse of
-    `scatter_trend`, so that neither single runs nor noisy small ones look like curvature.
+    The law is linearised at the fit, residuals are clipped at the Huber threshold, and each run is weighted by the
+    inverse of `scatter_trend`. Outliers and noisy small runs are then not mistaken for curvature.
 
     Returns:
-        The probability of as much curvature by chance; one if the law is exact but for rounding; None if there are too
-        few runs, or too few different N and D, to test it.
+        The p value; 1 if the law is exact up to rounding; None if there are too few runs, or too few different N and D,
+        for the test.
     """
     rest, slopes = (each[0] for each in joint_residuals(law[None], data.n, data.d, data.y))
     if np.sqrt(np.mean(rest**2)) < ROUNDING:
         return 1.0
     weights = 1 / scatter_trend(rest, (data.n, data.d))
-    # A number on its bound was not fitted.
+    # A number at its bound does not count as fitted.
     fitted = basis((slopes * weights[:, None])[:, (law > LOWER) & (law < UPPER)], 0.0)
     terms = np.stack([data.n**2, data.n * data.d, data.d**2], axis=-1)
     terms *= weights[:, None] / np.max(np.abs(terms), axis=0)
@@ -44,13 +44,13 @@ def curvature_p_value(data: Scaled, law: Float[np.ndarray, " 5"], threshold: flo
 
 
 def basis(columns: Float[np.ndarray, "points columns"], least: float) -> Float[np.ndarray, "points rank"]:
-    """An orthonormal basis of the columns; columns, or parts of them, that are as small as rounding are none."""
+    """Return an orthonormal basis of the columns, without directions whose singular value is at most `least`."""
     axes, sizes, _ = np.linalg.svd(columns, full_matrices=False)
     return axes[:, sizes > max(least, 1e-10 * float(sizes.max(initial=0.0)))]
 
 
 def outlying_runs(data: Scaled, law: Float[np.ndarray, " 5"]) -> Bool[np.ndarray, " points"]:
-    """Mark the runs whose losses contradict the joint law of the others, by `outlying_points`."""
+    """Mark the runs whose losses contradict the joint law of the other runs, with `outlying_points`."""
 
     def residuals(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return joint_residuals(laws, data.n, data.d, data.y)

@@ -1,4 +1,4 @@
-"""A joint law of parameters and data, from the losses of any runs, with what it says of compute."""
+"""Fit of a joint law of parameters and data to measured losses, with the optimal split of compute."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from dynascope.validation.bounded import OpenFraction, PositiveFloat, PositiveNu
 
 __all__ = ["JointLawFit", "SplitIntervals", "fit_joint"]
 
-_TOGETHER = 0.99  # correlation of ln N and ln D from which one stands for the other
+_TOGETHER = 0.99  # correlation of ln N and ln D above which their terms cannot be separated
 
 
 class SplitIntervals(NamedTuple):
-    """Confidence intervals of the best use of compute, as arrays of lower and of upper ends.
+    """Confidence intervals of the optimal split of compute: the lower ends, then the upper ends.
 
     Attributes:
-        parameters: Of N*.
-        data: Of D*.
-        loss: Of the law at its best.
-        exponent: Of that with which N* grows with the compute.
+        parameters: Interval of N*.
+        data: Interval of D*.
+        loss: Interval of the loss at N* and D*.
+        exponent: Interval of the exponent of N* ∝ C^exponent.
     """
 
     parameters: tuple[Float[np.ndarray, ...], Float[np.ndarray, ...]]
@@ -61,26 +61,27 @@ class SplitIntervals(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class JointLawFit:
-    """L = floor + A N^−a + B D^−b, fitted to losses.
+    """The joint law L = E + A N^−a + B D^−b, fitted to losses.
+
+    If the losses do not bound a number from below or above, its interval starts at zero or ends at infinity.
 
     Attributes:
-        law: The five numbers.
-        floor_interval: Confidence interval of the floor, as all of them from zero, or up to infinity, where nothing is
-            contradicted on that side.
-        parameters_prefactor_interval: That of A.
-        parameters_exponent_interval: That of a.
-        data_prefactor_interval: That of B.
-        data_exponent_interval: That of b.
+        law: The fitted law.
+        floor_interval: Confidence interval of E.
+        parameters_prefactor_interval: Confidence interval of A.
+        parameters_exponent_interval: Confidence interval of a.
+        data_prefactor_interval: Confidence interval of B.
+        data_exponent_interval: Confidence interval of b.
         scatter: Standard deviation of ln L about the law, without outliers.
-        points: Number of losses, with outliers.
-        outliers: Positions, in the flattened losses, of the runs that contradict the law of the others and are not part
-            of the fit.
-        misfit_p_value: Probability that the curvature in ln N and ln D that the law leaves is chance: below 0.01 the
-            law does not describe the losses, and the intervals do not hold. None if there are too few runs to test it.
-        confidence: Of the intervals.
-        unclear: The warnings of this fit; empty if there are none.
-        profile: How the fit grows worse around the law, from which further intervals come.
-        centres: Of ln N, ln D and ln L, about which that is.
+        points: Number of losses, including outliers.
+        outliers: Indices, in the flattened losses, of the runs that contradict the law of the others. They are excluded
+            from the fit.
+        misfit_p_value: P value of the curvature in ln N and ln D that the law leaves. Below 0.01, the law does not
+            describe the losses, and the intervals are invalid. None if there are too few runs for the test.
+        confidence: Confidence level of the intervals.
+        unclear: Texts of the warnings of this fit; empty if there are none.
+        profile: Profile of the fit around the law, used to compute further intervals.
+        centres: Means of ln N, ln D and ln L, about which the profile is computed.
     """
 
     law: JointLaw
@@ -113,14 +114,14 @@ class JointLawFit:
         return "\n".join([f"{head};", f"intervals of {self.confidence:.0%} ({tested}):", *lines, *self.unclear])
 
     def loss(self, parameters: PositiveNumbers, data: PositiveNumbers) -> ExpectedLoss:
-        """The loss at N and D, and where that of a further run is to be expected there.
+        """Predict the loss at N and D, with a prediction interval for a further run.
 
         Args:
-            parameters: N > 0.
-            data: D > 0, of a shape that fits.
+            parameters: N > 0, of any shape.
+            data: D > 0, of a shape that broadcasts with that of the parameters.
 
         Raises:
-            InputError: A number that is not positive.
+            InputError: If a number is not positive, or the shapes do not broadcast.
         """
         found = self.law.loss(parameters, data)
         shape = np.shape(found)
@@ -129,24 +130,24 @@ class JointLawFit:
         chance = self.profile.allowed(self.confidence) * self.scatter
         for k, value in enumerate(np.ravel(found)):
             ends = np.log(np.exp(self.centres[2]) / value) + self._interval(loss_at(self._near(n[k], d[k])))
-            reach = np.hypot(ends, chance)
-            low[k], high[k] = value * np.exp(-reach[0]), value * np.exp(reach[1])
+            width = np.hypot(ends, chance)
+            low[k], high[k] = value * np.exp(-width[0]), value * np.exp(width[1])
         return ExpectedLoss(found, low.reshape(shape), high.reshape(shape))
 
     def split(self, compute: PositiveNumbers, *, cost: PositiveFloat = 6.0) -> Split:
-        """The best N* and D* for the compute, as `JointLaw.split`."""
+        """Compute the optimal N* and D* for the compute, as `JointLaw.split` does."""
         return self.law.split(compute, cost=cost)
 
     @checked
     def split_intervals(self, compute: PositiveNumbers, *, cost: PositiveFloat = 6.0) -> SplitIntervals:
-        """The intervals of the same.
+        """Compute the confidence intervals of the optimal split.
 
         Args:
             compute: C > 0, of any shape.
-            cost: Compute of one parameter and one sample.
+            cost: Compute per parameter and sample.
 
         Raises:
-            InputError: A number that is not positive, or a law of which a term does not fall.
+            InputError: If a number is not positive, or a term of the law does not fall.
         """
         self.split(compute, cost=cost)
         amounts = np.asarray(compute)
@@ -164,7 +165,7 @@ class JointLawFit:
     def isoflop(
         self, compute: PositiveFloat, parameters: PositiveNumbers | None = None, *, cost: PositiveFloat = 6.0
     ) -> IsoFlop:
-        """The losses of models of different size that all spend the compute, as `JointLaw.isoflop`."""
+        """Compute the losses of models of different size at equal compute, as `JointLaw.isoflop` does."""
         return self.law.isoflop(compute, parameters, cost=cost)
 
     def _near(self, parameters: float, data: float) -> tuple[float, float]:
@@ -180,43 +181,44 @@ def fit_joint(
 ) -> JointLawFit:
     """Fit L = E + A N^−a + B D^−b to the losses of runs with N parameters and D samples.
 
-    Runs that contradict the law of the others are left out: those that are more than six standard deviations from a law
-    that is fitted without them, from least trimmed squares and a forward search. So broken runs at the edge of the
-    design are found too. If a number of the law rests on one run alone, this run cannot be checked.
+    Outliers are excluded: runs more than six standard deviations from a law that is fitted without them, by least
+    trimmed squares and a forward search. This also detects failed runs at the edge of the design. A run that alone
+    determines a number of the law cannot be checked.
 
-    The other runs are fitted by Huber's loss of ln L: residuals count by their squares up to 1.345 times their scatter,
-    and by their size beyond. For given exponents E, A and B are found by linear least squares, on a grid of exponents;
-    from its lowest places all five are descended, none of them negative. The procedure of Hoffmann et al., approach 3,
-    has a threshold of 1e-3, which makes it the sum of absolute residuals.
+    The other runs are fitted with the Huber loss of ln L: quadratic for residuals up to 1.345 times their scatter, and
+    linear above. A grid of exponents, with E, A and B from linear least squares, gives the initial values. Then all
+    five numbers are optimised under the constraint that none is negative. Approach 3 of Hoffmann et al. uses a
+    threshold of 1e-3 instead, so its loss is close to the sum of absolute residuals.
 
-    An interval holds the values that the losses do not contradict when everything else is fitted again, by Student's t
-    with five degrees of freedom less than losses. It has the coverage it states if the law describes the losses, each
-    loss is of a run of its own, and the scatter is a fraction of the loss. An F test of the curvature in ln N and ln D
-    that the law leaves shows where it does not: one fit in a hundred fails by chance.
+    Confidence intervals are profile intervals: they contain the values that the losses do not contradict after all
+    other numbers are fitted again. They use Student's t with n − 5 degrees of freedom for n losses. Their coverage is
+    correct if the law describes the losses, each loss is from a separate run, and the scatter is proportional to the
+    loss. An F test of the curvature in ln N and ln D detects losses that the law does not describe; one valid fit in a
+    hundred fails by chance.
 
     Args:
-        parameters: N > 0, of the shape of the losses or one that fits; with losses in a table of shape (sizes,
-            amounts) its rows.
-        data: D > 0, samples or tokens; likewise its columns.
-        losses: L > 0, of at least eight runs, of any shape; several seeds of one N and D are as many runs.
-        confidence: Of the intervals, between 0 and 1.
+        parameters: N > 0, broadcast to the shape of the losses, or one N per row for losses of shape (sizes, amounts).
+        data: D > 0 in samples or tokens, broadcast to the shape of the losses, or one D per column.
+        losses: L > 0 of at least eight runs, of any shape. Each seed counts as a run.
+        confidence: Confidence level of the intervals, between 0 and 1.
 
     Returns:
-        `JointLawFit`, which `plan` takes.
+        A `JointLawFit`, which `plan` accepts.
 
     Raises:
-        InputError: Fewer than eight losses, fewer than three different N or D, shapes that do not fit, or numbers out
-            of range.
+        InputError: If there are fewer than eight losses or fewer than three different N or D, if shapes do not
+            broadcast, or if a number is out of range.
 
     Warns:
-        OutlierWarning: Some runs contradict the law of the others: names them, and both exponents with and without
-            them.
-        MisfitWarning: The law does not describe the losses: the intervals are too narrow and do not extrapolate.
-        UserWarning: The losses do not tell the terms apart: N and D go together in all runs, one of the terms may be
-            absent, or the floor may be anything.
+        OutlierWarning: If some runs contradict the law of the others. The warning lists them, and both exponents with
+            and without them.
+        MisfitWarning: If the law does not describe the losses. The intervals are then too narrow and do not
+            extrapolate.
+        UserWarning: If the losses do not determine all terms: N and D are proportional in all runs, a term may be
+            absent, or the floor is unbounded.
 
     References:
-        Hoffmann et al., arXiv:2203.15556; Besiroglu et al., arXiv:2404.10102, on their intervals.
+        Hoffmann et al., arXiv:2203.15556; Besiroglu et al., arXiv:2404.10102, on the intervals of that paper.
 
     Example:
         >>> n, d = np.geomspace(1e6, 1e9, 6), np.geomspace(1e8, 1e11, 6)
@@ -263,40 +265,42 @@ def fit_joint(
         profile=profile,
         centres=scaled.centres,
     )
-    heard: list[tuple[type[Warning], str]] = []
+    issues: list[tuple[type[Warning], str]] = []
     if found.outliers:
         excess = values[outliers] / law.loss(n[outliers], d[outliers]) - 1
         exponents = list(zip(with_all, (law.parameters_exponent, law.data_exponent), strict=True))
         places, shape = np.flatnonzero(outliers), np.shape(losses)
         sentence = outlier_sentence("run", places, excess, shape, exponents, left_out=True)
-        heard.append((OutlierWarning, sentence))
+        issues.append((OutlierWarning, sentence))
     if found.misfit_p_value is not None and found.misfit_p_value < UNLIKELY:
-        heard.append((MisfitWarning, misfit_sentence(found.misfit_p_value, "it leaves curvature in ln N and ln D")))
-    heard += [(UserWarning, sentence) for sentence in _unclear(found, scaled, float(values[~outliers].min()))]
-    for category, sentence in heard:
+        issues.append((MisfitWarning, misfit_sentence(found.misfit_p_value, "it leaves curvature in ln N and ln D")))
+    issues += [(UserWarning, sentence) for sentence in _unclear(found, scaled, float(values[~outliers].min()))]
+    for category, sentence in issues:
         warnings.warn(sentence, category, stacklevel=CALLER)
-    return dataclasses.replace(found, unclear=tuple(sentence for _, sentence in heard))
+    return dataclasses.replace(found, unclear=tuple(sentence for _, sentence in issues))
 
 
 def _unclear(found: JointLawFit, scaled: Scaled, least: float) -> tuple[str, ...]:
-    """What the losses do not tell, each with a remedy."""
-    said = []
+    """Describe the terms that the losses do not determine, each with a remedy."""
+    sentences = []
     if abs(float(np.corrcoef(scaled.n, scaled.d)[0, 1])) > _TOGETHER:
-        said.append("N and D go together in all runs, so that losses cannot tell their terms apart; vary one alone")
+        sentences.append(
+            "N and D vary together in all runs, so the losses cannot separate their terms; vary N or D alone"
+        )
     for of, resource in (("parameters", "N"), ("data", "D")):
         exponents, prefactors = (getattr(found, f"{of}_{name}_interval") for name in ("exponent", "prefactor"))
         if exponents[0] <= 0 or exponents[1] >= UPPER[3] or prefactors[0] <= 0:
-            said.append(
-                f"the losses do not tell the term in {resource}: its exponent may be anything from {exponents[0]:.3g} "
-                f"to {exponents[1]:.3g}; record more losses, or over a wider range of {resource}"
+            sentences.append(
+                f"the losses do not determine the term in {resource}: its exponent may be anything from "
+                f"{exponents[0]:.3g} to {exponents[1]:.3g}; record more losses, or a wider range of {resource}"
             )
     low, high = found.floor_interval
     if low <= 0 and high > least / 2:
-        said.append(
-            f"the losses do not tell the floor: it may be anything from zero to {high:.3g}, and the least loss is "
-            f"{least:.3g}; record further"
+        sentences.append(
+            f"the losses do not determine the floor: it may be anything from zero to {high:.3g}, and the smallest loss "
+            f"is {least:.3g}; add larger runs"
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def _above_zero(ends: np.ndarray) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Power laws of one resource, and of N parameters and D samples with the best way to spend compute on both."""
+"""Power laws in one resource, joint laws in parameters and data, and their optimal split of compute."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dynascope.validation.bounded import PositiveFloat, PositiveNumbers
 
 __all__ = ["IsoFlop", "JointLaw", "PowerLaw", "Split"]
 
-_AROUND = np.geomspace(1 / 30, 30, 61)  # of the best number of parameters, along a curve of equal compute
+_AROUND = np.geomspace(1 / 30, 30, 61)  # default sizes along a curve of equal compute, relative to the optimum
 
 
 class PowerLaw(NamedTuple):
-    """L = prefactor · x^−exponent.
+    """The power law L = prefactor · x^−exponent.
 
     Attributes:
-        prefactor: Loss at one unit of the resource.
-        exponent: Positive if the loss falls.
+        prefactor: Loss at x = 1.
+        exponent: Exponent of the law; positive if the loss falls.
     """
 
     prefactor: float
@@ -32,18 +32,18 @@ class PowerLaw(NamedTuple):
 
     @checked
     def loss(self, resource: PositiveNumbers) -> Float[np.ndarray, ...]:
-        """The loss at some amounts of the resource."""
+        """Return the loss at given amounts x > 0 of the resource."""
         return self.prefactor * np.asarray(resource) ** -self.exponent
 
 
 class Split(NamedTuple):
-    """The best use of compute C = cost · N · D.
+    """Optimal split of the compute C = cost · N · D.
 
     Attributes:
-        parameters: N*, not rounded.
-        data: D*.
-        loss: The loss there.
-        exponent: N* ∝ C^exponent, and D* ∝ C^(1 − exponent).
+        parameters: Optimal number of parameters N*, not rounded.
+        data: Optimal number of samples D*.
+        loss: Loss at N* and D*.
+        exponent: Exponent of N* ∝ C^exponent and D* ∝ C^(1 − exponent).
     """
 
     parameters: Float[np.ndarray, ...]
@@ -58,9 +58,9 @@ class IsoFlop(NamedTuple):
     """Losses at equal compute.
 
     Attributes:
-        parameters: N.
-        data: D = C/(cost · N).
-        loss: The loss.
+        parameters: Number of parameters N.
+        data: Number of samples D = C/(cost · N).
+        loss: Loss at N and D.
     """
 
     parameters: Float[np.ndarray, " points"]
@@ -71,14 +71,14 @@ class IsoFlop(NamedTuple):
 
 
 class JointLaw(NamedTuple):
-    """L = floor + A N^−a + B D^−b.
+    """The joint law L = E + A N^−a + B D^−b of N parameters and D samples.
 
     Attributes:
-        floor: E, which no resource removes.
-        parameters_prefactor: A.
-        parameters_exponent: a.
-        data_prefactor: B.
-        data_exponent: b.
+        floor: Irreducible loss E.
+        parameters_prefactor: Prefactor A of the parameters.
+        parameters_exponent: Exponent a of the parameters.
+        data_prefactor: Prefactor B of the data.
+        data_exponent: Exponent b of the data.
 
     Example:
         >>> law = JointLaw(1.69, 406.4, 0.34, 410.7, 0.28)  # of Hoffmann et al.
@@ -97,10 +97,14 @@ class JointLaw(NamedTuple):
 
     @checked
     def loss(self, parameters: PositiveNumbers, data: PositiveNumbers) -> Float[np.ndarray, ...]:
-        """The loss at N and D, which may be arrays that fit each other.
+        """Return the loss at N parameters and D samples.
+
+        Args:
+            parameters: N > 0, of any shape.
+            data: D > 0, of a shape that broadcasts with that of the parameters.
 
         Raises:
-            InputError: A number that is not positive.
+            InputError: If a number is not positive, or the shapes do not broadcast.
         """
         n, d = np.asarray(parameters), np.asarray(data)
         require_broadcast(parameters=n.shape, data=d.shape)
@@ -109,14 +113,16 @@ class JointLaw(NamedTuple):
 
     @checked
     def split(self, compute: PositiveNumbers, *, cost: PositiveFloat = 6.0) -> Split:
-        """The N* and D* of least loss for the compute C = cost · N · D: N* = (aA/bB)^(1/(a+b)) (C/cost)^(b/(a+b)).
+        """Compute the N* and D* that minimise the loss for the compute C = cost · N · D.
+
+            N* = (aA/bB)^(1/(a+b)) (C/cost)^(b/(a+b)),  D* = C/(cost · N*)
 
         Args:
             compute: C > 0, of any shape.
-            cost: Compute of one parameter and one sample: six operations, if samples are tokens of a transformer.
+            cost: Compute per parameter and sample: 6 FLOPs per parameter and token for a transformer.
 
         Raises:
-            InputError: A number that is not positive, or a law of which a term does not fall.
+            InputError: If a number is not positive, or a term of the law does not fall.
         """
         a, b = self.parameters_exponent, self.data_exponent
         require(
@@ -124,7 +130,7 @@ class JointLaw(NamedTuple):
             "a term of the law does not fall",
             argument="law",
             value=tuple(self),
-            remedy="fit losses that fall with parameters and with data",
+            remedy="fit losses that fall with both parameters and data",
         )
         levels = math.log(a * self.parameters_prefactor) - math.log(b * self.data_prefactor)
         total = np.log(compute) - math.log(cost)
@@ -136,15 +142,15 @@ class JointLaw(NamedTuple):
     def isoflop(
         self, compute: PositiveFloat, parameters: PositiveNumbers | None = None, *, cost: PositiveFloat = 6.0
     ) -> IsoFlop:
-        """The losses of models of different size that all spend the compute C.
+        """Compute the losses of models of different size at equal compute C.
 
         Args:
             compute: C > 0.
-            parameters: N, shape (points,); a thirtieth to thirty times the best if not given.
-            cost: As in `split`.
+            parameters: N > 0, shape (points,); from N*/30 to 30 N* if not given.
+            cost: Compute per parameter and sample, as in `split`.
 
         Raises:
-            InputError: A number that is not positive.
+            InputError: If a number is not positive, or a term of the law does not fall.
         """
         best = self.split(compute, cost=cost)
         n = np.ravel(best.parameters * _AROUND if parameters is None else parameters)

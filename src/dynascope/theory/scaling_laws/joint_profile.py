@@ -1,6 +1,6 @@
-"""Confidence intervals of whatever follows from a joint law, by what each value would cost in the fit.
+"""Profile confidence intervals of quantities derived from a joint law.
 
-Losses and resources are in units of their geometric means; a law is the five numbers E, ln A, ln B, a and b.
+Losses and resources are in units of their geometric means. A law is the array (E, ln A, ln B, a, b).
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ __all__ = [
     "prefactor",
 ]
 
-# A number that follows from each law, and its derivatives by the five numbers of the law.
+# A quantity derived from each law, and its derivatives in the five numbers of the law.
 Quantity = Callable[[Float[np.ndarray, "laws 5"]], tuple[Float[np.ndarray, " laws"], Float[np.ndarray, "laws 5"]]]
 
-# How far from the estimate to look, in units of what an interval would be if the quantity were linear in the numbers.
+# Distances from the estimate at which to evaluate the profile, in units of the half width of the linearised interval.
 # The far ones are slow to fit, and few intervals end there.
 _NEAR = np.array([0.4, 0.7, 0.9, 1.0, 1.1, 1.3, 1.7, 2.5])
 _FAR = np.array([4.0, 8.0, 20.0])
-_STIFF = 10.0  # how much more stiffly a quantity is held than the losses hold it
-_ROUNDING = 1e-13  # an error that is none
-_FARTHEST = 30.0  # of a quantity from its estimate, all being logarithms, exponents or losses over their mean
+_STIFF = 10.0  # weight of the constraint on a quantity, relative to the constraint by the losses
+_ROUNDING = 1e-13  # standard error that is due to rounding alone
+_FARTHEST = 30.0  # largest distance of a quantity from its estimate: logarithms, exponents or losses over their mean
 
 
 class JointProfile:
-    """The neighbourhood of a law that was fitted.
+    """Profile of the Huber loss around a fitted law.
 
     Attributes:
-        scatter: Standard deviation of the logarithm of a loss about the law, of losses that are no outliers.
+        scatter: Standard deviation of ln L about the law, without outliers.
         freedom: Degrees of freedom.
     """
 
@@ -54,7 +54,7 @@ class JointProfile:
         self.freedom = points - 5
         inside = float(np.mean(np.abs(rest) <= threshold))
         bent = np.clip(rest, -threshold, threshold)
-        # Huber's corrections for few points, of the size of a sum of squares that chance adds for one number.
+        # Huber's small-sample correction of the loss that one further number explains by chance.
         few = 1 + 5 / points * (1 - inside) / inside
         self._chance = few**2 * float(np.sum(bent**2)) / self.freedom / inside
         self.scatter = math.sqrt(float(np.sum(bent**2)) / self.freedom / inside)
@@ -63,14 +63,14 @@ class JointProfile:
         self._inverse = np.linalg.pinv(weighted.T @ slopes[0], rcond=1e-13, hermitian=True)
 
     def allowed(self, confidence: float) -> float:
-        """Student's t."""
+        """Return the two-sided quantile of Student's t distribution."""
         return float(student.ppf((1 + confidence) / 2, self.freedom))
 
     def interval(self, quantity: Quantity, confidence: float) -> tuple[float, float]:
-        """The values that the losses do not contradict; infinite where they contradict none.
+        """Compute the profile interval of a quantity; an end is infinite if the losses do not bound that side.
 
-        The quantity is drawn to values around its estimate by one more residual. Wherever it comes to lie, the law is
-        the nearest of all that have it there, so that it need not be held exactly.
+        An additional residual pulls the quantity towards values around its estimate. The resulting law has the smallest
+        loss of all laws with the same value of the quantity, so the value need not match its target exactly.
         """
         found, gradient = (each[0] for each in quantity(self._law[None]))
         error = math.sqrt(max(self._chance * float(gradient @ self._inverse @ gradient), 0.0))
@@ -82,7 +82,7 @@ class JointProfile:
         hold = _STIFF * math.sqrt(self._chance) * allowed / max(usual, 1e-300)
 
         def drawn(offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            """The values that the quantity comes to have, and what speaks against them."""
+            """Return the values that the quantity reaches, and their test statistics."""
             targets = found + usual * offsets
 
             def residuals(laws: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -111,7 +111,7 @@ class JointProfile:
 
 
 def law_parameter(which: int) -> Quantity:
-    """One of the numbers itself."""
+    """Quantity: one of the five numbers of the law."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return laws[:, which], np.tile(np.eye(5)[which], (len(laws), 1))
@@ -120,7 +120,7 @@ def law_parameter(which: int) -> Quantity:
 
 
 def prefactor(which: int, centre: float) -> Quantity:
-    """Ln A or ln B of the resource itself, whose logarithm has this centre."""
+    """Quantity: ln A or ln B in the original unit of the resource, whose logarithm has the given centre."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         gradient = np.zeros((len(laws), 5))
@@ -131,7 +131,7 @@ def prefactor(which: int, centre: float) -> Quantity:
 
 
 def loss_at(place: tuple[float, float]) -> Quantity:
-    """Ln L at a place."""
+    """Quantity: ln L at (ln N, ln D)."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         value, slopes = joint_residuals(laws, np.array([place[0]]), np.array([place[1]]), 0.0)
@@ -141,7 +141,7 @@ def loss_at(place: tuple[float, float]) -> Quantity:
 
 
 def best_size(total: float) -> Quantity:
-    """Ln N* where ln N + ln D is given: N* = (a A/b B)^(1/(a+b)) e^(b total/(a+b))."""
+    """Quantity: ln N* at given total = ln N + ln D, with N* = (a A/b B)^(1/(a+b)) e^(b total/(a+b))."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, level_n, level_d, a, b = laws.T
@@ -155,7 +155,7 @@ def best_size(total: float) -> Quantity:
 
 
 def best_loss(total: float) -> Quantity:
-    """Ln L there; that N* moves with the law makes no difference at the least loss."""
+    """Quantity: ln L at N*. Its derivative omits the change of N*, which has no effect at the minimum."""
     sizes = best_size(total)
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -167,7 +167,7 @@ def best_loss(total: float) -> Quantity:
 
 
 def best_exponent(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """b/(a + b)."""
+    """Quantity: the exponent b/(a + b) of N* in the compute."""
     a, b = np.maximum(laws[:, 3:].T, 1e-12)
     gradient = np.zeros((len(laws), 5))
     gradient[:, 3], gradient[:, 4] = -b / (a + b) ** 2, a / (a + b) ** 2

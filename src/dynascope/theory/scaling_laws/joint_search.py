@@ -1,4 +1,4 @@
-"""The joint law of parameters and data that is nearest to given losses: variable projection, then a descent."""
+"""Search for the joint law of parameters and data that fits given losses: variable projection, then least squares."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from dynascope.validation import require
 __all__ = ["HUBER", "LOWER", "UPPER", "Scaled", "checked_runs", "joint_residuals", "joint_starts", "nearest_joint_law"]
 
 _FEWEST = 8
-HUBER = 1.345  # standard deviations beyond which a residual counts by its size: 95 % of the precision without outliers
-LOWER = np.array([0.0, -60.0, -60.0, 0.0, 0.0])  # of E, ln A, ln B, a and b, in units of the middle of the data
+HUBER = 1.345  # threshold of the Huber loss in standard deviations; 95 % efficient for normal residuals
+LOWER = np.array([0.0, -60.0, -60.0, 0.0, 0.0])  # bounds of E, ln A, ln B, a, b in units of the geometric means
 UPPER = np.array([np.inf, 60.0, 60.0, 20.0, 20.0])
 
 _EXPONENTS = np.geomspace(0.02, 3.0, 14)
 _STARTS = 12
-_EXACT = 1e-10  # a scatter that is rounding
-_ROUNDS = 4  # of scatter and fit, each from the other
-_ALIKE = 1e-10  # of the square of a term, which keeps terms that are alike apart
-_ABSENT = 1e-4  # of the loss, from which a term starts that is absent at the start
+_EXACT = 1e-10  # scatter that is due to rounding alone
+_ROUNDS = 4  # alternations between estimating the scatter and fitting the law
+_ALIKE = 1e-10  # ridge that regularises nearly collinear terms, relative to the square of a term
+_ABSENT = 1e-4  # initial size of a term that the grid search finds absent, relative to the loss
 
 
 def checked_runs(
     parameters: ArrayLike, data: ArrayLike, losses: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """N, D and L of each run, in three arrays of one axis."""
+    """Validate N, D and L and return them as three one-dimensional arrays with one entry per run."""
     n, d, values = np.asarray(parameters), np.asarray(data), np.asarray(losses)
     if values.ndim == 2 and n.ndim == d.ndim == 1 and values.shape == (n.size, d.size):
         n = n[:, None]
@@ -44,7 +44,7 @@ def checked_runs(
             f"{name} has shape {each.shape} and losses {values.shape}",
             argument=name,
             value=each.shape,
-            remedy="give one for every loss, or a table of losses with one N for every row and one D for every column",
+            remedy="give one value per loss, or a table of losses with one N per row and one D per column",
         )
     n, d, values = (each.ravel() for each in np.broadcast_arrays(n, d, values))
     require(
@@ -52,7 +52,7 @@ def checked_runs(
         f"there are {values.size} losses",
         argument="losses",
         value=values.size,
-        remedy=f"give at least {_FEWEST}, for a law of five numbers",
+        remedy=f"give at least {_FEWEST} for a law with five parameters",
     )
     for name, each in (("parameters", n), ("data", d)):
         different = len(np.unique(each))
@@ -61,19 +61,19 @@ def checked_runs(
             f"{name} has {different} different values",
             argument=name,
             value=different,
-            remedy="give runs with at least three, or fit one resource alone with fit",
+            remedy="give at least three different values, or fit the other resource alone with fit",
         )
     return n, d, values
 
 
 class Scaled(NamedTuple):
-    """Losses in units of their geometric mean, and logarithms of the resources about their mean.
+    """Logarithms of losses and resources, centred at their means.
 
     Attributes:
-        n: ln N − centre.
-        d: ln D − centre.
-        y: ln L − centre.
-        centres: Those of the three.
+        n: ln N minus its mean.
+        d: ln D minus its mean.
+        y: ln L minus its mean.
+        centres: The means of ln N, ln D and ln L.
     """
 
     n: Float[np.ndarray, " points"]
@@ -83,20 +83,20 @@ class Scaled(NamedTuple):
 
     @classmethod
     def of(cls, parameters: np.ndarray, data: np.ndarray, losses: np.ndarray) -> Scaled:
-        """Of numbers that are positive."""
+        """Take the logarithm of positive numbers and centre them."""
         logs = [np.log(each) for each in (parameters, data, losses)]
         n, d, y = (float(each.mean()) for each in logs)
         return cls(logs[0] - n, logs[1] - d, logs[2] - y, (n, d, y))
 
     def take(self, rows: Bool[np.ndarray, " points"]) -> Scaled:
-        """Some of the runs, about the same centres."""
+        """Select runs; the centres are unchanged."""
         return Scaled(self.n[rows], self.d[rows], self.y[rows], self.centres)
 
 
 def joint_residuals(
     laws: Float[np.ndarray, "laws 5"], n: np.ndarray, d: np.ndarray, y: np.ndarray | float
 ) -> tuple[Float[np.ndarray, "laws points"], Float[np.ndarray, "laws points 5"]]:
-    """ln(E + A N^−a + B D^−b) − ln L and its derivatives by E, ln A, ln B, a and b."""
+    """Return ln(E + A N^−a + B D^−b) − ln L and its derivatives in E, ln A, ln B, a and b."""
     floor, level_n, level_d, a, b = laws.T[..., None]
     of_n, of_d = np.exp(level_n - a * n), np.exp(level_d - b * d)
     loss = floor + of_n + of_d
@@ -105,11 +105,11 @@ def joint_residuals(
 
 
 def nearest_joint_law(data: Scaled) -> tuple[Float[np.ndarray, " 5"], float]:
-    """E, ln A, ln B, a and b, and the threshold of Huber's squares.
+    """Fit E, ln A, ln B, a and b; return them and the threshold of the Huber loss.
 
-    For given exponents the law is linear in E, A and B, which are found at once for a grid of exponents, with the
-    squares of (law − L)/L. From the lowest places of the grid all five are descended in the logarithm. The threshold
-    goes by the median size of what is left, so that outliers do not move it.
+    For given exponents, the law is linear in E, A and B, so a grid of exponents is solved at once by least squares of
+    (law − L)/L. From the local minima of the grid, all five numbers are fitted to ln L. The threshold is proportional
+    to the median absolute residual, which is robust to outliers.
     """
     laws = joint_starts(data)
 
@@ -128,7 +128,7 @@ def nearest_joint_law(data: Scaled) -> tuple[Float[np.ndarray, " 5"], float]:
 
 
 def joint_starts(data: Scaled) -> Float[np.ndarray, "starts 5"]:
-    """The lowest places of a grid of exponents, with the best E, A and B, none of them negative."""
+    """Return the local minima on a grid of exponents, with the best non-negative E, A and B."""
     a, b = (each.ravel() for each in np.meshgrid(_EXPONENTS, _EXPONENTS, indexing="ij"))
     inverse = np.exp(-data.y)
     terms = [np.ones((len(a), 1)), np.exp(-a[:, None] * data.n), np.exp(-b[:, None] * data.d)]
@@ -140,7 +140,7 @@ def joint_starts(data: Scaled) -> Float[np.ndarray, "starts 5"]:
     for kept in (list(each) for size in (1, 2, 3) for each in itertools.combinations(range(3), size)):
         part = products[:, kept][:, :, kept] + _ALIKE * np.eye(len(kept))
         found = np.linalg.solve(part, sides[:, kept][..., None])[..., 0]
-        # The sum of squares of c·x − 1, at its least.
+        # The minimum of the sum of squares of c·x − 1.
         squares = inverse.size - np.sum(found * sides[:, kept], axis=1)
         better = np.all(found >= 0, axis=1) & (squares < best)
         best[better], numbers[better] = squares[better], 0.0

@@ -17,13 +17,13 @@ __all__ = ["ScalingLaws", "power_laws"]
 
 
 class ScalingLaws(NamedTuple):
-    """One law for each bottleneck, the other resources being unlimited.
+    """The scaling law of each resource if the other resources are unlimited.
 
     Attributes:
-        time: A_T T^−β, in steps T of gradient descent.
-        samples: A_D D^−β.
-        parameters: A_N N^−α, in neurons N, one for each skill.
-        compute: A_C C^−α/(α+2) for C = T N, shared out in the best way.
+        time: A_T T^−β, after T steps of gradient descent.
+        samples: A_D D^−β, with D samples.
+        parameters: A_N N^−α, with N neurons, one per skill.
+        compute: A_C C^−α/(α+2), with compute C = T N in its optimal split.
     """
 
     time: PowerLaw
@@ -50,33 +50,33 @@ def power_laws(
     learning_rate: PositiveFloat = 1.0,
     skills: PositiveFloat | None = None,
 ) -> ScalingLaws:
-    """Exponents and prefactors of the loss ½ E(f − y)² against time, samples, parameters and compute.
+    """Compute the scaling laws of the loss ½ E(f − y)² in time, samples, parameters and compute.
 
-    With β = α/(α + 1), A = 1/ζ(α + 1), c = S/R₀ − 1 and J of `skill_integral`:
+    With β = α/(α + 1), A = 1/ζ(α + 1), c = S/R₀ − 1 and J = `skill_integral`:
 
         time        A_T = S² A/(2(α + 1)) (2 η S A)^−β J(0)               exponent β
         samples     A_D = (S − R₀)² A^(1/(α+1))/(2(α + 1)) Γ(β)           exponent β
         parameters  A_N = S² A/(2α)                                       exponent α
         compute     A_C = min_θ θ^(α/(α+2)) F(θ), see `compute_optimum`   exponent α/(α + 2)
 
-    They hold for infinitely many skills and a large amount of the resource: of time to 1e-6 from T = 1000 (c = 99,
-    η S = 1), of samples to 3e-5 at D = 1e4, of compute to 2e-4 at C = 1e9; `time_law`, `data_law` and `parameter_law`
-    keep the corrections of finite size. Of n_s skills, A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)), and the last ones are yet
-    to be learned.
+    The laws hold for infinitely many skills and a large amount of the resource. Their relative error is 1e-6 for time
+    from T = 1000 (c = 99, η S = 1), 3e-5 for samples at D = 1e4, and 2e-4 for compute at C = 1e9. `time_law`,
+    `data_law` and `parameter_law` include the corrections of finite size. With n_s skills,
+    A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)), and the laws hold as long as the rarest skills are not yet learned.
 
     Args:
         exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
-        target_scale: S > 0.
-        initial_strength: R₀, between 0 and S.
+        target_scale: Target strength S > 0 of each skill.
+        initial_strength: Initial strength R₀ of each skill, between 0 and S.
         learning_rate: η > 0.
-        skills: n_s > 0; without limit if not given.
+        skills: Number of skills n_s > 0; infinite if not given.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), sections 4.3 and B.1; Nam et al., arXiv:2404.17563, whose parameter prefactor S²/2 is
-        A_N for α ζ(α + 1) ≈ 1 only: 37 % too large at α = 0.6.
+        Nam, DPhil thesis (2024), sections 4.3 and B.1. Nam et al., arXiv:2404.17563, state the parameter prefactor
+        S²/2, which equals A_N only if α ζ(α + 1) ≈ 1 and is 37 % too large at α = 0.6.
 
     Example:
         >>> laws = power_laws(0.6, target_scale=1.0, initial_strength=0.01)

@@ -1,4 +1,4 @@
-"""Losses that no power law above a floor has: those that drift about it, and those of models that are not alike."""
+"""Tests for losses that no power law above a floor describes, and for rows that are losses of different models."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dynascope.validation import require
 
 __all__ = ["EXACT", "FEWEST", "misfit_p_value", "require_one_law"]
 
-EXACT = 1e-3  # relative deviation from the law that is negligible, such as that of a theory with small corrections
-FEWEST = 6  # points that allow a test of the law
+EXACT = 1e-3  # negligible relative deviation from the law, such as the small corrections of a theory
+FEWEST = 6  # least number of points for a test of the law
 
-_DRIFT = 0.1  # fraction of the false alarms that the test of all residuals may cause
-_APART = 1.2  # ratio of the losses of runs from which it is asked why they differ
-_SORTED = 5  # runs of which one order in sixty has levels that rise or fall all along
-_CLEARER = 2.0  # times less variance, about rows that differ by a constant than about rows that differ by a factor
+_DRIFT = 0.1  # fraction of the false alarms assigned to the test of all residuals
+_APART = 1.2  # ratio of the mean losses of runs above which their order and differences are tested
+_SORTED = 5  # least number of runs for the test of their order; one order in sixty is monotonic by chance
+_CLEARER = 2.0  # least ratio of the variances about rows that differ by a factor and rows that differ by a constant
 
 
 def misfit_p_value(
@@ -34,17 +34,17 @@ def misfit_p_value(
     *,
     floor_known: bool = False,
 ) -> float | None:
-    """Probability that losses of a power law deviate from the fitted one as systematically by chance.
+    """P value of systematic deviations of the losses from the fitted power law.
 
-    The smaller p value of two tests of the residuals of ln L, increased as there are two: one of the term (ln x)², and
-    one of all residuals, which finds any other smooth deviation and may cause a tenth of the false alarms. Of one run
-    these are an F test and von Neumann's ratio of neighbouring residuals, which both take points to be independent. Of
-    several runs, whole curves may differ: Student's t compares the curvatures of single runs, and an F ratio compares
-    the deviation of the mean with that of single runs from all laws, with the degrees of freedom that the spectrum of
-    these deviations has.
+    It combines two tests of the residuals of ln L, corrected for multiple testing: one of the term (ln x)², and one of
+    all residuals. The second finds any other smooth deviation and may cause a tenth of the false alarms. For a single
+    run, they are an F test and von Neumann's ratio of neighbouring residuals, and both assume independent points. For
+    several runs, whole curves may differ: Student's t test compares the curvature of the mean with the scatter among
+    the runs. An F ratio compares the deviation of the mean from the law with the scatter of the runs about the mean;
+    its degrees of freedom follow from the spectrum of this scatter.
 
     Returns:
-        The p value; one if the law is within 0.1 % of the losses; None if there are fewer than six points.
+        The p value; 1 if the root mean square residual is below 0.1 %; None if there are fewer than six points.
     """
     mean, count, points = runs.mean(axis=0), len(runs), len(x)
     if points < FEWEST:
@@ -53,7 +53,7 @@ def misfit_p_value(
     size = float(residual @ residual)
     if math.sqrt(size / points) < EXACT:
         return 1.0
-    # A floor of zero is at its bound, and was not fitted.
+    # A floor of zero is at its bound and does not count as a fitted number.
     numbers = 2 if floor_known or law.floor == 0 else 3
     fitted = basis(slopes_of(x, np.array(law)[None])[0][:, :numbers], 0.0)
     term = ((x - x.mean()) / np.ptp(x))[:, None] ** 2
@@ -63,7 +63,7 @@ def misfit_p_value(
         left = residual - fitted @ (fitted.T @ residual)
         explained = float(curved @ left) ** 2
         curvature = fisher.sf(explained * freedom / max(float(left @ left) - explained, ROUNDING**2), 1, freedom)
-        # The ratio of independent numbers is two, with this standard deviation.
+        # For independent residuals, the ratio has mean 2 and this standard deviation.
         ratio, deviation = np.sum(np.diff(residual) ** 2) / size, 2 * math.sqrt((points - 2) / (points**2 - 1))
         drift = normal.sf((2 - ratio) / deviation)
     else:
@@ -81,10 +81,10 @@ def misfit_p_value(
 
 
 def require_one_law(runs: Float[np.ndarray, "runs points"]) -> None:
-    """Refuse losses of models of different size, in rows: these are no runs of one law.
+    """Raise `InputError` if the rows look like losses of models of different size rather than runs of one model.
 
-    Runs that differ by their seeds come in any order, and differ by a share of the loss. Rows of a surface are ordered
-    by size, or differ by what their size adds to every loss.
+    Runs with different seeds come in any order and differ by a factor of the loss. Rows for different model sizes are
+    ordered by size, or differ by an additive constant.
     """
     if len(runs) < 3 or not np.all(runs > 0):
         return
@@ -99,9 +99,9 @@ def require_one_law(runs: Float[np.ndarray, "runs points"]) -> None:
     by_constant = np.sum(((runs - runs.mean(axis=1)[:, None] - mean + mean.mean()) / mean) ** 2)
     require(
         not (ordered or by_factor > _CLEARER * by_constant + 1e-12 * logs.size),
-        f"the {len(runs)} rows of losses differ by {math.exp(float(np.ptp(levels))) - 1:.0%}, as those of models of "
-        "different size do and not runs of one model",
+        f"the {len(runs)} rows of losses differ by {math.exp(float(np.ptp(levels))) - 1:.0%}, like losses of models of "
+        "different size and unlike runs of one model",
         argument="losses",
         value=runs.shape,
-        remedy="give a law of both resources to fit_joint, or one row at a time to fit",
+        remedy="use fit_joint to fit both resources, or fit one row at a time",
     )

@@ -1,4 +1,4 @@
-"""Confidence intervals of a fitted power law, by what each value would cost if all else were fitted again."""
+"""Profile confidence intervals of a fitted power law."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["EXPONENT", "FLOOR", "LEVEL", "crossing", "profile_interval", "slopes
 LEVEL, EXPONENT, FLOOR = range(3)
 _BOUNDS = ((-np.inf, np.inf), (0.0, np.inf), (0.0, np.inf))
 _SEARCHED = np.array([[-np.inf, np.inf], [0.0, STEEPEST], [0.0, np.inf]])
-# How far from the estimate to look, in units of what an interval would be if the law were linear in its numbers.
+# Distances from the estimate at which to evaluate the profile, in units of the half width of the linearised interval.
 # The far ones are slow to fit, and few intervals end there.
 _NEAR = np.array([0.3, 0.6, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 3.0])
 _FAR = np.array([5.0, 10.0, 30.0, 100.0])
@@ -31,15 +31,16 @@ def profile_interval(
     *,
     fixed: Sequence[int] = (),
 ) -> tuple[float, float]:
-    """The values of a number of a fitted law with which the runs agree, all other numbers fitted again for each.
+    """Compute the profile interval of one number of a fitted law; for each value, all other numbers are fitted again.
 
-    With one run the scatter of its points about the law, taken to be independent, tells how much a sum of squares may
-    grow. With several the scatter among them does, which may be of whole curves: each run says how it would change the
-    value (the slope of the sum of squares, without what the other numbers make up for), and these are compared with
-    zero by Student's t with one degree of freedom less than runs.
+    For a single run, the scatter of its points about the law, assumed independent, limits the increase of the sum of
+    squares. For several runs, the scatter among the runs does, which may affect whole curves. Each run contributes a
+    score: the derivative of the sum of squares in the number, orthogonal to the derivatives in the other numbers. The
+    mean score is compared with zero by Student's t with n − 1 degrees of freedom for n runs.
 
     Returns:
-        Its ends; that of what is possible (zero, infinity) where no value is contradicted.
+        The lower and upper end. If the runs rule out no value on a side, the end is the bound of the number (zero or
+        infinity).
     """
     mean = runs.mean(axis=0)
     y, found = np.log(mean), np.array(law)
@@ -61,12 +62,12 @@ def profile_interval(
         return np.sqrt(np.maximum(squares - residual @ residual, 0) * freedom / (residual @ residual))
 
     def end(side: int) -> float:
-        values, told = found[which : which + 1], np.zeros(1)
-        for reach in (_NEAR, _FAR):
-            further = np.clip(found[which] + side * usual * reach, *_SEARCHED[which])
-            values, told = np.append(values, further), np.append(told, against(further))
-            if told.max() > allowed:
-                return crossing(values, told, allowed)
+        values, statistics = found[which : which + 1], np.zeros(1)
+        for distances in (_NEAR, _FAR):
+            further = np.clip(found[which] + side * usual * distances, *_SEARCHED[which])
+            values, statistics = np.append(values, further), np.append(statistics, against(further))
+            if statistics.max() > allowed:
+                return crossing(values, statistics, allowed)
         return float(_BOUNDS[which][side > 0])
 
     return end(-1), end(1)
@@ -75,7 +76,7 @@ def profile_interval(
 def _against(
     x: np.ndarray, y: np.ndarray, deviations: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]
 ) -> Float[np.ndarray, " laws"]:
-    """Student's t of what the runs say of each value."""
+    """Student's t statistic of the mean score over runs, for each value."""
     own = _alone(x, laws, which, fixed)
     rest = np.array([y - RaisedPowerLaw(*law).logarithm(x) for law in laws])
     against = np.abs(np.sum(own * rest, axis=1)) / np.maximum(_scatter(deviations, own, len(deviations)), 1e-300)
@@ -83,14 +84,14 @@ def _against(
 
 
 def _scatter(deviations: np.ndarray, own: np.ndarray, runs: int) -> np.ndarray:
-    """Standard error of the mean over runs of what each says; of one run, by the scatter of its points."""
+    """Standard error of the mean score over runs; for a single run, from the scatter of its points."""
     if runs > 1:
         return np.std(deviations @ own.T, axis=0, ddof=1) / math.sqrt(runs)
     return np.linalg.norm(deviations) / math.sqrt(deviations.size) * np.linalg.norm(own, axis=1)
 
 
 def slopes_of(x: Float[np.ndarray, " points"], laws: Float[np.ndarray, "laws 3"]) -> Float[np.ndarray, "laws points 3"]:
-    """Derivatives of ln L by level, exponent and floor."""
+    """Derivatives of ln L in level, exponent and floor."""
     level, exponent, floor = (laws[:, k, None] for k in range(3))
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         inverse = np.exp(exponent * x - level)
@@ -100,7 +101,7 @@ def slopes_of(x: Float[np.ndarray, " points"], laws: Float[np.ndarray, "laws 3"]
 
 
 def _alone(x: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]) -> Float[np.ndarray, "laws points"]:
-    """The slopes in one number, without what changes of the others make up for; a floor of zero does not change."""
+    """Derivatives of ln L in one number, orthogonal to those in the other numbers; a floor of zero is held fixed."""
     slopes = slopes_of(x, laws)
     slopes[laws[:, FLOOR] == 0, :, FLOOR] *= which == FLOOR
     mine, others = slopes[..., which], slopes[..., [k for k in range(3) if k not in (which, *fixed)]]
@@ -111,7 +112,7 @@ def _alone(x: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]) ->
 
 
 def crossing(values: Float[np.ndarray, " values"], against: Float[np.ndarray, " values"], allowed: float) -> float:
-    """Where more speaks against a value than is allowed, for the first time from the estimate on, which is the first.
+    """Interpolate the first value, counted from the estimate (the first value), whose statistic exceeds `allowed`.
 
     Example:
         >>> crossing(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 3.0]), 2.0)

@@ -1,4 +1,4 @@
-"""Loss against one resource while another one is finite: where a power law bends."""
+"""Laws of the loss in one resource if another resource is finite, including the bend of the power law."""
 
 from __future__ import annotations
 
@@ -36,30 +36,31 @@ def time_law(
     neurons: PositiveFloat | None = None,
     skills: PositiveFloat | None = None,
 ) -> Float[np.ndarray, ...]:
-    """The loss after T steps on fresh samples, with N neurons out of n_s skills.
+    """Loss after T steps on fresh samples, for N neurons and n_s skills.
 
-    L = S² A/(2(α + 1)) τ^−β J(τ (N + ½)^−(α+1)) + ½ S² A [ζ(α + 1, N + 1) − ζ(α + 1, n_s + 1)], with τ = 2 η S A T,
-    A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)) and J of `skill_integral`. The sum over skills is replaced by an integral,
-    which costs a relative 1e-6 from T = 1000 and at most 1e-4 from T = 100 (c = 99, η S = 1);
-    `multilinear.training_loss` is the sum.
+        L = S² A/(2(α + 1)) τ^−β J(τ (N + ½)^−(α+1)) + ½ S² A [ζ(α + 1, N + 1) − ζ(α + 1, n_s + 1)]
+
+    Here τ = 2 η S A T, A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)) and J = `skill_integral`. An integral replaces the sum over
+    skills, with a relative error of 1e-6 from T = 1000 and at most 1e-4 from T = 100 (c = 99, η S = 1).
+    `multilinear.training_loss` computes the sum.
 
     Args:
-        times: T > 0, of any shape.
-        exponent: α > 0.
-        target_scale: S > 0.
-        initial_strength: R₀, between 0 and S.
+        times: Number of steps T > 0, of any shape.
+        exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
+        target_scale: Target strength S > 0 of each skill.
+        initial_strength: Initial strength R₀ of each skill, between 0 and S.
         learning_rate: η > 0.
-        neurons: N > 0; without limit, or n_s, if not given.
-        skills: n_s ≥ N; without limit if not given.
+        neurons: Number of neurons N > 0; if not given, n_s, or infinite.
+        skills: Number of skills n_s ≥ N; infinite if not given.
 
     Returns:
-        L, of the shape of the times.
+        L, of the shape of `times`.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), equations 4.21 and C.2 without their approximations.
+        Nam, DPhil thesis (2024), equations 4.21 and C.2, here without their approximations.
 
     Example:
         >>> print(time_law([100, 1000], 0.6, target_scale=1.0, initial_strength=0.01, neurons=300).round(6))
@@ -100,24 +101,25 @@ def data_law(
     initial_strength: NonNegativeFloat = 0.0,
     neurons: PositiveFloat | None = None,
 ) -> Float[np.ndarray, ...]:
-    """The mean loss after long training on D samples, with N neurons out of infinitely many skills.
+    """Mean loss at convergence on D samples, for N neurons and infinitely many skills.
 
-    L = (S − R₀)² A^(1/(α+1))/(2(α + 1)) B(β, D + 1) [1 − I_x(β, D + 1)] + ½ S² A ζ(α + 1, N + 1), with the beta
-    function B, its regularised incomplete form I and x = A (N + ½)^−(α+1). The sum over skills is replaced by an
-    integral, which costs 1e-6 from D = 300, and 3e-6 at finite N.
+        L = (S − R₀)² A^(1/(α+1))/(2(α + 1)) B(β, D + 1) [1 − I_x(β, D + 1)] + ½ S² A ζ(α + 1, N + 1)
+
+    Here B is the beta function, I its regularised incomplete form, and x = A (N + ½)^−(α+1). An integral replaces the
+    sum over skills, with a relative error of 1e-6 from D = 300 (3e-6 at finite N).
 
     Args:
-        samples: D > 0, of any shape.
-        exponent: α > 0.
-        target_scale: S > 0.
-        initial_strength: R₀, from 0 and below S.
-        neurons: N > 0; without limit if not given.
+        samples: Number of samples D > 0, of any shape.
+        exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
+        target_scale: Target strength S > 0 of each skill.
+        initial_strength: Initial strength R₀ of each skill, 0 ≤ R₀ < S.
+        neurons: Number of neurons N > 0; infinite if not given.
 
     Returns:
-        L, of the shape of the samples.
+        L, of the shape of `samples`.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
         Nam, DPhil thesis (2024), equations 4.28 to 4.34, where 4.33 should read −α/[(α + 1)(D + 1) + α].
@@ -127,7 +129,7 @@ def data_law(
         [0.033126 0.021944]
     """
     samples = np.asarray(samples)
-    # Training is over, so that how long it took for a given start is of no account: any R₀ in the domain will do.
+    # At convergence, the learning time does not matter, so any R₀ in the domain can be used here.
     model = skill_model(exponent, target_scale=target_scale, initial_strength=target_scale / 2)
     require_below_target(initial_strength, target_scale)
     beta, power = model.beta, model.normalisation ** (1 / (exponent + 1))
@@ -153,21 +155,24 @@ def parameter_law(
     target_scale: PositiveFloat,
     skills: PositiveFloat | None = None,
 ) -> Float[np.ndarray, ...]:
-    """The loss after long training with N neurons out of n_s skills, ½ S² A [ζ(α + 1, N + 1) − ζ(α + 1, n_s + 1)].
+    """Loss at convergence on unlimited data, for N neurons and n_s skills.
 
-    It is close to A_N (N + ½)^−α, A_N = S² A/(2α): to 1e-7 at N = 1000.
+        L = ½ S² A [ζ(α + 1, N + 1) − ζ(α + 1, n_s + 1)]
+
+    With infinitely many skills it is close to A_N (N + ½)^−α, where A_N = S² A/(2α); the relative error is 1e-7 at
+    N = 1000.
 
     Args:
-        neurons: N > 0, of any shape; with N ≥ n_s nothing is left.
-        exponent: α > 0.
-        target_scale: S > 0.
-        skills: n_s > 0; without limit if not given.
+        neurons: Number of neurons N > 0, of any shape. The loss is zero if N ≥ n_s.
+        exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
+        target_scale: Target strength S > 0 of each skill.
+        skills: Number of skills n_s > 0; infinite if not given.
 
     Returns:
-        L, of the shape of the neurons.
+        L, of the shape of `neurons`.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
         Nam, DPhil thesis (2024), equation 4.36.
@@ -183,10 +188,10 @@ def parameter_law(
 
 
 def data_spread(samples: float, exponent: float) -> float:
-    """Standard deviation of the loss between training sets of D samples, over its mean.
+    """Relative standard deviation of the loss over random training sets of D samples.
 
-    For counts d_k that are Poisson and independent the variance is Σ P² (e^(−DP) − e^(−2DP)), summed as the law is; for
-    those that add up to D it is less.
+    For independent Poisson counts d_k, the variance is proportional to Σ P² (e^(−DP) − e^(−2DP)). The sum over skills
+    is replaced by an integral. If the counts sum to D, the variance is smaller.
     """
     beta = exponent / (exponent + 1)
     skills = zeta(exponent + 1) ** (-1 / (exponent + 1)) / (exponent + 1) * samples ** (1 - beta)

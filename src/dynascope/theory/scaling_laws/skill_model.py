@@ -1,4 +1,4 @@
-"""The numbers of a multilinear model with skills of frequency P(k) = A k^−(α+1), as the scaling laws use them."""
+"""Constants of the multilinear model with skills of frequency P(k) = A k^−(α+1), for the scaling laws."""
 
 from __future__ import annotations
 
@@ -21,31 +21,34 @@ from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 __all__ = ["SkillModel", "exact_integral", "skill_integral", "skill_model"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-_POWER = 2  # x = t^(2/β): also where the integrand is not smooth at 0 in x^β, the rule converges fast
+_POWER = 2  # x = t^(2/β) makes the rule converge fast even if the integrand is not smooth in x^β at 0
 
 
 @checked
 def skill_integral(
     exponent: Annotated[ArrayLike, Interval(gt=0, lt=1)], contrast: PositiveArray, lower: NonNegativeArray = 0.0
 ) -> Float[AnyArray, ...]:
-    """J(x₀) = ∫_{x₀}^∞ x^(β−1)/(1 + e^x/c)² dx, the loss that skills leave, summed over their ranks.
+    """Integral over skills of their remaining loss.
 
-    A skill of frequency P leaves (1 + e^x/c)^−2 with x = 2 η S P T, and there are ∝ x^(β−1) dx of them. In closed form
-    J(0) = Γ(β) [Li_{β−1}(−c) − Li_β(−c)]; for large x₀, J ≈ ½ c² x₀^(β−1) e^(−2x₀). Computed by Gauss's rule with 64
-    nodes on five panels around x = ln c, in the variable x^(β/2). All arguments broadcast; compiles and is
-    differentiable in all of them. Values traced by JAX that are outside the domain give NaN.
+        J(x₀) = ∫_{x₀}^∞ x^(β−1)/(1 + e^x/c)² dx
+
+    A skill of frequency P has the remaining loss (1 + e^x/c)^−2 with x = 2 η S P T, and the density of skills in x is
+    ∝ x^(β−1). In closed form, J(0) = Γ(β) [Li_{β−1}(−c) − Li_β(−c)]. For large x₀, J ≈ ½ c² x₀^(β−1) e^(−2x₀). The
+    integral is computed by Gauss–Legendre quadrature with 64 nodes on each of five panels around x = ln c, in the
+    variable x^(β/2). All arguments broadcast. The function can be compiled and differentiated in all of them. Traced
+    values outside the domain give NaN.
 
     Args:
         exponent: β = α/(α + 1), between 0 and 1.
         contrast: c = S/R₀ − 1 > 0.
-        lower: x₀ ≥ 0. The derivative with respect to it is −x₀^(β−1)/(1 + e^x₀/c)²; at x₀ = 0, where that is −∞, it is
-            given as 0.
+        lower: x₀ ≥ 0. The derivative in x₀ is −x₀^(β−1)/(1 + e^x₀/c)². At x₀ = 0, where it is −∞, automatic
+            differentiation returns 0.
 
     Returns:
-        J(x₀), in float64 to a relative error of 5e-11 for β from 0.1 to 0.7, c from 2 to 1e8 and x₀ up to 300.
+        J(x₀), with a relative error of 5e-11 in float64 for β from 0.1 to 0.7, c from 2 to 1e8 and x₀ up to 300.
 
     Raises:
-        InputError: A value out of range, or shapes that do not fit.
+        InputError: If a value is out of range, or the shapes do not broadcast.
 
     References:
         Nam, DPhil thesis (2024), equation 4.21; Nam et al., arXiv:2404.17563, for the prefactors.
@@ -67,7 +70,7 @@ def _integral(*arguments: Array) -> Array:
     inner = [jnp.maximum(middle - distance, lower) for distance in (20, 5)]
     edges = jnp.stack([lower, *inner, from_start, from_start + 8, from_start + 45], axis=-1)
     power = (beta / _POWER)[..., None]
-    # The derivative of 0^p is taken on the side where it is a number.
+    # The derivative of 0^p is replaced by zero.
     zero = edges == 0
     edges = jnp.where(zero, 0, jnp.where(zero, 1, edges) ** power)
     centre, half = (edges[..., 1:] + edges[..., :-1]) / 2, (edges[..., 1:] - edges[..., :-1]) / 2
@@ -80,7 +83,7 @@ def _integral(*arguments: Array) -> Array:
 
 
 class SkillModel(NamedTuple):
-    """The numbers of a model.
+    """Constants of a multilinear model.
 
     Attributes:
         alpha: α.
@@ -88,7 +91,7 @@ class SkillModel(NamedTuple):
         normalisation: A = 1/(ζ(α+1) − ζ(α+1, n_s+1)).
         weight: S² A/2.
         contrast: c = S/R₀ − 1.
-        rate: 2 η S A, at which the most frequent skill grows.
+        rate: Growth rate 2 η S A of the most frequent skill.
     """
 
     alpha: float
@@ -100,10 +103,10 @@ class SkillModel(NamedTuple):
 
 
 def require_below_target(initial_strength: float, target_scale: float) -> None:
-    """Raise `InputError` unless skills start below their target."""
+    """Raise `InputError` unless the initial strength is below the target."""
     require(
         initial_strength < target_scale,
-        f"initial_strength is {initial_strength:g}, and target_scale {target_scale:g}",
+        f"initial_strength is {initial_strength:g}, and target_scale is {target_scale:g}",
         argument="initial_strength",
         value=initial_strength,
         remedy="choose it below target_scale",
@@ -118,7 +121,7 @@ def skill_model(
     learning_rate: float = 1.0,
     skills: float | None = None,
 ) -> SkillModel:
-    """Derive the numbers of a model from checked ones."""
+    """Compute the constants of a model from validated arguments."""
     require_known(
         exponent=exponent,
         target_scale=target_scale,
@@ -141,5 +144,5 @@ def skill_model(
 
 
 def exact_integral(exponent: float, contrast: float, lower: ArrayLike) -> Float[np.ndarray, ...]:
-    """`skill_integral` in NumPy."""
+    """Return `skill_integral` as a NumPy array."""
     return np.asarray(skill_integral(exponent, contrast, np.asarray(lower, np.float64)))

@@ -1,4 +1,4 @@
-"""Where the loss of a further run is to be expected, by a power law that was fitted."""
+"""Prediction intervals for the loss of a further run, from a fitted power law."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["ExpectedLoss", "Spread", "spread_of"]
 
 
 class ExpectedLoss(NamedTuple):
-    """What a fitted law says of a loss.
+    """Loss that a fitted law predicts, with a prediction interval.
 
     Attributes:
-        loss: The law.
-        low: Lower end of the interval that holds the loss of a further run as often as its confidence says.
-        high: Its upper end.
+        loss: The predicted loss.
+        low: Lower end of the prediction interval, which contains the loss of a further run with the chosen confidence.
+        high: Upper end of the prediction interval.
     """
 
     loss: Float[np.ndarray, ...]
@@ -34,14 +34,14 @@ class ExpectedLoss(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """How uncertain a fitted law is, and how far single runs are from it, in logarithms of L − known + missing.
+    """Uncertainty of a fitted law and scatter of single runs about it, in ln(L − known + missing).
 
     Attributes:
-        influences: What each run, or of a single one each point, contributes to the error of level, exponent and floor;
-            shape (contributions, 3). Their products sum up to the covariance of the estimates.
+        influences: Contribution of each run (of each point, for a single run) to the errors of level, exponent and
+            floor; shape (contributions, 3). The sum of their outer products is the covariance of the estimates.
         scatter: Standard deviation of a single loss about the law.
-        freedom: Degrees of freedom of both.
-        known: The floor that was given.
+        freedom: Degrees of freedom of the influences and the scatter.
+        known: The given floor, 0 if it was fitted.
     """
 
     influences: Float[np.ndarray, "contributions 3"]
@@ -52,7 +52,7 @@ class Spread(NamedTuple):
     __repr__ = short_repr
 
     def width(self, x: Float[np.ndarray, " points"], law: RaisedPowerLaw, confidence: float) -> np.ndarray:
-        """Half the width, in logarithms, of the interval for another run at ln x."""
+        """Half the width, in ln L, of the prediction interval for another run at ln x."""
         errors = np.linalg.norm(slopes_of(x, np.array(law)[None])[0] @ self.influences.T, axis=-1)
         return np.asarray(student.ppf((1 + confidence) / 2, self.freedom) * np.hypot(errors, self.scatter))
 
@@ -65,7 +65,7 @@ def spread_of(
     fixed: Sequence[int],
     known: float,
 ) -> Spread:
-    """The spread of runs about the law that was fitted to their mean."""
+    """Compute the spread of runs about the law fitted to their mean."""
     mean, count = runs.mean(axis=0), len(runs)
     free = [k for k in range(3) if k not in fixed]
     gains = np.zeros((3, len(x)))

@@ -1,4 +1,4 @@
-"""A power law above a floor that is not known."""
+"""Least-squares fit of a power law above an unknown floor."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = [
     "refit_above_floor",
 ]
 
-STEEPEST = 20.0  # exponents are searched from zero to this
+STEEPEST = 20.0  # upper bound of the exponent; the lower bound is zero
 
 _EXPONENTS = (0.05, 0.2, 0.5, 1.0, 2.0)
-_ROUGH = 1e-8  # share of a sum of squares, of which intervals compare percents
-_FLOORS = (0.0, 0.5, 0.9, 0.99)  # of the least loss
+_ROUGH = 1e-8  # relative precision of a sum of squares; intervals compare differences of some percent
+_FLOORS = (0.0, 0.5, 0.9, 0.99)  # fractions of the smallest loss
 
 
 class RaisedPowerLaw(NamedTuple):
@@ -34,14 +34,14 @@ class RaisedPowerLaw(NamedTuple):
     floor: float
 
     def logarithm(self, x: np.ndarray) -> np.ndarray:
-        """The law as ln L over ln of the resource."""
+        """Return ln L at x = ln of the resource."""
         return np.log(self.floor + np.exp(self.level - self.exponent * x))
 
 
 def fit_above_floor(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> RaisedPowerLaw:
-    """Least squares of ln L, which weighs all points alike if their scatter is a share of the loss.
+    """Fit the law by least squares of ln L, which weights points equally if their scatter is proportional to the loss.
 
-    The sum of squares has several minima, so that the search starts from exponents and floors all over the range.
+    The sum of squares has several local minima, so the search starts from a grid of exponents and floors.
     """
     starts = raised_starts(x, y)
     laws, squares = _descended(x, np.tile(y, (len(starts), 1)), starts, float(x.mean()))
@@ -49,7 +49,7 @@ def fit_above_floor(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " poin
 
 
 def raised_starts(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> Float[np.ndarray, "starts 3"]:
-    """Laws through the middle of the points, with exponents and floors all over the range."""
+    """Return initial laws on a grid of exponents and floors, with the level that fits the mean of the points."""
     exponents, shares = (each.ravel() for each in np.meshgrid(_EXPONENTS, _FLOORS))
     floors = shares * np.exp(y.min())
     levels = np.mean(np.log(np.exp(y) - floors[:, None]) + exponents[:, None] * x, axis=1)
@@ -63,15 +63,15 @@ def refit_above_floor(
     *,
     fixed: Sequence[int] = (),
 ) -> tuple[Float[np.ndarray, "curves 3"], Float[np.ndarray, " curves"]]:
-    """Level, exponent and floor of curves that are near laws that are known, and the sums of squares."""
-    # About the middle of the points level and exponent hardly depend on each other.
+    """Fit level, exponent and floor of each curve from a given initial law; return the laws and sums of squares."""
+    # With x measured from the mean of the points, level and exponent are nearly uncorrelated.
     return _descended(x, curves, starts, 0.0 if 0 in fixed else float(x.mean()), fixed, _ROUGH)
 
 
 def raised_residuals(
     laws: Float[np.ndarray, "laws 3"], x: Float[np.ndarray, " points"], y: Float[np.ndarray, "*laws points"]
 ) -> tuple[Float[np.ndarray, "laws points"], Float[np.ndarray, "laws points 3"]]:
-    """ln(floor + e^level x^−exponent) − ln L and its derivatives by level, exponent and floor."""
+    """Return ln(floor + e^level x^−exponent) − ln L and its derivatives in level, exponent and floor."""
     falling = np.exp(laws[:, :1] - laws[:, 1:2] * x)
     loss = falling + laws[:, 2:]
     return np.log(loss) - y, np.stack([falling / loss, -falling * x / loss, 1 / loss], axis=-1)
@@ -85,8 +85,8 @@ def _descended(
     fixed: Sequence[int] = (),
     precision: float = 1e-13,
 ) -> tuple[Float[np.ndarray, "curves 3"], Float[np.ndarray, " curves"]]:
-    """The descent of all curves at once, and the sums of squares at its end."""
-    size = curves.min(axis=1)  # losses are in units of the least
+    """Fit all curves at once and return their laws and sums of squares."""
+    size = curves.min(axis=1)  # losses are in units of the smallest loss
     z, y = x - centre, curves - size[:, None]
     laws = start - np.column_stack([start[:, 1] * centre + size, np.zeros((len(start), 2))])
     laws[:, 2] *= np.exp(-size)

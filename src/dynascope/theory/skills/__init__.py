@@ -1,4 +1,4 @@
-"""Skills: when, from how many samples and with how many neurons a network learns each of them."""
+"""Skills: the time, samples and neurons that a network needs to learn each skill."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""Calibrate the law of emergence in time on runs with one skill: its rate and its offset."""
+"""Calibration of the rate and offset of the law of emergence in time, on runs with one skill."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dynascope.validation.bounded import FiniteNumbers, OpenFraction, PositiveFl
 
 __all__ = ["Amounts", "Calibration", "Strengths", "calibrate", "checked_curves"]
 
-_ABOVE_ONE = 0.05  # by which any strength may exceed that of a perfect network, as measured ones do
-_DEVIATIONS = 5.0  # and by how many of the scatter between neighbours
+_ABOVE_ONE = 0.05  # tolerated excess of a measured strength over one
+_DEVIATIONS = 5.0  # tolerated excess in standard deviations of the scatter between neighbouring points
 
 Amounts: TypeAlias = Annotated[Real[ArrayLike, " values"], Ge(0)]
 Strengths: TypeAlias = FiniteNumbers
-_MOST_WINDOWS = 10  # until the points in the window stay the same, or take turns at its ends
+_MOST_WINDOWS = 10  # updates of the window, whose points may alternate at its ends
 _MOST_STEPS = 50
-_ROUGH = 1e-3  # step of Newton's, as a share, that tells which points are in the window
+_ROUGH = 1e-3  # relative Newton step that is small enough to determine the points in the window
 _ROUNDING = 1e-14
 _RATE = "t^-1 h^-1 s^-1"  # units of a rate in those of steps, η and S
 
@@ -34,7 +34,7 @@ _RATE = "t^-1 h^-1 s^-1"  # units of a rate in those of steps, η and S
 def checked_curves(
     name: str, amounts: ArrayLike, strength: ArrayLike
 ) -> tuple[Float[np.ndarray, " values"], Float[np.ndarray, "runs values"]]:
-    """Amounts and R/S of every run, after checking that they fit together."""
+    """Validate amounts and R/S, and return them with one row per run."""
     amounts, runs = np.asarray(amounts), np.asarray(strength)
     require_increasing(name, amounts, fewest=2)
     require_shape("strength", runs, (len(amounts),) if runs.ndim <= 1 else (None, len(amounts)))
@@ -43,7 +43,7 @@ def checked_curves(
     highest = float(runs.max())
     require(
         highest <= 1 + max(_ABOVE_ONE, _DEVIATIONS * _scatter_when_learned(runs)),
-        f"the strength reaches {highest:.3g}, and that of a perfect network is one",
+        f"the strength reaches {highest:.3g}, but a perfect network has strength one",
         argument="strength",
         value=highest,
         remedy="give R/S: divide by the strength S of a network that has learned the skill",
@@ -52,29 +52,29 @@ def checked_curves(
 
 
 def _scatter_when_learned(runs: Float[np.ndarray, "runs values"]) -> float:
-    """Standard deviation of single values where the strength has stopped growing, by its bends."""
-    # Second differences do not see the slow end of the growth.
+    """Standard deviation of single values after the strength has saturated, from second differences."""
+    # Second differences are insensitive to the slow end of the growth.
     bends = np.diff(runs, n=2, axis=1)[(runs[:, 2:] > 0.8) & (runs[:, 1:-1] > 0.8) & (runs[:, :-2] > 0.8)]
     return float(np.sqrt(np.mean(bends**2) / 6)) if len(bends) >= 5 else 0.0
 
 
 class Calibration(NamedTuple):
-    """The time law of a network, as `time_emergence` takes it.
+    """Calibrated time law of a network, for `time_emergence`.
 
-    Of several runs errors and intervals say how far their mean may be from that of all runs; of one they are those of
-    its curve, and do not know how much another seed would differ.
+    For several runs, errors and intervals refer to the mean over all possible runs. For a single run, they refer to its
+    curve and do not include the scatter between seeds.
 
     Attributes:
         rate: r.
-        rate_error: Its standard error.
-        rate_interval: Its confidence interval, from zero on where no slowness is contradicted.
+        rate_error: Standard error of the rate.
+        rate_interval: Confidence interval of the rate, from zero if arbitrarily small rates are possible.
         offset: ln c = ln(S/R(0) − 1).
-        offset_error: Its standard error.
-        offset_interval: Its confidence interval.
-        half_step: Step at which the one skill has half its strength; skill k has it at half_step/P(k).
-        half_step_error: Its standard error, in which those of rate and offset largely cancel.
-        half_step_interval: Its confidence interval, up to infinity where the rate may be zero.
-        initial_strength: R(0)/S = 1/(1 + c), where the fitted curve starts.
+        offset_error: Standard error of the offset.
+        offset_interval: Confidence interval of the offset.
+        half_step: Step at which the calibrated skill has half its strength; skill k reaches it at half_step/P(k).
+        half_step_error: Standard error of the half step, in which the errors of rate and offset largely cancel.
+        half_step_interval: Confidence interval of the half step, up to infinity if the rate may be zero.
+        initial_strength: R(0)/S = 1/(1 + c), the initial value of the fitted curve.
         runs: Number of runs.
     """
 
@@ -115,34 +115,36 @@ def calibrate(
     window: tuple[OpenFraction, OpenFraction] = (0.05, 0.6),
     confidence: OpenFraction = 0.95,
 ) -> Calibration:
-    """Rate and offset of the time law, from the strength of one skill that is trained alone.
+    """Fit the rate and offset of the time law to the strength of one skill that is trained alone.
 
-    The logistic R/S = 1/(1 + exp(ln c − 2 η S r T)), fitted to each run where its own value is in the window by the
-    equations Σ (R/S − fit) = 0 and Σ T (R/S − fit) = 0, which noise in the strength does not bias. Networks saturate
-    more slowly than the logistic, so the window ends a little above half strength.
+        R/S = 1/(1 + exp(ln c − 2 η S r T))
 
-    Of several runs rates and offsets are averaged, with Student's interval over runs. Of one run, whose points are
-    taken to scatter independently, whatever their size, the errors are those of the squares of what is left at each
-    point, over 1 − leverage (HC3), with Student's interval for two numbers less than points. Both cover what they
-    state, from two runs and from about five points in the window on; intervals from few are wide.
+    The logistic is fitted to the points of each run whose fitted value lies in the window, by the equations
+    Σ (R/S − fit) = 0 and Σ T (R/S − fit) = 0. Noise in the strength does not bias this fit. The window ends slightly
+    above half strength because networks saturate more slowly than the logistic.
 
-    Whoever gives neither η nor S, here and in the forecast, has a rate in units of 2 η S and the same steps; with them
-    the rate is comparable between runs.
+    For several runs, rates and offsets are averaged, with Student's interval over runs. For a single run, the errors
+    are HC3 errors, from squared residuals over (1 − leverage)². They assume points that scatter independently, with any
+    variance. Its interval uses Student's t with n − 2 degrees of freedom for n points. The intervals have their stated
+    coverage from two runs, or from about five points in the window; with so few, they are wide.
+
+    You may omit η and S both here and in the forecast: the rate is then in units of 2 η S, and the predicted steps are
+    the same. With η and S, rates can be compared between runs.
 
     Args:
         steps: T ≥ 0, increasing, shape (steps,).
-        strength: R/S at these steps, shape (steps,) or (runs, steps); at most one, but for noise.
+        strength: R/S at these steps, shape (steps,) or (runs, steps); at most one, except for noise.
         learning_rate: η > 0 of the runs.
         target_scale: S > 0 of the runs.
-        window: The values of R/S between which to fit.
-        confidence: Of the intervals, between 0 and 1.
+        window: Smallest and largest R/S to fit, between 0 and 1.
+        confidence: Confidence level of the intervals, between 0 and 1.
 
     Raises:
-        InputError: Fewer than three points of a run in the window, a strength that does not grow there, starts half
-            learned or exceeds one, or numbers out of range.
+        InputError: If a run has fewer than three points in the window, if the strength does not grow in the window,
+            starts above one half or exceeds one, or if a number is out of range.
 
     Warns:
-        UserWarning: Runs so few, or so different, that the rate may be any slower one.
+        UserWarning: If the runs are too few or too different to bound the rate from below.
 
     References:
         Nam, DPhil thesis (2024), section 5.2; Nam et al., arXiv:2404.17563, where the rate is 1/22. MacKinnon & White,
@@ -177,11 +179,11 @@ def calibrate(
     if lows[0] <= 0:
         several = f"{len(runs)} runs" if len(runs) > 1 else "the points of one run"
         warnings.warn(
-            f"{several} do not tell the rate: it may be anything up to {highs[0] / unit:.3g}; "
+            f"{several} do not determine the rate: it may be anything up to {highs[0] / unit:.3g}; "
             f"{'give more runs' if len(runs) > 1 else 'record more often'}",
             stacklevel=2,
         )
-    ratio = np.array([-half, 1.0])  # the half step changes as offset − half step · slope, over the slope
+    ratio = np.array([-half, 1.0])  # gradient of the half step in slope and offset, times the slope
     return Calibration(
         rate=float(slope / unit),
         rate_error=float(errors[0] / unit),
@@ -200,12 +202,12 @@ def calibrate(
 def _logistic(
     steps: np.ndarray, strength: np.ndarray, low: float, high: float
 ) -> tuple[Float[np.ndarray, " 2"], Float[np.ndarray, "2 2"], int]:
-    """Slope and offset of a run, their covariance and its degrees of freedom."""
+    """Fit slope and offset of one run; return them, their covariance and its degrees of freedom."""
     inside = (strength > low) & (strength < high)
     _require_points(inside)
     logit = np.log(strength[inside]) - np.log1p(-strength[inside])
     found = _line(steps[inside], logit, strength[inside] * (1 - strength[inside]))
-    # Noise carries points into a window of values and out of it, which biases; that of the fitted values stays.
+    # Selecting points by their noisy values would bias the fit, so the window is applied to the fitted values.
     for _ in range(_MOST_WINDOWS):
         fitted = expit(found[0] * steps - found[1])
         before, inside = inside, (fitted > low) & (fitted < high)
@@ -230,7 +232,7 @@ def _line(t: np.ndarray, logit: np.ndarray, weights: np.ndarray) -> Float[np.nda
 
 
 def _solved(t: np.ndarray, r: np.ndarray, start: np.ndarray, precision: float = _ROUNDING) -> Float[np.ndarray, " 2"]:
-    """Newton's steps to the maximum of Σ r η − ln(1 + e^η), which is concave, halved where they go too far."""
+    """Maximise the concave function Σ r η − ln(1 + e^η), with η = slope · t − offset, by damped Newton steps."""
     centre = t.mean()
     z, now = t - centre, np.array([start[0], start[1] - start[0] * centre])
 
@@ -253,7 +255,7 @@ def _solved(t: np.ndarray, r: np.ndarray, start: np.ndarray, precision: float = 
 
 
 def _ratio_interval(mean: np.ndarray, covariance: np.ndarray, allowed: float) -> tuple[float, float]:
-    """Fieller's interval of offset/slope: the ratios h for which offset − h · slope may be zero."""
+    """Fieller's interval of offset/slope: the ratios h for which offset − h · slope is compatible with zero."""
     (slopes, both), (_, offsets) = covariance * allowed**2
     slope, offset = mean
     squared, mixed, free = slope**2 - slopes, slope * offset - both, offset**2 - offsets
@@ -268,7 +270,7 @@ def _require_points(inside: np.ndarray) -> None:
         f"{inside.sum()} steps of a run are in the window",
         argument="strength",
         value=int(inside.sum()),
-        remedy="record more often, or train until the skill is learned",
+        remedy="record the strength more often, or train until the skill is learned",
     )
 
 

@@ -1,7 +1,9 @@
-"""The multilinear model: what a network with a feature for every skill learns in any time, from any samples.
+"""The multilinear model: strengths and loss of a network with one feature per skill, for any time, data and width.
 
-f = Σ_k a_k b_k g_k over the first N of n_s skills. The skills g_k of multitask sparse parity do not overlap, so that
-each strength R_k = a_k b_k moves alone, and the rare skills come late. Their sum is a power law, `scaling_laws`.
+    f = Σ_k a_k b_k g_k,  k = 1 … N of n_s skills
+
+The skills g_k of multitask sparse parity do not overlap, so each strength R_k = a_k b_k evolves independently, and rare
+skills are learned late. The total loss is a power law, `scaling_laws`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from dynascope.validation.bounded import NonNegativeInt, PositiveFloat
 
 __all__ = ["expected_loss", "skill_strengths", "training_loss"]
 
-_BLOCK = 2**18  # numbers of samples held at once
+_BLOCK = 2**18  # largest number of terms (skill, count) in memory at once
 
 Frequencies: TypeAlias = Annotated[Real[ArrayLike, " skills"], Gt(0), Le(1)]
 Counts: TypeAlias = Annotated[Real[ArrayLike, " skills"], Ge(0)]
@@ -50,26 +52,28 @@ def skill_strengths(
     counts: Counts | None = None,
     neurons: NonNegativeInt | None = None,
 ) -> Float[np.ndarray, "times skills"]:
-    """The strength R_k of each skill after training for the time T.
+    """Strength of each skill after training for the time T.
 
-    R_k = S/(1 + c exp(−2 η S p_k T)), c = S/R₀ − 1, for the first N skills and 0 for the others, which the model cannot
-    express. The share p_k of skill k in the training set is d_k/D, or its frequency P(k) on fresh samples.
+        R_k = S/(1 + c exp(−2 η S p_k T)),  c = S/R₀ − 1
+
+    This holds for the first N skills; the model cannot express the others, which have strength 0. The fraction p_k of
+    skill k is d_k/D on a training set, and its frequency P(k) on fresh samples.
 
     Args:
         times: T ≥ 0, shape (times,), in steps of gradient descent at the learning rate η; ∞ is allowed.
-        frequencies: P(k) > 0, shape (skills,), from the most frequent skill; see `tasks.skill_frequencies` for a power
-            law.
-        target_scale: S > 0.
-        initial_strength: R₀ = a_k(0) b_k(0), with equal layers, between 0 and S.
+        frequencies: P(k) > 0, shape (skills,), in decreasing order; see `tasks.skill_frequencies` for a power law.
+        target_scale: Target strength S > 0 of each skill.
+        initial_strength: R₀ = a_k(0) b_k(0) with a_k(0) = b_k(0), between 0 and S.
         learning_rate: η > 0.
-        counts: d_k ≥ 0, samples of each skill in the training set, shape (skills,); fresh samples if not given.
-        neurons: N ≥ 0, the number of skills that the model has; all if not given.
+        counts: Number of samples d_k ≥ 0 of each skill in the training set, shape (skills,); fresh samples if not
+            given.
+        neurons: Number of skills N ≥ 0 that the model can express; all if not given.
 
     Returns:
         R_k, shape (times, skills).
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: If a number is out of range, or the shapes do not match.
 
     References:
         Nam, DPhil thesis (2024), equations 4.9 to 4.11; Nam et al., arXiv:2404.17563.
@@ -97,24 +101,28 @@ def training_loss(
     counts: Counts | None = None,
     neurons: NonNegativeInt | None = None,
 ) -> Float[np.ndarray, " times"]:
-    """The loss L = ½ Σ_k P(k) (S − R_k)² on all data, after training for the time T on a given training set.
+    """Population loss after training for the time T on a given training set.
 
-    A skill without samples stays at R₀ and costs ½ P(k) (S − R₀)², one without a neuron ½ P(k) S².
+        L = ½ Σ_k P(k) (S − R_k)²
+
+    A skill without samples stays at R₀ and contributes ½ P(k) (S − R₀)². A skill without a neuron contributes
+    ½ P(k) S².
 
     Args:
-        times: As in `skill_strengths`; ∞ is allowed.
-        frequencies: P(k) > 0, shape (skills,).
-        target_scale: S > 0.
+        times: T ≥ 0, shape (times,), in steps of gradient descent; ∞ is allowed.
+        frequencies: P(k) > 0, shape (skills,), in decreasing order.
+        target_scale: Target strength S > 0 of each skill.
         initial_strength: R₀, between 0 and S.
         learning_rate: η > 0.
-        counts: d_k ≥ 0 of the training set, shape (skills,).
-        neurons: N ≥ 0, the number of skills that the model has.
+        counts: Number of samples d_k ≥ 0 of each skill in the training set, shape (skills,); fresh samples if not
+            given.
+        neurons: Number of skills N ≥ 0 that the model can express; all if not given.
 
     Returns:
         L, shape (times,).
 
     Raises:
-        InputError: As `skill_strengths`.
+        InputError: If a number is out of range, or the shapes do not match.
 
     References:
         Nam, DPhil thesis (2024), equation 4.17.
@@ -139,30 +147,32 @@ def expected_loss(
     learning_rate: PositiveFloat = 1.0,
     neurons: NonNegativeInt | None = None,
 ) -> Float[np.ndarray, "times samples"]:
-    """The mean of `training_loss` over training sets of D samples.
+    """Mean of `training_loss` over random training sets of D samples.
 
-    Skill k has d_k ~ Bin(D, P(k)) samples, so E L = ½ S² [Σ_{k ≤ N} P(k) Σ_d Bin(d; D, P(k)) u(d)² + Σ_{k > N} P(k)]
-    with the unlearned part u(d) = 1/(1 + exp(2 η S T d/D)/c). The sum over d leaves out what is below the rounding of
-    the result. Where D P(k) is large it takes every h-th d, h less than a third of the standard deviation and than the
-    scale on which u changes: the sum of an analytic function is then its integral up to terms of exp(−2π²/0.6).
+        E L = ½ S² [Σ_{k ≤ N} P(k) Σ_d Bin(d; D, P(k)) u(d)² + Σ_{k > N} P(k)]
+
+    The number of samples of skill k is d ~ Bin(D, P(k)), and u(d) = 1/(1 + exp(2 η S T d/D)/c) is the unlearned
+    fraction. The sum over d omits terms below rounding. If D P(k) is large, it includes every h-th d only, where h is
+    less than a third of the standard deviation and half the scale on which u changes. The error of this sum is of order
+    exp(−2π²/0.6), because the terms are analytic in d.
 
     Args:
-        times: T ≥ 0, shape (times,), in steps as in `skill_strengths`; ∞ is allowed.
-        samples: D, positive whole numbers, shape (samples,).
-        frequencies: P(k) > 0, shape (skills,).
-        target_scale: S > 0.
+        times: T ≥ 0, shape (times,), in steps of gradient descent; ∞ is allowed.
+        samples: D, positive integers, shape (samples,).
+        frequencies: P(k) > 0, shape (skills,), in decreasing order.
+        target_scale: Target strength S > 0 of each skill.
         initial_strength: R₀, between 0 and S.
         learning_rate: η > 0.
-        neurons: N ≥ 0, the number of skills that the model has.
+        neurons: Number of skills N ≥ 0 that the model can express; all if not given.
 
     Returns:
         E L, shape (times, samples).
 
     Raises:
-        InputError: A number out of range, or shapes that do not fit.
+        InputError: If a number is out of range, or the shapes do not match.
 
     References:
-        Nam, DPhil thesis (2024), equation 4.17 in the mean, and 4.28 after all time; Nam et al., arXiv:2404.17563.
+        Nam, DPhil thesis (2024), the mean of equation 4.17, and 4.28 for T → ∞; Nam et al., arXiv:2404.17563.
 
     Example:
         >>> print(expected_loss([5, np.inf], [10, 100], [0.7, 0.3], target_scale=1.0, initial_strength=0.1).round(6))
@@ -181,7 +191,7 @@ def expected_loss(
             unlearned = _unlearned(finite, count / size, model)
             learned += unlearned**2 @ (model.present[skill] * probability)
         left[np.isfinite(times), column] = learned
-        # After all time only the skills that have no samples are left.
+        # At T = ∞, only skills without samples contribute.
         never = np.exp(xlog1py(size, -model.present))
         left[np.isinf(times), column] = expit(model.offset) ** 2 * (model.present @ never)
     return np.square(float(target_scale)) / 2 * (left + model.absent)
@@ -197,8 +207,8 @@ class _Model(NamedTuple):
 
 
 def _unlearned(times: np.ndarray, shares: np.ndarray, model: _Model) -> Float[np.ndarray, "times shares"]:
-    """(S − R)/S, which is not formed as a difference and so keeps its digits when it is small."""
-    # A skill without samples does not move in any time, where 0 · ∞ is no number.
+    """Compute (S − R)/S without cancellation."""
+    # A skill without samples does not change in any time; the products avoid 0 · ∞.
     moved = np.multiply.outer(model.growth * np.where(times > 0, times, 1), np.where(shares > 0, shares, 1))
     return expit(model.offset - np.where((times > 0)[:, None] & (shares > 0), moved, 0))
 
@@ -206,13 +216,13 @@ def _unlearned(times: np.ndarray, shares: np.ndarray, model: _Model) -> Float[np
 def _numbers_of_samples(
     size: float, model: _Model, longest: float
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Skill, number of its samples and the probability of that number, for all that matters, in blocks."""
+    """Yield skills, their numbers of samples and the probabilities of these numbers, in blocks of relevant terms."""
     mean = size * model.present
     deviation = np.sqrt(mean * (1 - model.present))
-    # The scale of u is 1/(2 η S T/D) in d.
+    # u changes over the scale D/(2 η S T) in d.
     change = model.growth * longest / size
     stride = np.maximum(np.floor(np.minimum(deviation / 3, 0.5 / change if change > 0 else np.inf)), 1)
-    # The unlearned part falls with d, so that above the mean only the digits count; below it, all down to underflow.
+    # u decreases with d: above the mean, terms matter down to rounding; below the mean, down to underflow.
     low = np.floor(np.maximum(mean - 39 * np.sqrt(mean), 0))
     high = np.minimum(np.ceil(mean + 9 * deviation + 12), size)
     lengths = (np.floor((high - low) / stride) + 1).astype(np.int64)
@@ -232,10 +242,10 @@ def _shares(model: _Model, counts: ArrayLike | None) -> Float[np.ndarray, " neur
     require_shape("counts", counts, (len(model.frequencies),))
     require(
         counts.sum() > 0,
-        "counts holds no sample at all",
+        "counts are all zero",
         argument="counts",
         value=counts.tolist(),
-        remedy="give numbers of samples of each skill, not all of them zero",
+        remedy="give the number of samples of each skill, with at least one sample in total",
     )
     return counts[: model.neurons] / counts.sum()
 
@@ -246,10 +256,10 @@ def _model_of(
     array = np.asarray(frequencies)
     require(
         0 < array.sum() <= 1 + 1e-9,
-        "frequencies are not probabilities of skills",
+        "frequencies are not probabilities",
         argument="frequencies",
         value=array.tolist(),
-        remedy="give positive numbers with a sum of at most one",
+        remedy="give positive numbers whose sum is at most one",
     )
     require_below_target(initial_strength, target_scale)
     held = len(array) if neurons is None else min(neurons, len(array))
@@ -270,9 +280,9 @@ def _checked_times(times: ArrayLike) -> Float[np.ndarray, " times"]:
         array = np.asarray(None)
     if array.dtype.kind not in "iuf" or array.ndim != 1 or not np.all(array >= 0):
         raise InputError(
-            "times is not a list of numbers from zero",
+            "times is not a one-dimensional array of non-negative numbers",
             argument="times",
             value=str(times)[:80],
-            remedy="give one dimension of numbers from zero, or infinity",
+            remedy="give a one-dimensional array of numbers from zero to infinity",
         )
     return array.astype(np.float64)

@@ -1,4 +1,4 @@
-"""How many samples and neurons a network needs for a skill, from runs on that skill alone."""
+"""Calibration of the samples and neurons that a network needs for a skill, from runs on that skill alone."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["Need", "calibrate_data", "calibrate_parameters"]
 
 
 class Need(NamedTuple):
-    """How much a network needs to learn a skill, as `data_emergence` and `parameter_emergence` take it.
+    """Number of samples or neurons that a network needs for a skill, for `data_emergence` and `parameter_emergence`.
 
     Attributes:
         needed: D_c or N_c.
-        error: Its standard error: what the distance between the recorded values leaves open, width/√12 of the interval
-            in which half strength is passed, and the error of the mean over runs. Of neurons, which are whole, the
-            width is less by one: between neighbours there is nothing to record.
-        interval: Confidence interval of `needed`. Of one run it is the recorded values between which half strength is
-            passed, in the same units, and does not know how much another run would differ; of several Student's.
-        half: The number of samples or neurons with which the one skill has half its strength.
+        error: Standard error of `needed`, which combines the resolution of the record and the standard error of the
+            mean over runs. The resolution is width/√12 of the interval in which the strength crosses one half. For
+            neurons, which are integers, the width is reduced by one.
+        interval: Confidence interval of `needed`. For a single run, the recorded values around half strength, in the
+            units of `needed`, without the scatter between runs. For several runs, Student's interval.
+        half: Number of samples or neurons at which the skill has half its strength.
         runs: Number of runs.
     """
 
@@ -50,19 +50,19 @@ def calibrate_data(
     definition: Definition = "correlation",
     confidence: OpenFraction = 0.95,
 ) -> Need:
-    """D_c, the samples that a network needs for a skill, from runs on one skill.
+    """Estimate the number of samples D_c that a network needs for a skill, from runs on one skill.
 
-    Where half strength is passed, D_c = 2 D_½ in correlation and 4/3 D_½ in loss.
+    If the strength reaches one half at D_½ samples, D_c = 2 D_½ for "correlation" and 4/3 D_½ for "loss_equivalent".
 
     Args:
-        samples: D ≥ 0 of each run, increasing, shape (sizes,).
-        strength: R/S after training, shape (sizes,) or (runs, sizes), measured by the same definition: as E[g f]/S, or
-            as 1 − √(2 L)/S.
+        samples: Number of samples D ≥ 0, increasing, shape (sizes,).
+        strength: R/S after training, shape (sizes,) or (runs, sizes): E[g f]/S for "correlation", 1 − √(2 L)/S for
+            "loss_equivalent".
         definition: "correlation" or "loss_equivalent".
-        confidence: Of the interval of several runs, between 0 and 1.
+        confidence: Confidence level of the interval for several runs, between 0 and 1.
 
     Raises:
-        InputError: A strength that does not pass ½, or numbers out of range.
+        InputError: If the strength does not cross ½, or a number is out of range.
 
     References:
         Nam, DPhil thesis (2024), 5.5, where D_c = 800 in loss.
@@ -82,18 +82,19 @@ def calibrate_parameters(
     definition: Definition = "correlation",
     confidence: OpenFraction = 0.95,
 ) -> Need:
-    """N_c, the neurons that a network needs for a skill, from runs on one skill.
+    """Estimate the number of neurons N_c that a network needs for a skill, from runs on one skill.
 
-    Where half strength is passed, N_c = 2 N_½ in correlation and 4/3 N_½ in loss.
+    If the strength reaches one half at N_½ neurons, N_c = 2 N_½ for "correlation" and 4/3 N_½ for "loss_equivalent".
 
     Args:
-        neurons: N ≥ 0 of each run, increasing, shape (widths,).
-        strength: R/S after training, as E[g f]/S or as 1 − √(2 L)/S, shape (widths,) or (runs, widths).
+        neurons: Number of neurons N ≥ 0, increasing, shape (widths,).
+        strength: R/S after training, shape (widths,) or (runs, widths): E[g f]/S for "correlation", 1 − √(2 L)/S for
+            "loss_equivalent".
         definition: "correlation" or "loss_equivalent".
-        confidence: Of the interval of several runs, between 0 and 1.
+        confidence: Confidence level of the interval for several runs, between 0 and 1.
 
     Raises:
-        InputError: A strength that does not pass ½, or numbers out of range.
+        InputError: If the strength does not cross ½, or a number is out of range.
 
     References:
         Nam, DPhil thesis (2024), 5.9, where N_c = 4.
@@ -113,10 +114,10 @@ def _calibrate_need(
     confidence: float,
     nearest: float = 0.0,
 ) -> Need:
-    """`nearest` is the distance of neighbours between which there is nothing."""
+    """Estimate the need; `nearest` is the smallest distance of two amounts, 1 for integers."""
     amounts, runs = checked_curves(name, amounts, strength)
     half = float(to_fraction(0.5, definition))
-    # The learned fraction is linear in the amount, as the strength is not, so that interpolation is exact.
+    # The learned fraction is linear in the amount, unlike the strength, so interpolation is exact.
     fractions = to_fraction(np.minimum(runs, 1.0), definition)
     crossings = np.array([_crossing(amounts, run, half) for run in fractions])
     halves, lows, highs = crossings.T / half
@@ -125,21 +126,21 @@ def _calibrate_need(
     interval, spread = (float(lows[0]), float(highs[0])), 0.0
     if len(runs) > 1:
         spread = float(halves.std(ddof=1)) / math.sqrt(len(runs))
-        # What the distance of the recorded values leaves open does not average out: all runs were recorded alike.
+        # The resolution does not average out over runs, because all runs are recorded at the same values.
         width = math.hypot(resolution, spread) * float(stdtrit(len(runs) - 1, (1 + confidence) / 2))
         interval = (max(needed - width, 0.0), needed + width)
     return Need(needed, math.hypot(resolution, spread), interval, needed * half, len(runs))
 
 
 def _crossing(amounts: np.ndarray, fraction: np.ndarray, level: float) -> tuple[float, float, float]:
-    """Where the fraction first reaches the level, interpolated linearly, and the values on both sides."""
+    """Interpolate where the fraction first reaches the level; return this amount and its recorded neighbours."""
     reached = int(np.argmax(fraction >= level))
     if fraction[reached] < level or reached == 0:
         raise InputError(
-            "the strength does not pass one half",
+            "the strength does not cross one half",
             argument="strength",
             value=float(fraction[reached]),
-            remedy="extend the runs on both sides of half strength",
+            remedy="record values on both sides of half strength",
         )
     share = (level - fraction[reached - 1]) / (fraction[reached] - fraction[reached - 1])
     before, after = float(amounts[reached - 1]), float(amounts[reached])

@@ -1,4 +1,4 @@
-"""A ReLU network of four parameters that learns parity: a skill whose modes are learned at times of their own."""
+"""A ReLU network with four parameters that learns three-bit parity, in three modes at different times."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ __all__ = [
 INPUTS = np.array(list(np.ndindex(2, 2, 2)), dtype=np.float64)
 _PARITY = (-1.0) ** INPUTS.sum(axis=1)
 _PRE_ACTIVATION = INPUTS @ [-1.0, 1.0, -1.0]
-# (u)₊, (u + 1)₊ and (−u − 1)₊ on the eight inputs, with the signs and factors of the output weights.
+# (u)₊, (u + 1)₊ and (−u − 1)₊ on the eight inputs, times the signs and factors of the output weights.
 _MODES = np.maximum([_PRE_ACTIVATION, _PRE_ACTIVATION + 1, -_PRE_ACTIVATION - 1], 0) * np.array([[-2.0], [1.0], [1.0]])
-_LARGEST = 600.0  # logarithm of a square up to which its products with small numbers are finite
-_MOST_SPANS = 12  # doublings of the time within which every mode of a small initialisation is half learned
+_LARGEST = 600.0  # largest logarithm of A, B or G that is passed to exp, to avoid overflow
+_MOST_SPANS = 12  # largest number of doublings of the integration time
 _covers = functools.partial(
     covers,
     network="ReLU, three tied neurons and a bias",
@@ -47,13 +47,13 @@ _covers = functools.partial(
 
 
 class TiedWeights(NamedTuple):
-    """The four parameters, three of them squared; each a number or an array of shape (...).
+    """The four parameters, three of them squared. Each is a number or an array of shape (...).
 
     Attributes:
         first: A = α² ≥ 0, of the neuron −2 α (α u)₊.
         second: B = β² ≥ 0, of β (β u + β)₊.
         third: G = γ² ≥ 0, of γ (−γ u − γ)₊.
-        bias: c.
+        bias: Output bias c.
     """
 
     first: NonNegativeNumbers
@@ -64,13 +64,15 @@ class TiedWeights(NamedTuple):
 
 @finite_answers()
 def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
-    """The outputs f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c, with u = x₂ − x₁ − x₃, on all `INPUTS`, shape (..., 8).
+    """Outputs of the network on all `INPUTS`, shape (..., 8).
+
+        f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c,  u = x₂ − x₁ − x₃
 
     Args:
         weights: A, B, G and c.
 
     Raises:
-        InputError: A, B or G is negative, or a number is not finite.
+        InputError: If A, B or G is negative, or a number is not finite.
 
     References:
         Nam, DPhil thesis (2024), C.4, corrected.
@@ -85,14 +87,16 @@ def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
 
 @finite_answers()
 def loss(weights: TiedWeights, target_scale: PositiveFloat) -> Float[np.ndarray, "*batch"]:
-    """L = 1/16 Σ (f − Y)² over the eight inputs, with Y = S (−1)^(x₁ + x₂ + x₃), shape (...).
+    """Loss over the eight inputs, shape (...).
+
+        L = 1/16 Σ (f − Y)²,  Y = S (−1)^(x₁ + x₂ + x₃)
 
     Args:
         weights: A, B, G and c.
         target_scale: S > 0.
 
     Raises:
-        InputError: As `network_outputs`, or S is not positive.
+        InputError: If A, B or G is negative, S is not positive, or a number is not finite.
 
     References:
         Nam, DPhil thesis (2024), C.4, corrected.
@@ -108,13 +112,13 @@ def loss(weights: TiedWeights, target_scale: PositiveFloat) -> Float[np.ndarray,
 def velocity(
     weights: TiedWeights, *, target_scale: PositiveFloat, learning_rate: PositiveFloat = 1.0
 ) -> Float[np.ndarray, "*batch 4"]:
-    """The gradient flow α̇ = −η ∂L/∂α, …, written for the squares A, B, G and for the bias.
+    """Gradient flow of the four parameters, in terms of A, B, G and c.
 
         Ȧ = η A (S − 2A + 2B + c),             Ḃ = η/2 B (S + 4A − 7B − 5c),
         Ġ = η/2 G (S − G − c),                 ċ = η/8 (2A − 5B − G − 8c).
 
-    L is that of `loss`, and the gradient that of the four shared parameters. C.15–C.18 of the source have the other
-    sign, wrong coefficients in the second and inconsistent factors.
+    This is α̇ = −η ∂L/∂α, and likewise for β, γ and c, with L = `loss` and α, β and γ shared between layers. Equations
+    C.15–C.18 of the source have the opposite sign, wrong coefficients in the second equation and inconsistent factors.
 
     Args:
         weights: A, B, G and c.
@@ -125,7 +129,7 @@ def velocity(
         (Ȧ, Ḃ, Ġ, ċ), shape (..., 4).
 
     Raises:
-        InputError: A, B or G is negative, or a number out of range.
+        InputError: If A, B or G is negative, or a number is out of range.
 
     Example:
         >>> print(velocity(TiedWeights(0.09, 0.16, 0.25, -0.2), target_scale=5.0))
@@ -133,20 +137,20 @@ def velocity(
     """
     state = _state(weights)
     rates = _rates(state, target_scale)
-    # What grows at these rates is ln A, ln B, ln G and c.
+    # These are the rates of ln A, ln B, ln G and c.
     rates[..., :3] *= state[..., :3]
     return learning_rate * rates
 
 
 @finite_answers()
 def fixed_point(target_scale: PositiveFloat) -> TiedWeights:
-    """A = B = G = 2S and c = −S, at which the network is the parity.
+    """Fixed point A = B = G = 2S, c = −S, at which the network computes parity.
 
     Args:
         target_scale: S > 0.
 
     Raises:
-        InputError: S is not positive.
+        InputError: If S is not positive.
 
     References:
         Nam, DPhil thesis (2024), C.4, corrected.
@@ -161,16 +165,18 @@ def fixed_point(target_scale: PositiveFloat) -> TiedWeights:
 
 @finite_answers()
 def mode_strengths(weights: TiedWeights, target_scale: PositiveFloat) -> Float[np.ndarray, "*batch 3"]:
-    """The strengths E[Y f_q]/S² = A/4S, B/8S and G/8S of the neurons, which end at ½, ¼ and ¼, shape (..., 3).
+    """Strengths of the three neurons, shape (..., 3), which converge to ½, ¼ and ¼.
 
-    The bias has none, as parities sum to zero, so that they add up to the strength of the skill.
+        E[Y f_q]/S² = A/4S, B/8S, G/8S
+
+    They sum to the strength of the skill. The bias does not contribute, because the mean of Y is zero.
 
     Args:
         weights: A, B, G and c.
         target_scale: S > 0.
 
     Raises:
-        InputError: As `loss`.
+        InputError: If A, B or G is negative, S is not positive, or a number is not finite.
 
     Example:
         >>> print(mode_strengths(fixed_point(5.0), 5.0))
@@ -187,23 +193,22 @@ def integrated_path(
     target_scale: PositiveFloat,
     learning_rate: PositiveFloat = 1.0,
 ) -> TiedWeights:
-    """The four parameters at the times, by integration of `velocity` in ln A, ln B, ln G and c.
+    """Integrate `velocity` in ln A, ln B, ln G and c, and return the four parameters at given times.
 
-    The logarithms keep tiny starts from underflowing. The bias goes to −S, and not to S as the source has it, at
-    the rate 3η/8 where S is large: it follows c ≈ (2A − 5B − G)/8 where S ≪ 1, and lags behind the neurons where S is
-    larger.
+    The logarithms prevent underflow for very small initial values. The bias converges to −S (the source states S). For
+    S ≪ 1 it follows c ≈ (2A − 5B − G)/8; for large S it lags behind the neurons and converges at the rate 3η/8.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing, shape (times,).
-        start: The parameters at t = 0, positive but for the bias.
+        start: Parameters at t = 0, with A, B and G positive.
         target_scale: S > 0.
         learning_rate: η > 0.
 
     Returns:
-        Arrays of shape (times,), good to about 1e-8.
+        The parameters as arrays of shape (times,), accurate to about 1e-8.
 
     Raises:
-        InputError: A number out of range, or an integration that fails.
+        InputError: If a number is out of range, or the integration fails.
 
     Example:
         >>> path = integrated_path([0.0, 100.0], TiedWeights(1e-4, 1e-4, 1e-4, 0.0), target_scale=5.0)
@@ -221,10 +226,10 @@ def integrated_path(
 def half_saturation_times(
     start: TiedWeights, *, target_scale: PositiveFloat, learning_rate: PositiveFloat = 1.0
 ) -> Float[np.ndarray, " neurons"]:
-    """The first times with A(t) = S, B(t) = S and G(t) = S, half of where they end, on the `integrated_path`.
+    """First times at which A, B and G reach S, half of their final values, on the `integrated_path`.
 
     Args:
-        start: The parameters at t = 0, with A, B and G positive and below S.
+        start: Parameters at t = 0, with A, B and G positive and below S.
         target_scale: S > 0.
         learning_rate: η > 0.
 
@@ -232,7 +237,7 @@ def half_saturation_times(
         Three gradient-flow times, shape (3,).
 
     Raises:
-        InputError: A number out of range, a neuron that starts above half its strength, or one that never reaches it.
+        InputError: If a number is out of range, or a neuron starts above half its strength or never reaches it.
 
     Example:
         >>> print(half_saturation_times(TiedWeights(1e-4, 1e-4, 1e-4, 0.0), target_scale=5.0).round(3))
@@ -242,10 +247,10 @@ def half_saturation_times(
     highest = logarithms[:3].max()
     require(
         bool(highest < level),
-        f"start has a neuron at {np.exp(highest):g}, and half its strength is {target_scale:g}",
+        f"start has a neuron at {np.exp(highest):g}, and half its final value is {target_scale:g}",
         argument="start",
         value=float(np.exp(highest)),
-        remedy="start below half strength",
+        remedy="give A, B and G below target_scale",
     )
     span = 4 * (1 + level - logarithms[:3].min()) / target_scale
     for _ in range(_MOST_SPANS):
@@ -263,12 +268,12 @@ def half_saturation_times(
         "a neuron does not reach half its strength",
         argument="start",
         value=np.array(start).tolist(),
-        remedy="start with a smaller bias",
+        remedy="give a smaller initial bias",
     )
 
 
 def _rates(state: np.ndarray, scale: float) -> np.ndarray:
-    """Rates of ln A, ln B, ln G and of c, over η."""
+    """Time derivatives of ln A, ln B, ln G and c, divided by η."""
     first, second, third, bias = np.moveaxis(state, -1, 0)
     return np.stack(
         [
@@ -288,35 +293,35 @@ def _integrate(
     target_scale: PositiveFloat,
     learning_rate: PositiveFloat,
 ):
-    """The path over η t, at the times or, without them, dense, and the unit of time in which it is given."""
+    """Integrate over η t; return the solution, at `times` or as dense output, and its unit of time."""
 
     def rates(_: float, state: np.ndarray, unit: float = 1.0) -> np.ndarray:
-        # A trial step may overshoot beyond what exp can hold; the solver then rejects it.
+        # A trial step may overshoot so far that exp would overflow; the solver then rejects it.
         return unit * _rates(np.append(np.exp(np.minimum(state[:3], _LARGEST)), state[3]), target_scale)
 
-    # In a unit of time, a power of two so that nothing is rounded, in which LSODA can square times and rates.
+    # The unit of time lets LSODA square times and rates; it is a power of two, so that scaling does not round.
     fastest = np.abs(rates(0.0, logarithms)).max(initial=np.finfo(float).tiny)
     unit = 2.0 ** np.floor(np.log2(min(span or 1.0, 1 / fastest)))
 
-    # Turns implicit where what is learned last is slow beside the rates at which the rest is held.
-    seen = None if times is None else times / unit
+    # LSODA becomes implicit if the last mode grows slowly while the other modes are stiff.
+    scaled = None if times is None else times / unit
     options = {"args": (unit,), "rtol": 1e-10, "atol": 1e-10}
-    path = solve_ivp(rates, (0.0, span / unit), logarithms, "LSODA", seen, dense_output=seen is None, **options)
+    path = solve_ivp(rates, (0.0, span / unit), logarithms, "LSODA", scaled, dense_output=scaled is None, **options)
     require(
         path.success,
         f"the integration stopped at {path.t[-1] * unit if len(path.t) else 0:g}",
         argument="start",
         value=logarithms.tolist(),
-        remedy="start nearer to zero",
+        remedy="give initial parameters nearer to zero",
     )
     return path, unit
 
 
 def _logarithms(start: TiedWeights) -> Float[np.ndarray, " parameters"]:
-    """Ln A, ln B, ln G and c."""
+    """Return ln A, ln B, ln G and c, after validation."""
     require(
         not any(map(np.ndim, start)),
-        "start has arrays of parameters",
+        "start holds arrays",
         argument="start",
         value=list(map(np.shape, start)),
         remedy="give four numbers",
@@ -327,12 +332,12 @@ def _logarithms(start: TiedWeights) -> Float[np.ndarray, " parameters"]:
         f"start has a neuron at {state[:3].min():g}",
         argument="start",
         value=float(state[:3].min()),
-        remedy="start with positive A, B and G, as a neuron at zero stays there",
+        remedy="give positive A, B and G, because a neuron at zero stays at zero",
     )
     return np.append(np.log(state[:3]), state[3])
 
 
 def _state(weights: TiedWeights) -> Float[np.ndarray, "*batch 4"]:
-    """The four parameters along the last axis."""
+    """Broadcast the four parameters and stack them along the last axis."""
     fields = broadcast(**{f"weights.{name}": value for name, value in weights._asdict().items()})
     return np.stack(fields, axis=-1)

@@ -1,4 +1,4 @@
-"""The strength of each skill as time, data or neurons grow, for a network calibrated on one skill."""
+"""Laws of the strength of each skill in time, data and neurons, for a network calibrated on one skill."""
 
 from __future__ import annotations
 
@@ -42,29 +42,31 @@ def time_emergence(
     target_scale: PositiveFloat = 1.0,
     rate: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, "steps skills"]:
-    """The strength R_k/S of each skill after T steps of gradient descent on fresh samples.
+    """Strength of each skill after T steps of gradient descent on fresh samples.
 
-    R_k/S = 1/(1 + exp(ln c − 2 η S r P(k) T)), with c = S/R(0) − 1. It is exact for the multilinear model at r = 1, the
-    sum of modes a_k b_k g_k; a network that first has to find the features is slower by its rate r, taken from one
-    skill by `calibrate`. In the extended model f = a b B g the rate is B, and not B² as 5.2 of the source prints.
+        R_k/S = 1/(1 + exp(ln c − 2 η S r P(k) T)),  c = S/R(0) − 1
+
+    The law is exact at r = 1 for the multilinear model, the sum of modes a_k b_k g_k. A network that first has to find
+    the features is slower by its rate r, which `calibrate` fits to one skill. Networks follow the law up to about half
+    strength and then saturate more slowly, because each of their skills is a sum of several modes.
 
     Args:
         steps: T ≥ 0, shape (steps,).
-        frequencies: P(k) > 0, shape (skills,).
+        frequencies: Frequencies P(k) > 0 of the skills, shape (skills,).
         offset: ln c = ln(S/R(0) − 1).
-        learning_rate: η > 0, as it was given to `calibrate`.
-        target_scale: S > 0, likewise.
-        rate: r > 0, usually between 0 and 1 where η and S are given.
+        learning_rate: η > 0, the value given to `calibrate`.
+        target_scale: S > 0, the value given to `calibrate`.
+        rate: r > 0, usually between 0 and 1 if η and S are given.
 
     Returns:
         R_k/S, shape (steps, skills).
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), 5.2; Nam et al., arXiv:2404.17563. Networks follow it up to about half strength and
-        saturate more slowly, as each skill is a sum of such modes.
+        Nam, DPhil thesis (2024), 5.2; Nam et al., arXiv:2404.17563. In the extended model f = a b B g the rate is B,
+        not B² as printed in 5.2.
 
     Example:
         >>> strength = time_emergence([3000], [0.6, 0.1], offset=7.0, learning_rate=0.05, target_scale=5.0, rate=0.05)
@@ -89,20 +91,25 @@ def half_strength_steps(
     target_scale: PositiveFloat = 1.0,
     rate: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, " skills"]:
-    """The step T_k = ln c/(2 η S r P(k)) at which each skill has half its strength; it grows as k^(α+1).
+    """Number of steps after which each skill reaches half its strength.
+
+        T_k = ln c/(2 η S r P(k))
+
+    It grows as k^(α+1) for frequencies P(k) ∝ k^−(α+1).
 
     Args:
-        frequencies: P(k) > 0, shape (skills,).
+        frequencies: Frequencies P(k) > 0 of the skills, shape (skills,).
         offset: ln c > 0, as in `time_emergence`.
-        learning_rate: η > 0, as it was given to `calibrate`.
-        target_scale: S > 0, likewise.
+        learning_rate: η > 0, the value given to `calibrate`.
+        target_scale: S > 0, the value given to `calibrate`.
         rate: r > 0.
 
     Returns:
         T_k, shape (skills,).
 
     Raises:
-        InputError: A number out of range; an offset that is not positive belongs to a skill that starts half learned.
+        InputError: If a number is out of range. An offset that is not positive means that the skill starts at half its
+            strength or above.
 
     Example:
         >>> print(half_strength_steps([0.5, 0.25], offset=7.0, learning_rate=0.05, target_scale=5.0, rate=0.05))
@@ -125,23 +132,24 @@ def data_emergence(
     definition: Definition = "correlation",
     finite_size: bool = False,
 ) -> Float[np.ndarray, "samples skills"]:
-    """The strength R_k/S of each skill after training on D samples, in the mean over training sets.
+    """Mean strength of each skill after training on D samples, over random training sets.
 
-    Skill k has d ~ Bin(D, P(k)) of the samples, so E R_k = Σ_{d < D_c} Bin(d; D, P(k)) R(d) + S Pr(d ≥ D_c), where R(d)
-    is `skill_strength`.
+        E R_k = Σ_{d < D_c} Bin(d; D, P(k)) R(d) + S Pr(d ≥ D_c)
+
+    The number of samples of skill k is d ~ Bin(D, P(k)), and R(d) is `skill_strength`.
 
     Args:
-        samples: D, positive whole numbers, shape (samples,).
-        frequencies: P(k) > 0, shape (skills,).
-        needed: D_c, the samples of a skill that a network needs, taken from one skill by `calibrate_data`.
-        definition: "correlation" or "loss_equivalent", the one with which D_c was calibrated.
-        finite_size: As in `skill_strength`.
+        samples: D, positive integers, shape (samples,).
+        frequencies: Frequencies P(k) > 0 of the skills, shape (skills,).
+        needed: Number of samples D_c that a network needs for a skill, from `calibrate_data` on one skill.
+        definition: "correlation" or "loss_equivalent", as in the calibration of D_c.
+        finite_size: Whether to use the exact mean for Gaussian features, as in `skill_strength`.
 
     Returns:
         E R_k/S, shape (samples, skills).
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
         Nam, DPhil thesis (2024), 5.5; Nam et al., arXiv:2404.17563. Networks are more abrupt at d ≪ D_c.
@@ -158,7 +166,7 @@ def data_emergence(
     strength = skill_strength(counts, needed, definition=definition, finite_size=finite_size)
 
     def mean(size: float) -> np.ndarray:
-        # One size at a time, so that no more than skills × D_c probabilities are held.
+        # One size at a time, so that memory holds at most skills × D_c probabilities.
         probabilities = binom.pmf(counts, size, frequencies[:, None])
         return probabilities @ strength + binom.sf(counts[-1], size, frequencies)
 
@@ -178,27 +186,29 @@ def parameter_emergence(
     *,
     definition: Definition = "correlation",
 ) -> Float[np.ndarray, "widths skills"]:
-    """The strength R_k/S of each skill in a network of N neurons that needs N_c of them for a skill.
+    """Strength of each skill in a network of N neurons that needs N_c neurons per skill.
 
-    The most frequent skill takes the first N_c, the next the following, so that skill k is learned to the fraction
-    φ = min(max(N/N_c − (k − 1), 0), 1). In correlation R_k/S = φ. The loss of the skill is ½ S² (1 − φ) and not
-    ½ (S − R)², so that in loss R_k/S = 1 − √(1 − φ).
+        R_k/S = φ = min(max(N/N_c − (k − 1), 0), 1)
+
+    The most frequent skill uses the first N_c neurons, the next skill the following N_c, and so on. Only the fraction φ
+    of skill k is learned, with the loss ½ S² (1 − φ), not ½ (S − R)². The loss-equivalent strength is therefore
+    R_k/S = 1 − √(1 − φ).
 
     Args:
         neurons: N ≥ 0, shape (widths,).
-        skills: n_s ≥ 1.
-        needed: N_c, taken from one skill by `calibrate_parameters`.
+        skills: Number of skills n_s ≥ 1.
+        needed: Number of neurons N_c that a network needs for a skill, from `calibrate_parameters` on one skill.
         definition: "correlation" or "loss_equivalent".
 
     Returns:
         R_k/S, shape (widths, skills).
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), 5.9; Nam et al., arXiv:2404.17563. Single networks scatter widely about it, as some
-        learn a rarer skill first (its table 5.1).
+        Nam, DPhil thesis (2024), 5.9; Nam et al., arXiv:2404.17563. Single networks scatter widely about the law,
+        because some learn a rarer skill first (table 5.1 of the thesis).
 
     Example:
         >>> print(parameter_emergence([10], 5, 4.0))
@@ -212,5 +222,5 @@ def parameter_emergence(
 def _growth(
     frequencies: ArrayLike, learning_rate: float, target_scale: float, rate: float
 ) -> Float[np.ndarray, " skills"]:
-    """2 η S r P(k)."""
+    """Growth rate 2 η S r P(k) of each skill."""
     return 2 * learning_rate * target_scale * rate * np.asarray(frequencies)

@@ -1,4 +1,4 @@
-"""What is learned of a skill from d of its samples, by a learner that needs D_c."""
+"""Strength of a skill learned from d of its samples by a learner that needs D_c samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Definition", "Needed", "finite_size_fraction", "from_fraction", "ski
 Definition = Literal["correlation", "loss_equivalent"]
 Needed: TypeAlias = Annotated[float, Ge(1)]
 
-_TERMS = 200  # of the continued fraction, whose error falls as exp(−4 √(terms d/2)): 1e-17 for a single sample
+_TERMS = 200  # of the continued fraction; its error falls as exp(−4 √(terms d/2)), to 1e-17 for a single sample
 
 
 @covers(
@@ -34,31 +34,33 @@ def skill_strength(
     definition: Definition = "correlation",
     finite_size: bool = False,
 ) -> Float[np.ndarray, ...]:
-    """The strength R/S of a skill of which a D_c-shot learner has seen d samples.
+    """Strength of a skill after training of a D_c-shot learner on d samples of the skill.
 
-    The learner writes the skill as g = Σ_l e_l/√D_c in D_c orthonormal features. From a small initialisation it ends at
-    the interpolant of least norm, which finds the fraction φ = min(d/D_c, 1) of g and leaves the loss ½ S² (1 − φ). So
+    The learner represents the skill as g = Σ_l e_l/√D_c in D_c orthonormal features. From a small initialisation, it
+    converges to the minimum-norm interpolant, which learns the fraction φ = min(d/D_c, 1) of g and has the loss
+    ½ S² (1 − φ):
 
-        R/S = φ                     in correlation, R = E[g f], as strength is measured;
-        R/S = 1 − √(1 − φ)          in loss, the strength for which the loss would be ½ (S − R)².
+        R/S = φ                     for "correlation", the measured strength R = E[g f];
+        R/S = 1 − √(1 − φ)          for "loss_equivalent", the strength at which ½ (S − R)² equals the loss.
 
-    The source prints the second for the first (its 5.5); they differ because what is learned is not proportional to g.
+    The two differ because the learned function is not proportional to g.
 
     Args:
-        counts: d ≥ 0, of any shape.
-        needed: D_c, at least one.
+        counts: Number of samples d ≥ 0, of any shape.
+        needed: Number of samples D_c ≥ 1 that the learner needs.
         definition: "correlation" or "loss_equivalent".
-        finite_size: Take the exact mean for Gaussian features, `finite_size_fraction`, instead of φ = d/D_c.
+        finite_size: Whether to use the exact mean for Gaussian features, `finite_size_fraction`, instead of φ = d/D_c.
 
     Returns:
         R/S, of the shape of `counts`.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), sections 5.2.2 and B.1.6; Nam et al., arXiv:2404.17563. The features must be generic
-        with respect to rotations: with disjoint supports φ would be 1 − (1 − 1/D_c)^d.
+        Nam, DPhil thesis (2024), sections 5.2.2 and B.1.6, whose 5.5 prints the loss-equivalent strength as the
+        correlation; Nam et al., arXiv:2404.17563. The features must be generic with respect to rotations: with disjoint
+        supports, φ would be 1 − (1 − 1/D_c)^d.
 
     Example:
         >>> print(skill_strength([400, 900], 800), skill_strength(400, 800, definition="loss_equivalent").round(4))
@@ -77,24 +79,25 @@ def skill_strength(
     reference="Nam, DPhil thesis (2024), 5.2.2, extended",
 )
 def finite_size_fraction(counts: NonNegativeNumbers, needed: Needed) -> Float[np.ndarray, ...]:
-    """The mean of what is learned of a skill from d samples, when the features beside the skill are Gaussian.
+    """Mean fraction of a skill that is learned from d samples, if the features orthogonal to the skill are Gaussian.
 
-    The interpolant of least norm finds the fraction d/(d + χ²) of the skill, with χ² of D_c − d degrees of freedom, and
-    leaves the loss ½ S² times the rest. Its mean, with z = d/2, ν = (D_c − d)/2 and the exponential integral E_ν, is
+    The minimum-norm interpolant learns the fraction d/(d + χ²) of the skill, where χ² has D_c − d degrees of freedom.
+    With z = d/2, ν = (D_c − d)/2 and the exponential integral E_ν, the mean of this fraction is
 
         φ = z e^z E_ν(z) = z/(z + ν − 1ν/(z + ν + 2 − 2(ν + 1)/(z + ν + 4 − …))).
 
-    It tends to d/D_c for many features, and is one from d = D_c; `skill_strength` has both.
+    The mean loss is ½ S² (1 − φ). φ tends to d/D_c for many features, and φ = 1 for d ≥ D_c. `skill_strength` offers
+    both forms.
 
     Args:
-        counts: d ≥ 0, of any shape.
-        needed: D_c, at least one.
+        counts: Number of samples d ≥ 0, of any shape.
+        needed: Number of samples D_c ≥ 1 that the learner needs.
 
     Returns:
-        φ, of the shape of the counts.
+        φ, of the shape of `counts`.
 
     Raises:
-        InputError: A number out of range.
+        InputError: If a number is out of range.
 
     Example:
         >>> print(finite_size_fraction([0, 1, 2, 4], 4).round(6))
@@ -111,13 +114,13 @@ def finite_size_fraction(counts: NonNegativeNumbers, needed: Needed) -> Float[np
 
 
 def from_fraction(fraction: ArrayLike, definition: Definition) -> Float[np.ndarray, ...]:
-    """R/S of the learned fraction φ, for which the loss is ½ S² (1 − φ)."""
-    # 1 − √(1 − φ) without its cancellation at small φ.
+    """Convert the learned fraction φ, with loss ½ S² (1 − φ), to the strength R/S."""
+    # 1 − √(1 − φ) without cancellation at small φ.
     fraction = np.asarray(fraction)
     return fraction if definition == "correlation" else np.asarray(fraction / (1 + np.sqrt(1 - fraction)))
 
 
 def to_fraction(strength: ArrayLike, definition: Definition) -> Float[np.ndarray, ...]:
-    """The learned fraction φ of R/S; the inverse of `from_fraction`."""
+    """Convert the strength R/S to the learned fraction φ; the inverse of `from_fraction`."""
     strength = np.asarray(strength)
     return strength if definition == "correlation" else np.asarray(strength * (2 - strength))
