@@ -466,7 +466,7 @@ def test_start_that_misses_a_mode_is_refused(moment):
     cross = np.diag([2.0, 1.0]) @ moment
     start = {"first": np.array([[0.0, 0.0], [1.0, 0.5]]), "second": np.array([[0.0, 0.5], [0.0, 1.0]])}
     if moment[0, 1] == 0:
-        with pytest.raises(InputError, match="no part in one of the modes"):
+        with pytest.raises(InputError, match="no component along one of the modes"):
             linear_staircase(cross, moment, 10.0, scale=1e-6, **start)
     else:
         # Correlated inputs pass the growth on.

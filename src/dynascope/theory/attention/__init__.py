@@ -1,4 +1,4 @@
-"""Linear attention on in-context regression: what it learns, in what order, and when."""
+"""Linear attention on in-context regression: the learned modes, their order and their times."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""Small heads of linear attention, up to the times at which one after the other blows up."""
+"""Growth of small heads of linear attention up to their successive blow-ups."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from jaxtyping import Float
 
 __all__ = ["Activation", "activations"]
 
-# A head has blown up once its norm is this many times the largest initial one: then t is exact to 1e-12 of its scale.
+# Norm, relative to the largest initial norm, at which a head counts as blown up; the relative error of t is then 1e-12.
 _LARGE = 1e12
-# Heads that are this large when the first blows up do so with it.
+# Heads above this relative norm at the first blow-up blow up together with it.
 _TIED = 1e6
 _PRECISION = 1e-11
-# E-folds of the slowest growth after which a stage without a blow-up has none.
+# Number of e-folds of the slowest mode after which the integration stops without a blow-up.
 _PATIENCE = 1e4
-# Coordinates and gaps between eigenvalues below this fraction are round-off.
+# Coordinates and relative gaps between eigenvalues below these fractions are rounding errors.
 _ROUND_OFF = 1e-12
 _DEGENERATE = 1e-9
-# A mode is half learned, in the loss 1 − 2x + x² of its fraction x, at x = 1 − √½; there v = y/gain^⅓ with y³ = x.
+# The loss (1 − x)² of a mode with learned fraction x is halved at x = 1 − √½, where v = y/gain^⅓ with y³ = x.
 _HALF = (1 - np.sqrt(0.5)) ** (1 / 3)
-_HALF_DELAY = 1 / _HALF - _HALF**2 / 2 * scipy.special.hyp2f1(1, 2 / 3, 5 / 3, _HALF**3)  # less ∫ y/(1 − y³) from 0
+_HALF_DELAY = 1 / _HALF - _HALF**2 / 2 * scipy.special.hyp2f1(1, 2 / 3, 5 / 3, _HALF**3)  # 1/y − ∫₀ y/(1 − y³) dy
 
 
 @dataclasses.dataclass(frozen=True)
 class Activation:
-    """One head, or several at once, that leave the neighbourhood of zero and learn a mode.
+    """Activation of a head, or of several heads at once, which grows from near zero and learns a mode.
 
     Attributes:
-        heads: Which, counted from 0.
-        mode: Position of the eigenvalue among those given.
-        direction: Unit vector in the eigenbasis that was learned; an eigenvector, or a mixture of degenerate ones.
+        heads: Indices of the heads, from 0.
+        mode: Index of the eigenvalue among those given.
+        direction: Learned unit vector in the eigenbasis: an eigenvector, or a combination of degenerate ones.
         blow_up: Time s = α·t at which the weights would become infinite.
-        half_learned: Time s at which the loss passes the middle of the drop, at the given scale.
-        degenerate: Whether the direction was one of several with the same eigenvalue.
-        mixing: Weight that the head has along another unlearned mode, relative to that along its own, when it is about
-            to learn; divided by the relative gap 1 − m′/m of the rates, by which the mixture decays afterwards.
-        crowding: Largest norm, at the given scale, that any other small head has at that moment.
+        half_learned: Time s at which the loss crosses the middle of the drop, at the given scale.
+        degenerate: Whether several modes have the same eigenvalue as this mode.
+        mixing: Largest weight of the head along another unlearned mode, relative to its weight along this mode, just
+            before it learns; divided by the relative gap 1 − m′/m of the rates, at which the mixture decays afterwards.
+        crowding: Largest norm of any other small head at this moment, at the given scale.
     """
 
     heads: tuple[int, ...]
@@ -62,30 +62,31 @@ def activations(
     gains: Float[np.ndarray, " d"],
     scale: float,
 ) -> list[Activation]:
-    """Follow the heads v' = Σ m k q, k' = m v q, q' = m v k to the blow-up of each, in the eigenbasis of the data.
+    """Integrate the heads v' = Σ m k q, k' = m v q, q' = m v k to their successive blow-ups, in the eigenbasis of Σ.
 
-    With V = ∫ v dt each coordinate is k ± q = (k ± q)(0) exp(±m V), so a head is a particle in one dimension,
-    V″ = Σ m/4 [(k + q)(0)² exp(2 m V) − (k − q)(0)² exp(−2 m V)], however many inputs there are. All heads are followed
-    with the clock ∫ max ‖θ‖ dt, in which the first blow-up is approached exponentially. It learns the unlearned mode of
-    largest rate m; that mode is dropped for the others.
+    With V = ∫ v dt, each coordinate is k ± q = (k ± q)(0) exp(±m V). A head is therefore a particle in one dimension,
+    V″ = Σ m/4 [(k + q)(0)² exp(2 m V) − (k − q)(0)² exp(−2 m V)], for any number of inputs. All heads are integrated in
+    the variable ∫ max ‖θ‖ dt, in which the first blow-up is approached exponentially. The head that blows up learns the
+    unlearned mode with the largest rate m, and this mode is removed for the other heads.
 
-    At a scale α > 0 the first corrections are included. The balanced head v = k = q = a learns by a' = m a²(1 − γ a³),
-    γ the gain; against the blow-up at s this passes half the drop 1.2535 γ^⅓/m earlier in t, and turns the mode off for
-    the others, in the sense of the integral of m (1 − γ a³), γ^⅓/m earlier. What remains is of order α^(2 − m′/m), from
-    the weight that the head has along the next mode of rate m′.
+    At a scale α > 0, the leading corrections are included. A balanced head v = k = q = a learns by
+    a' = m a²(1 − γ a³), with the gain γ. It crosses half of the drop at a time 1.2535 γ^⅓/m before the blow-up, in t.
+    For the other heads, the integral of m (1 − γ a³) equals that of a mode removed at a time γ^⅓/m before the blow-up.
+    The remaining error is of order α^(2 − m′/m), from the weight of the head along the next mode of rate m′.
 
     Args:
         v: Values of the heads at unit scale.
-        k: Their keys in the eigenbasis.
-        q: Their queries in the eigenbasis.
-        rates: m = λ² > 0, decreasing.
-        gains: γ = (1 + 1/N) λ + tr Σ/N, the inverse of what P becomes along the mode.
+        k: Keys of the heads in the eigenbasis.
+        q: Queries of the heads in the eigenbasis.
+        rates: m = λ² > 0, in decreasing order.
+        gains: γ = (1 + 1/N) λ + tr Σ/N of each mode.
         scale: α, or zero for the limit.
 
     Returns:
-        The activations in order; fewer than modes if the heads run out or the remaining ones do not grow.
+        The activations in order. There are fewer than modes if there are too few heads, or the remaining heads do not
+        grow.
     """
-    # A head at rest stays there, though rounding would move it.
+    # Heads at a stationary point are excluded, because rounding errors would make them grow.
     names = np.flatnonzero((v != 0) | (np.abs(k * q @ rates) > _ROUND_OFF * (np.abs(k * q) @ rates)))
     if not len(names):
         return []
@@ -136,7 +137,7 @@ def activations(
 
 @dataclasses.dataclass(frozen=True)
 class _Heads:
-    """v (H,), k + q and k − q (H, d) of the heads, along modes with the rates (d,), at a time."""
+    """State of the heads at one time: v (H,), k + q and k − q (H, d), along modes with the rates (d,)."""
 
     v: np.ndarray
     plus: np.ndarray
@@ -150,23 +151,26 @@ class _Heads:
         return np.sqrt(self.v**2 + np.sum(self.plus**2 + self.minus**2, axis=1) / 2)
 
     def growing(self, head: int) -> np.ndarray:
-        """What grows of k and q as the head blows up: k + q or, if v is negative, k − q."""
+        """Return the combination of k and q that grows at the blow-up: k + q, or k − q if v is negative."""
         return self.plus[head] if self.v[head] > 0 else self.minus[head]
 
     def moved(self, time: float, travel: np.ndarray, v: np.ndarray) -> _Heads:
-        """The heads at another time, when ∫ v dt has grown by the travel."""
+        """Return the heads at another time, after ∫ v dt has increased by `travel`."""
         exponent = np.outer(travel, self.rates)
         return _Heads(v, _grown(self.plus, exponent), _grown(self.minus, -exponent), self.rates, time)
 
 
 def _grown(values: np.ndarray, exponent: np.ndarray) -> np.ndarray:
-    # In one exponential, so that neither factor overflows, and a zero stays zero.
+    # A single exponential avoids overflow of the factors, and keeps zeros at zero.
     with np.errstate(divide="ignore"):
         return np.sign(values) * np.exp(np.log(np.abs(values)) + exponent)
 
 
 def _path_to_blow_up(start: _Heads) -> Callable[[float], _Heads] | None:
-    """The heads as a function of the fraction of the clock ∫ max ‖θ‖ dt at which the first blows up; None if none."""
+    """Integrate the heads to the first blow-up; None if no head blows up.
+
+    The result maps a fraction of ∫ max ‖θ‖ dt, from 0 to 1 at the blow-up, to the heads.
+    """
     count = len(start.v)
     with np.errstate(divide="ignore"):
         amplitudes = np.log(np.abs(np.concatenate([start.plus, start.minus], axis=1)))
@@ -176,7 +180,7 @@ def _path_to_blow_up(start: _Heads) -> Callable[[float], _Heads] | None:
         return start.moved(state[0], state[1 : count + 1], state[count + 1 :])
 
     def squares(state):
-        """Of k + q and k − q, by head; and the largest ‖θ‖."""
+        """Return the squares of k + q and k − q of each head, and the largest ‖θ‖."""
         squared = np.exp(2 * (amplitudes + state[1 : count + 1, None] * signed))
         return squared, np.sqrt((state[count + 1 :] ** 2 + squared.sum(axis=1) / 2).max())
 
@@ -206,7 +210,7 @@ def _path_to_blow_up(start: _Heads) -> Callable[[float], _Heads] | None:
 
 
 def _before(path: Callable[[float], _Heads], time: float) -> _Heads:
-    """The heads at a time before the blow-up."""
+    """Return the heads at a given time, at most the time of the blow-up."""
     if time <= 0:
         return path(0.0)
     if path(1.0).time <= time:
@@ -216,6 +220,6 @@ def _before(path: Callable[[float], _Heads], time: float) -> _Heads:
 
 
 def _turn(vector: np.ndarray) -> np.ndarray:
-    """An orthogonal matrix whose first row is the direction of the vector."""
+    """Return an orthogonal matrix whose first row is the direction of the vector."""
     turn = np.linalg.qr(np.column_stack([vector, np.eye(len(vector))]))[0].T
     return turn * np.where(np.arange(len(vector)) == 0, np.sign(turn[0] @ vector), 1.0)[:, None]

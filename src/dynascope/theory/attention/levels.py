@@ -1,4 +1,4 @@
-"""What linear attention learns of in-context regression: the modes of the data, the levels of the loss, the utility."""
+"""Modes of in-context regression, loss levels of linear attention, and utilities of its heads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
     "split_heads",
 ]
 
-# A variance below this fraction of the largest carries no data up to rounding.
+# Variances below this fraction of the largest variance are rounding errors.
 _NO_VARIANCE = 1e-12
 
 Heads: TypeAlias = IsFinite[Real[ArrayLike, "heads weights"]]
@@ -34,11 +34,11 @@ Heads: TypeAlias = IsFinite[Real[ArrayLike, "heads weights"]]
 
 @dataclasses.dataclass(frozen=True)
 class AttentionModes:
-    """The directions that carry data, strongest first.
+    """Eigendirections of Σ with positive variance, strongest first.
 
     Attributes:
-        variances: Positive eigenvalues λ of Σ, decreasing, shape (m,).
-        gains: γ = (1 + 1/N) λ + tr Σ/N of each, the inverse of what P becomes along it, shape (m,).
+        variances: Positive eigenvalues λ of Σ in decreasing order, shape (m,).
+        gains: γ = (1 + 1/N) λ + tr Σ/N of each mode, shape (m,). The learned value of P along the mode is 1/γ.
         axes: Unit eigenvectors as columns, each with a positive largest entry, shape (d, m).
         trace: tr Σ.
     """
@@ -51,7 +51,7 @@ class AttentionModes:
     __repr__ = short_repr
 
     def levels(self, order: Sequence[int]) -> Float[np.ndarray, " level"]:
-        """The loss before and after each of these modes is learned, in this order."""
+        """Return the loss before and after each of the given modes is learned, in the given order."""
         drops = (self.variances**2 / self.gains)[list(order)]
         levels = (self.trace - np.concatenate([[0.0], np.cumsum(drops)])) / 2
         # With infinite context the last level is zero up to rounding.
@@ -60,17 +60,17 @@ class AttentionModes:
 
 @finite_answers()
 def attention_modes(covariance: FiniteNumbers, context_length: float) -> AttentionModes:
-    """The modes of in-context regression, the eigenvectors of Σ with a variance.
+    """Compute the modes of in-context regression: the eigenvectors of Σ with positive variance.
 
-    A context of N samples has E[Σ̂²] = Σ (Σ + (Σ + tr Σ I)/N), so that a mode of variance λ has the gain
-    λ + (λ + tr Σ)/N; the loss and the levels of `attention_levels` follow from both.
+    A context of N samples has E[Σ̂²] = Σ (Σ + (Σ + tr Σ I)/N), so a mode of variance λ has the gain λ + (λ + tr Σ)/N.
+    Variances and gains determine the loss and the levels of `attention_levels`.
 
     Args:
-        covariance: Σ, symmetric and positive semi-definite, shape (d, d), or the d variances of independent inputs.
-        context_length: N ≥ 1; ∞ is allowed.
+        covariance: Σ, symmetric and positive semidefinite, shape (d, d), or the d variances of independent inputs.
+        context_length: Number of examples N ≥ 1; ∞ is allowed.
 
     Raises:
-        InputError: N is below one, or Σ is not symmetric, positive semi-definite and non-zero.
+        InputError: If N is below one, or Σ is not symmetric, positive semidefinite and nonzero.
 
     Example:
         >>> attention_modes([0.5, 1.0], 10).gains
@@ -90,22 +90,23 @@ def attention_modes(covariance: FiniteNumbers, context_length: float) -> Attenti
 def attention_levels(
     covariance: FiniteNumbers, context_length: float, heads: PositiveInt | None = None
 ) -> Float[np.ndarray, " J"]:
-    """The population losses at which linear attention with rank-one heads rests.
+    """Plateaus of the population loss of linear attention with rank-one heads.
 
-    With the eigenvalues λ₁ ≥ … ≥ λ_d of Σ, after m modes P = Σ_{j≤m} e_j e_jᵀ/γ_j, γ_j = (1 + 1/N) λ_j + tr(Σ)/N, and
+    Let λ₁ ≥ … ≥ λ_d be the eigenvalues of Σ and γ_j = (1 + 1/N) λ_j + tr(Σ)/N. After m modes are learned,
+    P = Σ_{j≤m} e_j e_jᵀ/γ_j and
 
         L_m = ½ [tr Σ − Σ_{j≤m} λ_j²/γ_j].
 
     Args:
-        covariance: Σ, symmetric and positive semi-definite, shape (d, d), or the d variances of independent inputs.
-        context_length: N ≥ 1; ∞ is allowed.
-        heads: Number of heads, each of which learns one mode; None for enough.
+        covariance: Σ, symmetric and positive semidefinite, shape (d, d), or the d variances of independent inputs.
+        context_length: Number of examples N ≥ 1; ∞ is allowed.
+        heads: Number of heads, each of which learns one mode; if None, at least as many as modes.
 
     Returns:
-        L_0 … L_J, shape (J + 1,), with J the smaller of the number of heads and of positive eigenvalues.
+        L_0 … L_J, shape (J + 1,), where J is the smaller of the number of heads and the number of positive eigenvalues.
 
     Raises:
-        InputError: N is below one, or Σ is not symmetric, positive semi-definite and non-zero.
+        InputError: If N is below one, or Σ is not symmetric, positive semidefinite and nonzero.
 
     Source: arXiv:2501.16265, section 5.
 
@@ -121,12 +122,14 @@ def attention_levels(
 def context_correlation(
     covariance: FiniteNumbers, context_length: float, matrix: IsFinite[Real[ArrayLike, "d d"]] | None = None
 ) -> Float[np.ndarray, "d d"]:
-    """M = −∂L/∂P = Σ² − C P Σ, with C = (1 + 1/N) Σ² + tr(Σ)/N Σ: what is left to learn.
+    """Correlation between the context and the residual: the negative gradient of the loss in P.
+
+        M = −∂L/∂P = Σ² − C P Σ,  C = (1 + 1/N) Σ² + tr(Σ)/N Σ
 
     Args:
         covariance: Σ, shape (d, d), or the d variances of independent inputs.
-        context_length: N ≥ 1; ∞ is allowed.
-        matrix: P, shape (d, d); zero if absent.
+        context_length: Number of examples N ≥ 1; ∞ is allowed.
+        matrix: P, shape (d, d); zero if not given.
 
     Example:
         >>> context_correlation([1.0, 0.5], 10)
@@ -145,17 +148,21 @@ def context_correlation(
 
 @finite_answers()
 def attention_utility(neurons: Heads, correlation: IsFinite[Real[ArrayLike, "d d"]]) -> Float[np.ndarray, " heads"]:
-    """U = E⟨f_h, r⟩ = v kᵀM q of each head, how fast it would lower the loss; at unit norm at most ‖M‖/(3√3).
+    """Utility of each head: its correlation with the residual.
+
+        U = E⟨f_h, r⟩ = v kᵀM q
+
+    For a head of unit norm, U is at most ‖M‖/(3√3).
 
     Args:
-        neurons: The heads, rows (v | k | q), shape (H, 2d + 1).
-        correlation: M, shape (d, d), see `context_correlation`.
+        neurons: The heads as rows (v | k | q), shape (H, 2d + 1).
+        correlation: M, shape (d, d), from `context_correlation`.
 
     Returns:
         U, shape (H,).
 
     Raises:
-        InputError: Values that are not finite, or shapes that do not fit.
+        InputError: If a value is not finite, all heads are zero, or the shapes do not match.
 
     Source: arXiv:2506.06489, equation for the utility; M for in-context regression from arXiv:2501.16265.
 
@@ -169,7 +176,7 @@ def attention_utility(neurons: Heads, correlation: IsFinite[Real[ArrayLike, "d d
 
 
 def split_heads(neurons: ArrayLike, dimension: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The parts v (H,), k and q (H, d) of rows (v | k | q)."""
+    """Split rows (v | k | q) into v, shape (H,), and k and q, shape (H, d)."""
     rows = np.asarray(neurons)
     require_shape("neurons", rows, (None, 2 * dimension + 1))
     require(
@@ -177,13 +184,13 @@ def split_heads(neurons: ArrayLike, dimension: int) -> tuple[np.ndarray, np.ndar
         "all heads are zero",
         argument="neurons",
         value=0.0,
-        remedy="pass the initial weights at unit scale",
+        remedy="pass nonzero initial weights at unit scale",
     )
     return rows[:, 0], rows[:, 1 : dimension + 1], rows[:, dimension + 1 :]
 
 
 def _require_length(context_length: float) -> float:
-    """Return N after checking that it is at least one."""
+    """Validate that N is at least one and return it."""
     require(
         context_length >= 1,
         f"context_length is {context_length}",

@@ -1,4 +1,4 @@
-"""Linear attention learns in-context regression one principal component after the other."""
+"""Loss staircase of linear attention with rank-one heads, which learns one principal component after another."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ __all__ = ["linear_attention_staircase"]
 
 _THEORY = "alternating gradient flow of linear attention"
 _REFERENCE = f"{ATTENTION}; {ALTERNATING}"
-# A head that is about to learn should have its weight along one mode, and the others should still be small. Within
-# these bounds times were right to 1.5 % on some 30 random problems at scales from 3e-3 to 3e-4, beyond them to 17 %.
+# Bounds on the weight of a head along other modes, and on the norm of other heads, when the head learns its mode. On
+# about 30 random problems at scales from 3e-3 to 3e-4, the largest error of the times was 1.5 % within these bounds and
+# 17 % beyond them.
 _MIXED, _CROWDED = 0.7, 0.3
-_DEGENERATE = 1e-9  # relative gap below which two eigenvalues are one
+_DEGENERATE = 1e-9  # relative gap below which two eigenvalues count as equal
 _NO_HEADS = "the initial heads are not given"
-_BOUND = "The initial heads are not given: the first time is a lower bound, the others are rough values."
+_BOUND = "The initial heads are not given: the first time is a lower bound, and the others are approximate."
 
 
 @covers(
@@ -35,7 +36,7 @@ _BOUND = "The initial heads are not given: the first time is a lower bound, the 
     gives="times, levels and features of all jumps",
     reference="arXiv:2501.16265",
     exact=False,
-    assumes=(SMALL_START.costing("times are off by up to 5 % of them, less from smaller starts"), SEPARATED_TIMES),
+    assumes=(SMALL_START.costing("times are wrong by up to 5 %, less for smaller initial weights"), SEPARATED_TIMES),
 )
 def linear_attention_staircase(
     covariance: FiniteNumbers,
@@ -48,34 +49,33 @@ def linear_attention_staircase(
 ) -> Staircase:
     """Predict the staircase of linear attention with rank-one heads on in-context regression.
 
-    Each head (v, k, q) has degree 3. While it is small it follows v' = kᵀMq, k' = v M q, q' = v Mᵀk with M = Σ² on the
-    modes that are not learned yet, and blows up at a finite s = α·t that depends on its initial direction; there it
-    learns the strongest of these modes, in a time that does not grow as the scale α goes to zero. The jump times at the
-    given scale include the corrections of order one in t; what remains is of order α^(1 − λ′²/λ²), with λ′ the next
-    eigenvalue.
+    Each head (v, k, q) has degree 3. While it is small, it obeys v' = kᵀMq, k' = v M q, q' = v Mᵀk with M = Σ² on the
+    modes that are not yet learned. It blows up at a finite s = α·t, which depends on its initial direction, and learns
+    the strongest unlearned mode within a time that stays bounded as α → 0. The jump times at the given scale include
+    corrections of order one in t. The remaining error is of order α^(1 − λ′²/λ²), where λ′ is the next eigenvalue.
 
-    In the homogeneity-normalised flow all heads align first, and the jumps are at t = √3/λ_j² · log(1/α) + O(1).
+    In the homogeneity-normalised flow, all heads align first, and the jumps occur at t = √3/λ_j² · log(1/α) + O(1).
 
     Args:
-        covariance: Σ, symmetric and positive semi-definite, shape (d, d), or the d variances of independent inputs.
-        context_length: N ≥ 1; ∞ is allowed.
-        scale: α, factor on the initial weights, below one.
-        neurons: The initial heads at unit scale, rows (v | k | q), shape (H, 2d + 1). Without them the time of a jump
-            is that of a new head with v² = ‖k‖² = ‖q‖² = 1 that is aligned from the start, s = 1/λ_j²: for the first
-            jump a lower bound, for the others a rough value.
-        heads: H, where no heads are given; the number of modes if absent.
-        normalised: Predict the homogeneity-normalised flow, θ_h' = −∇L/‖θ_h‖.
+        covariance: Σ, symmetric and positive semidefinite, shape (d, d), or the d variances of independent inputs.
+        context_length: Number of examples N ≥ 1; ∞ is allowed.
+        scale: Factor α of the initial weights, between 0 and 1.
+        neurons: Initial heads at unit scale, as rows (v | k | q), shape (H, 2d + 1). If not given, each jump time is
+            that of an aligned head with v² = ‖k‖² = ‖q‖² = 1, s = 1/λ_j². It is a lower bound for the first jump and
+            approximate for the others.
+        heads: Number of heads H if `neurons` is not given; by default, the number of modes.
+        normalised: Whether to predict the homogeneity-normalised flow, θ_h' = −∇L/‖θ_h‖.
 
     Returns:
         The staircase, of degree 3. Its feature `input_feature` is the unit vector learned at each jump. A jump is
-        marked slow, with the reason, where its time is not known, where at this scale the head of an earlier jump
-        learned a mixture of modes, or where another head was no longer small at an earlier jump.
+        marked slow, with the reason, if its time is unknown. It is also marked if, at this scale, the head of an
+        earlier jump learned a mixture of modes, or another head was no longer small at an earlier jump.
 
     Raises:
-        InputError: As `attention_levels`; the scale is not below one; heads that are not finite, of another shape or
-            all zero; both heads and their number given.
+        InputError: If N is below one, Σ is not symmetric, positive semidefinite and nonzero, the scale is out of range,
+            the heads are not finite, have the wrong shape or are all zero, or both `neurons` and `heads` are given.
 
-    Assumptions: generic heads; population gradient flow from small initialisation.
+    Assumptions: generic heads; population gradient flow from small initial weights.
 
     Source: arXiv:2501.16265, section 5; arXiv:2506.06489. The reduction of a dormant head to one dimension and the
     corrections at finite scale are derived in `theory.attention.dormant_heads`.
@@ -92,7 +92,7 @@ def linear_attention_staircase(
         "both neurons and heads are given",
         argument="heads",
         value=heads,
-        remedy="drop heads, neurons has one row for each",
+        remedy="omit heads: neurons has one row per head",
     )
     if neurons is None:
         count = len(modes.variances) if heads is None else heads
@@ -111,7 +111,7 @@ def linear_attention_staircase(
         left = len(modes.variances) - len(steps)
         warnings += (f"{count} heads learn {len(steps)} of {len(modes.variances)} modes; {left} remain unlearned.",)
     if np.any(np.diff(modes.variances) >= -_DEGENERATE * modes.variances[0]):
-        warnings += ("Equal eigenvalues: which direction among theirs comes first depends on the initial heads.",)
+        warnings += ("Equal eigenvalues: the order of their directions depends on the initial heads.",)
     return Staircase(
         accelerated_times=np.array([step.limit for step in steps]),
         times=np.array([step.time for step in steps]),
@@ -138,7 +138,7 @@ class _Step:
 
 
 def _aligned(modes: AttentionModes, j: int, factor: float, unit: float, slow: str = "") -> _Step:
-    """The jump of a head that starts aligned with its mode, at factor/λ²."""
+    """Jump of a head that is initially aligned with its mode, at factor/λ²."""
     limit = factor / modes.variances[j] ** 2
     return _Step(j, modes.axes[:, j], limit, limit * unit, _phrase(modes, j), slow)
 
@@ -146,7 +146,7 @@ def _aligned(modes: AttentionModes, j: int, factor: float, unit: float, slow: st
 def _from_heads(
     modes: AttentionModes, rows: tuple[np.ndarray, np.ndarray, np.ndarray], scale: float
 ) -> tuple[list[_Step], tuple[str, ...]]:
-    """The jumps of the actual heads, and what is to be said of them."""
+    """Compute the jumps of the given heads, and the warnings about them."""
     v, k, q = rows
     weights = {"v": v, "k": k @ modes.axes, "q": q @ modes.axes, "rates": modes.variances**2, "gains": modes.gains}
     in_limit, at_scale = activations(**weights, scale=0.0), activations(**weights, scale=scale)
@@ -154,7 +154,7 @@ def _from_heads(
         len(in_limit) > 0,
         "no head grows",
         argument="neurons",
-        remedy="pass heads with a drift, from a random start",
+        remedy="pass random initial heads",
     )
     steps, slow = [], ""
     for limit, actual in zip(in_limit, at_scale, strict=False):
@@ -176,9 +176,9 @@ def _from_heads(
 
 
 def _disturbance(limit: Activation, actual: Activation) -> str:
-    """Why the times of later jumps are uncertain; empty if they are not."""
+    """State why the times of later jumps are uncertain; empty if they are not."""
     if limit.heads != actual.heads:
-        return "at this scale the heads are active in another order"
+        return "at this scale the heads activate in a different order"
     if actual.mixing > _MIXED:
         return "at this scale the head of an earlier jump learned a mixture of modes"
     if actual.crowding > _CROWDED:

@@ -1,4 +1,4 @@
-"""Linear attention with merged keys and queries learns in-context regression in a single drop."""
+"""Loss staircase of linear attention with merged keys and queries, which has a single drop."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["merged_attention_staircase"]
 
 _THEORY = "alternating gradient flow of linear attention"
 _REFERENCE = f"{ATTENTION}; {ALTERNATING}"
-# Up to this share of its final size the growth of P is free.
+# Fraction of its final size below which P grows without saturation.
 _SMALL = 1e-6
 
 
@@ -31,7 +31,7 @@ _SMALL = 1e-6
     gives="time and levels of the one drop",
     reference="arXiv:2501.16265",
     exact=False,
-    assumes=(SMALL_START.costing("the time is off by up to 0.5/log(1/scale) of it"),),
+    assumes=(SMALL_START.costing("the time has a relative error of up to 0.5/log(1/scale)"),),
 )
 def merged_attention_staircase(
     covariance: FiniteNumbers,
@@ -42,23 +42,27 @@ def merged_attention_staircase(
 ) -> Staircase:
     """Predict the single drop of linear attention with merged keys and queries on in-context regression.
 
-    Each head (v, K) has degree 2, with the utility v⟨K, Σ²⟩, whose only maximum has K ∝ Σ². So under gradient flow all
-    heads grow along one direction, at the rate ‖Σ²‖_F, and learn all modes at once: t = log(1/α)/‖Σ²‖_F + O(1). From
-    there on they move as a single head w' = ⟨Q, M⟩, Q' = w M, whose passage of half the drop gives the constant.
+    Each head (v, K) has degree 2 and the utility v⟨K, Σ²⟩, whose only maximum has K ∝ Σ². Under gradient flow, all
+    heads therefore grow along one direction at the rate ‖Σ²‖_F, and learn all modes at once:
+
+        t = log(1/α)/‖Σ²‖_F + O(1).
+
+    The heads then evolve as a single head w' = ⟨Q, M⟩, Q' = w M. The time at which this head crosses half of the drop
+    determines the constant.
 
     Args:
-        covariance: Σ, symmetric and positive semi-definite, shape (d, d), or the d variances of independent inputs.
-        context_length: N ≥ 1; ∞ is allowed.
-        scale: α, factor on the initial weights, below one.
-        neurons: The initial heads at unit scale, rows (v | K row by row), shape (H, d² + 1). Without them, one head
-            with v = 1, K = Σ²/‖Σ²‖_F.
+        covariance: Σ, symmetric and positive semidefinite, shape (d, d), or the d variances of independent inputs.
+        context_length: Number of examples N ≥ 1; ∞ is allowed.
+        scale: Factor α of the initial weights, between 0 and 1.
+        neurons: Initial heads at unit scale, as rows (v | K, flattened by rows), shape (H, d² + 1). If not given, a
+            single head with v = 1 and K = Σ²/‖Σ²‖_F.
 
     Returns:
-        The staircase with its one jump, of degree 2.
+        The staircase with a single jump, of degree 2.
 
     Raises:
-        InputError: As `attention_levels`; the scale is not below one; heads that are not finite, of another shape or
-            without any part that grows.
+        InputError: If N is below one, Σ is not symmetric, positive semidefinite and nonzero, the scale is out of range,
+            or the heads are not finite, have the wrong shape or have no growing component.
 
     Source: arXiv:2501.16265, section 4; the constant is derived here.
 
@@ -82,10 +86,10 @@ def merged_attention_staircase(
         size = float(np.linalg.norm(heads[:, 0] + heads[:, 1:] @ square)) / 2
         require(
             size > 0,
-            "no head has a part that grows",
+            "no head has a growing component",
             argument="neurons",
             value=size,
-            remedy="pass the initial weights at unit scale",
+            remedy="pass random initial weights at unit scale",
         )
     levels = modes.levels(range(len(modes.variances)))[[0, -1]]
     return Staircase(
@@ -102,13 +106,13 @@ def merged_attention_staircase(
 
 
 def _merged_passage(modes: AttentionModes, rate: float) -> float:
-    """Time from unit size, had the growth been free, to half the drop, for one head (w, Q) in the eigenbasis."""
+    """Time from unit size of the unsaturated growth to half of the drop, for one head (w, Q) in the eigenbasis."""
     return _half_drop(modes.variances, modes.gains, rate) + np.log(_SMALL / np.sqrt(modes.gains[0])) / rate
 
 
 @in_units("variances", "gains", variances="v", gains="g", rate="v^2", gives="v^-2")
 def _half_drop(variances: np.ndarray, gains: np.ndarray, rate: float) -> float:
-    """Time to half the drop of a head that starts small, along the modes."""
+    """Integrate a small head along the modes until half of the drop; return the time."""
     start = _SMALL / np.sqrt(gains[0])
     drops = variances**2 / gains
 

@@ -1,4 +1,4 @@
-"""What two-layer networks that compose the elements of a finite group learn, in what order, and when."""
+"""Two-layer networks that compose elements of a finite group: learned irreps, their order and their times."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""The order in which a two-layer network learns to compose the elements of a finite group."""
+"""Loss staircase of a two-layer network that learns to compose elements of a finite group."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ _REFERENCE = (
     "Sequential Group Composition: A Window into the Mechanics of Deep Learning (arXiv 2602.03655); "
     "Alternating Gradient Flows (arXiv 2506.06489)"
 )
-# Coefficients and singular values below this fraction of the largest are rounding.
+# Coefficients and singular values below this fraction of the largest are rounding errors.
 _ROUND_OFF = 1e-9
-# Utilities this close (relative) belong to one jump.
 _NAMES = {
     "utility": ("utility", "1"),
     "energy": ("energy of the representation", "1"),
     "construction_width": ("width of the explicit construction", "1"),
 }
-_TIE = 1e-9
-_RECYCLED = "neurons that hold an earlier part of the irrep {} are recycled: the time is approximate"
-_COUPLED = "the active neurons of the irrep {} acquire weight in {}: it may come earlier"
+_TIE = 1e-9  # relative difference of utilities below which they belong to one jump
+_RECYCLED = "neurons that learned an earlier part of the irrep {} are recycled, so the time is approximate"
+_COUPLED = "the active neurons of the irrep {} acquire weight in {}, which may be learned earlier"
 
 
 @covers(
@@ -47,50 +46,52 @@ _COUPLED = "the active neurons of the irrep {} acquire weight in {}: it may come
     gives="order, levels and times of the irreps",
     reference="arXiv:2602.03655",
     exact=False,
-    assumes=(SMALL_START.costing("times are off by up to 2.7/log(1/scale) of them, levels by far less"),),
+    assumes=(SMALL_START.costing("times have a relative error of up to 2.7/log(1/scale), levels far less"),),
 )
 def composition_staircase(
     group: Group, encoding: Encoding, sequence_length: SequenceLength, *, scale: OpenFraction
 ) -> Staircase:
     """Predict the staircase of a two-layer network with the activation zᵏ on the composition of k group elements.
 
-    The network is f = Σ_i w_i (Σ_j u_ij · x_{g_j})ᵏ, the input (x_{g_1}, …, x_{g_k}) with x_g[h] = x[g⁻¹ h], the target
-    x_{g_1 ⋯ g_k}, and the loss a mean over all nᵏ sequences. In the homogeneity-normalised flow (each neuron at the
-    rate ‖θ‖^(1−k)) the network learns one irreducible representation ρ after another, the one with the largest utility
-    U* first (`maximal_utility`), at
+    The network is f = Σ_i w_i (Σ_j u_ij · x_{g_j})ᵏ. The input is (x_{g_1}, …, x_{g_k}) with x_g[h] = x[g⁻¹ h], the
+    target is x_{g_1 ⋯ g_k}, and the loss is the mean over all nᵏ sequences. In the homogeneity-normalised flow (each
+    neuron at the rate ‖θ‖^(1−k)), the network learns one irreducible representation ρ after another, in decreasing
+    order of the utility U* (`maximal_utility`), at
 
-        t = τ log(1/scale),  τ = 1/((k + 1) U*),
+        t = τ log(1/scale),  τ = 1/((k + 1) U*).
 
-    and the loss falls by half the energy E = (c d / n) ‖x̂(ρ)‖² of the encoding in ρ (Frobenius norm; c = 2 where ρ
-    stands for a conjugate pair, else 1). If the singular values σ₁ ≥ σ₂ ≥ … of x̂(ρ) differ, ρ is learned in parts: one
-    for each (l₁, …, l_{k−1}, m), of utility U* σ_{l₁} ⋯ σ_{l_{k−1}} σ_m² / σ₁ᵏ⁺¹ and drop (c d / 2n) σ_m² / dᵏ⁻¹. Equal
-    utilities jump together.
+    The loss drops by half the energy E = (c d / n) ‖x̂(ρ)‖² of the encoding in ρ (Frobenius norm; c = 2 if ρ represents
+    a conjugate pair, otherwise 1). If the singular values σ₁ ≥ σ₂ ≥ … of x̂(ρ) differ, ρ is learned in parts. There is
+    one part per (l₁, …, l_{k−1}, m), of utility U* σ_{l₁} ⋯ σ_{l_{k−1}} σ_m² / σ₁ᵏ⁺¹ and drop
+    (c d / 2n) σ_m² / dᵏ⁻¹. Parts of equal utility are learned in one jump.
 
-    In the plain flow the neurons of an irrep cannot become large before scaleᵏ⁻¹ t = τ / ((k − 1) ‖ϑ‖ᵏ⁻¹), with ‖ϑ‖ the
-    largest norm of a neuron at unit scale.
+    In the plain flow, the neurons of an irrep cannot become large before scaleᵏ⁻¹ t = τ / ((k − 1) ‖ϑ‖ᵏ⁻¹), where ‖ϑ‖
+    is the largest norm of a neuron at unit scale.
 
     Args:
-        group: The group of n elements.
-        encoding: x, shape (n,), of mean zero.
+        group: Group of n elements.
+        encoding: x, shape (n,), of zero mean.
         sequence_length: k, from 2 to 20.
-        scale: Factor on the weights at the start, below one.
+        scale: Factor of the initial weights, between 0 and 1.
 
     Returns:
-        The staircase, with the features over `jump`: `utility` (U* of what is learned), `energy` (twice the drop) and
-        `construction_width` (of the explicit network for the irreps that have begun, see `construction_width`).
-        Marked slow are the parts of an irrep after the first, whose times are approximate, and an irrep into which the
-        neurons of one learned before are pushed while they fit; it may come earlier. For k = 2 these are the irreps in
-        ρ ⊗ ρ ⊗ ρ (3ξ for the frequency ξ of a cyclic group).
+        The staircase, with the features over `jump`: `utility` (U* of the learned irrep or part), `energy` (twice the
+        drop) and `construction_width` (width of the explicit network for all irreps learned so far, see
+        `construction_width`). A jump is marked slow if it learns a later part of an irrep, whose time is approximate.
+        It is also marked if active neurons of an earlier irrep acquire weight in the irrep, which may then be learned
+        earlier. For k = 2, these are the irreps in ρ ⊗ ρ ⊗ ρ (3ξ for the frequency ξ of a cyclic group).
 
     Raises:
-        InputError: The encoding is not n finite numbers of mean zero, k is not a whole number from 2, the scale is not
-            below one.
+        InputError: If the encoding is not n finite numbers of zero mean, k is not an integer from 2 to 20, or the scale
+            is out of range.
 
-    Assumptions: a small scale, and in the basin of each irrep enough neurons with generic directions. A Gaussian start
-    may leave none for a weak irrep, which then appears much later; `neurons_near_irreps` starts some in each.
+    Assumptions: a small scale, and enough neurons with generic directions in the basin of each irrep. Gaussian initial
+    weights may leave no neuron for a weak irrep, which is then learned much later; `neurons_near_irreps` places neurons
+    in every basin.
 
-    Source: arXiv 2602.03655 (order and levels). The parts were checked by integration of the flow for k = 2 on D₃ with
-    σ = (2.2, 1.2): the first two times hold within 0.1 %, the third within 5 %, the last comes 40 % early.
+    Source: arXiv 2602.03655 (order and levels). For k = 2 on D₃ with σ = (2.2, 1.2), integration of the flow confirms
+    the first two times of the parts within 0.1 % and the third within 5 %; the last part is learned 40 % earlier than
+    predicted.
 
     Example:
         >>> from dynascope.groups import cyclic
@@ -135,20 +136,23 @@ def composition_staircase(
 
 @checked
 def construction_width(group: Group, encoding: Encoding, sequence_length: SequenceLength) -> int:
-    """Neurons of an explicit two-layer network with the activation zᵏ that composes k elements without error.
+    """Number of neurons of an explicit two-layer network with the activation zᵏ that composes k elements exactly.
 
-    Σ_ρ 2ᵏ⁻¹ Dᵏ⁺¹ over the irreducible real representations in the encoding, D their real dimension: each of the Dᵏ⁺¹
-    products of k matrix entries is a combination of 2ᵏ⁻¹ powers. It is an upper bound; fast multiplication needs fewer
-    (6 neurons in place of 16 for a complex pair of dimension one, k = 2).
+        Σ_ρ 2ᵏ⁻¹ Dᵏ⁺¹
+
+    The sum is over the irreducible real representations in the encoding, with their real dimensions D. Each of the Dᵏ⁺¹
+    products of k matrix entries is a combination of 2ᵏ⁻¹ powers. The width is an upper bound: fast multiplication needs
+    fewer neurons (6 instead of 16 for a complex pair of dimension one and k = 2).
 
     Args:
-        group: The group of n elements.
-        encoding: x, shape (n,), of mean zero.
-        sequence_length: k, from 2.
+        group: Group of n elements.
+        encoding: x, shape (n,), of zero mean.
+        sequence_length: k, from 2 to 20.
 
     Raises:
-        InputError: As `composition_staircase`; or a Fourier coefficient of the encoding is singular but not zero, so
-            that the encoding hides part of that representation and no network of this kind is exact.
+        InputError: If the encoding is not n finite numbers of zero mean, k is not an integer from 2 to 20, or a Fourier
+            coefficient of the encoding is singular but not zero. In the last case, part of the representation is not
+            visible in the encoding, and no network of this kind is exact.
 
     Source: arXiv 2602.03655 (depth and width), by the polarisation identity.
 
@@ -173,7 +177,7 @@ def construction_width(group: Group, encoding: Encoding, sequence_length: Sequen
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """What is learned at one utility of one irrep: part `place` of `count`."""
+    """Part `place` of `count` of an irrep, which is learned at one utility."""
 
     irrep: Irrep
     utility: float
@@ -188,14 +192,14 @@ class _Part:
 
 
 def _coefficients(group: Group, x: np.ndarray) -> list[tuple[Irrep, np.ndarray]]:
-    """The irreps in the encoding, one of each conjugate pair, with their Fourier coefficients."""
+    """Return the irreps in the encoding, one per conjugate pair, with their Fourier coefficients."""
     found = [(irrep, np.tensordot(x, irrep.matrices, axes=1)) for irrep in real_irreducible_representations(group)]
     largest = max(float(np.abs(each).max()) for _, each in found)
     return [(irrep, each) for irrep, each in found if not irrep.trivial and np.abs(each).max() > _ROUND_OFF * largest]
 
 
 def _parts(group: Group, x: np.ndarray, irrep: Irrep, coefficient: np.ndarray, k: int) -> list[_Part]:
-    """The parts of an irrep, largest utility first."""
+    """Return the parts of an irrep, largest utility first."""
     singular = np.linalg.svd(coefficient, compute_uv=False)
     relative = singular[singular > _ROUND_OFF * singular[0]] / singular[0]
     values, counts = _distinct(relative)
@@ -220,14 +224,14 @@ def _parts(group: Group, x: np.ndarray, irrep: Irrep, coefficient: np.ndarray, k
 
 
 def _distinct(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The values that differ, and how often each occurs."""
+    """Return the distinct values and their multiplicities."""
     first = np.append(True, descending[1:] < descending[:-1] * (1 - _TIE))
     places = np.flatnonzero(first)
     return descending[places], np.diff(np.append(places, len(descending)))
 
 
 def _together(parts: list[_Part]) -> list[list[_Part]]:
-    """The parts in the order in which they are learned, those of equal utility in one jump."""
+    """Group the parts into jumps of equal utility, in the order of learning."""
     jumps: list[list[_Part]] = []
     for part in sorted(parts, key=lambda each: -each.utility):
         if jumps and part.utility >= jumps[-1][0].utility * (1 - _TIE):
@@ -251,10 +255,11 @@ def _slow(jumps: list[list[_Part]], place: int, k: int) -> str:
 
 
 def _coupled(source: Irrep, target: Irrep, k: int) -> bool:
-    """Whether neurons active in one irrep feel a force into another while they fit.
+    """Whether active neurons of the source irrep acquire weight in the target irrep while they fit.
 
-    The force averages 2k − 1 factors in the source against one in the target over each element by itself. It vanishes
-    unless m factors hold the target, on the element where it is, and the others are invariant.
+    The gradient is an average of 2k − 1 factors in the source and one in the target over each element separately. It
+    vanishes unless the product of m source factors contains the target and the product of the others contains the
+    trivial irrep.
     """
     character = source.character if source.members == 1 else 2 * np.real(source.character)
     return any(
@@ -265,7 +270,7 @@ def _coupled(source: Irrep, target: Irrep, k: int) -> bool:
 
 def _warnings(coefficients: list[tuple[Irrep, np.ndarray]], jumps: list[list[_Part]], lost: float) -> tuple[str, ...]:
     sentences = [
-        f"The irreps {', '.join(names)} are learned at the same time: their utilities are equal."
+        f"The irreps {', '.join(names)} are learned at the same time because their utilities are equal."
         for jump in jumps
         if len(names := sorted({part.irrep.name for part in jump})) > 1
     ]
@@ -274,14 +279,14 @@ def _warnings(coefficients: list[tuple[Irrep, np.ndarray]], jumps: list[list[_Pa
     ]
     if parted:
         sentences.append(
-            f"The Fourier coefficients of {', '.join(parted)} have unequal singular values: these irreps are learned "
-            "in parts, whose times after the first are approximate."
+            f"The Fourier coefficients of {', '.join(parted)} have unequal singular values, so these irreps are "
+            "learned in parts. The times of all parts after the first are approximate."
         )
     if len(coefficients) > 1:
         sentences.append(
-            "An irrep is learned at its time only if enough neurons start in its basin: a Gaussian start may leave "
-            "none for a weak one."
+            "An irrep is learned at the predicted time only if enough neurons start in its basin. Gaussian initial "
+            "weights may leave no neuron for a weak irrep."
         )
     if lost:
-        sentences.append(f"A Fourier coefficient is singular: a loss of {lost / 2:.3g} has no utility and stays.")
+        sentences.append(f"A Fourier coefficient is singular, so a loss of {lost / 2:.3g} is never learned.")
     return tuple(sentences)

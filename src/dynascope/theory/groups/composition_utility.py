@@ -1,4 +1,4 @@
-"""What a single neuron gains by aligning with an irreducible representation, when a network composes group elements."""
+"""Utility of a single neuron aligned with an irreducible representation, on the composition of group elements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Encoding", "SequenceLength", "composition_utility", "maximal_utility
 Encoding: TypeAlias = IsFinite[Float[np.ndarray, " n"]]
 SequenceLength: TypeAlias = Annotated[int, Interval(ge=2, le=20)]
 
-# The mean of an encoding, and a coefficient of an irrep it does not hold, are zero up to this fraction of its size.
+# Fourier coefficients below this fraction of the size of the encoding are rounding errors.
 _ROUND_OFF = 1e-9
 
 
@@ -32,22 +32,22 @@ def composition_utility(
     input_vectors: IsFinite[Float[np.ndarray, "k n"]],
     output_vector: IsFinite[Float[np.ndarray, " n"]],
 ) -> float:
-    """The correlation U = E⟨f, y⟩ of one neuron f = w (Σ_j u_j · x_{g_j})ᵏ with the target y = x_{g_1 ⋯ g_k}.
+    """Utility U = E⟨f, y⟩ of a neuron f = w (Σ_j u_j · x_{g_j})ᵏ for the target y = x_{g_1 ⋯ g_k}.
 
-    With x̂(ρ) = Σ_g x[g] ρ(g), and the mean over all nᵏ sequences,
+    With x̂(ρ) = Σ_g x[g] ρ(g), the mean over all nᵏ sequences is
 
-        U = (k!/nᵏ⁺¹) Σ_ρ d_ρ Re tr[ŵ x̂† (û₁ x̂† û₂ x̂† ⋯ û_k x̂†)†]:
+        U = (k!/nᵏ⁺¹) Σ_ρ d_ρ Re tr[ŵ x̂† (û₁ x̂† û₂ x̂† ⋯ û_k x̂†)†].
 
-    the irreps do not mix.
+    Different irreps do not interact.
 
     Args:
-        group: The group of n elements.
-        encoding: x, shape (n,), of mean zero; the element g is shown as x_g[h] = x[g⁻¹ h].
-        input_vectors: u, shape (k, n).
+        group: Group of n elements.
+        encoding: x, shape (n,), of zero mean; the element g is encoded as x_g[h] = x[g⁻¹ h].
+        input_vectors: u, shape (k, n), with k from 2 to 20.
         output_vector: w, shape (n,).
 
     Raises:
-        InputError: The encoding is not n numbers of mean zero, k is below 2, or a shape does not fit.
+        InputError: If the encoding is not n numbers of zero mean, k is not from 2 to 20, or the shapes do not match.
 
     Source: Sequential Group Composition (arXiv 2602.03655), the utility of a neuron.
 
@@ -65,7 +65,7 @@ def composition_utility(
         f"input_vectors has {k} rows",
         argument="input_vectors",
         value=k,
-        remedy="give one for each element of a sequence, from 2 to 20",
+        remedy="give 2 to 20 rows, one per element of a sequence",
     )
     total = 0.0
     for irrep in irreducible_representations(group):
@@ -80,21 +80,22 @@ def composition_utility(
 
 @finite_answers()
 def maximal_utility(group: Group, encoding: Encoding, irrep: Irrep, sequence_length: SequenceLength) -> float:
-    """The largest utility of a neuron of unit norm within one irrep (with its conjugate).
+    """Maximal utility of a neuron of unit norm within one irrep (and its conjugate).
 
-    U* = k! D^((1−k)/2) n^(−(k+1)/2) (k + 1)^(−(k+1)/2) ‖x̂(ρ)‖ᵏ⁺¹, with the operator norm and the real dimension D
-    (d for the real kind, 2d for the complex and quaternionic kinds). The norm of a neuron is that of all its weights,
-    Σ_j ‖u_j‖² + ‖w‖² = 1. `maximisers` attain it. The order in which a network learns the irreps is that of U*, so that
-    it depends on the dimensions and on the length k.
+        U* = k! D^((1−k)/2) n^(−(k+1)/2) (k + 1)^(−(k+1)/2) ‖x̂(ρ)‖ᵏ⁺¹
+
+    Here ‖·‖ is the operator norm and D the real dimension (d for irreps of the real kind, 2d for the complex and
+    quaternionic kinds). The norm of a neuron includes all its weights, Σ_j ‖u_j‖² + ‖w‖² = 1. `maximisers` returns
+    neurons that attain U*. A network learns the irreps in the order of U*, which depends on the dimensions and on k.
 
     Args:
-        group: The group of n elements.
-        encoding: x, shape (n,), of mean zero.
+        group: Group of n elements.
+        encoding: x, shape (n,), of zero mean.
         irrep: One of `irreducible_representations(group)`.
-        sequence_length: k, from 2.
+        sequence_length: k, from 2 to 20.
 
     Raises:
-        InputError: The encoding is not n numbers of mean zero, or k is not a whole number from 2.
+        InputError: If the encoding is not n numbers of zero mean, or k is not an integer from 2 to 20.
 
     Source: Sequential Group Composition (arXiv 2602.03655), with the dimension D in place of d.
 
@@ -120,26 +121,26 @@ def maximisers(
     *,
     direction: ArrayLike | None = None,
 ) -> tuple[Float[np.ndarray, "k n"], Float[np.ndarray, " n"]]:
-    """A neuron of unit norm that attains the maximal utility of an irrep.
+    """Neuron of unit norm that attains the maximal utility of an irrep.
 
-    With the largest singular value σ of the encoding, x̂ b = σ a, the Fourier coefficients have rank one:
-    û₁ ∝ c b†, û₂, …, û_k ∝ a b†, ŵ ∝ c b†, with any vector c.
+    Let σ be the largest singular value of x̂(ρ), with x̂ b = σ a. The Fourier coefficients of the neuron have rank one:
+    û₁ ∝ c b†, û₂, …, û_k ∝ a b†, ŵ ∝ c b†, for any vector c.
 
     Args:
-        group: The group of n elements.
-        encoding: x, shape (n,), of mean zero.
+        group: Group of n elements.
+        encoding: x, shape (n,), of zero mean.
         irrep: One of `irreducible_representations(group)`.
-        sequence_length: k, from 2.
-        direction: c, shape (d,), of any length; real for an irrep of the real kind. By default it is a.
+        sequence_length: k, from 2 to 20.
+        direction: c, shape (d,), of any nonzero length; real for an irrep of the real kind. By default, a.
 
     Returns:
-        (u, w) of shapes (k, n) and (n,): each vector has the norm 1/√(k + 1).
+        (u, w) of shapes (k, n) and (n,). Each vector has norm 1/√(k + 1).
 
     Raises:
-        InputError: As `maximal_utility`; or the encoding has nothing of this irrep, or the direction is zero or has
-            another shape, or is complex for an irrep of the real kind.
+        InputError: If the encoding is not n numbers of zero mean or has no component in the irrep, k is not an integer
+            from 2 to 20, or the direction is zero, has the wrong shape, or is complex for an irrep of the real kind.
 
-    Source: as `maximal_utility`.
+    Source: Sequential Group Composition (arXiv 2602.03655).
 
     Example:
         >>> from dynascope.groups import dihedral
@@ -152,14 +153,14 @@ def maximisers(
     x, k = valid_encoding(group, encoding), sequence_length
     coefficient = np.tensordot(x, irrep.matrices, axes=1)
     real = irrep.kind == "real"
-    # The imaginary parts are exactly zero for the real kind; real singular vectors then keep the neuron real.
+    # For the real kind, the imaginary parts are exactly zero, and real singular vectors make the neuron real.
     left, singular, right = np.linalg.svd(np.real(coefficient) if real else coefficient)
     require(
         singular[0] > _ROUND_OFF * np.abs(x).sum(),
         f"the encoding has no component in the irrep {irrep.name!r}",
         argument="irrep",
         value=irrep.name,
-        remedy="choose one where its Fourier coefficient is not zero",
+        remedy="choose an irrep with a nonzero Fourier coefficient",
     )
     a, b = left[:, 0], right[0].conj()
     c = a if direction is None else _direction(direction, irrep)

@@ -1,4 +1,4 @@
-"""Initial neurons that are near given irreducible representations."""
+"""Initial neurons near given irreducible representations."""
 
 from __future__ import annotations
 
@@ -29,30 +29,31 @@ def neurons_near_irreps(
     leakage: Fraction = 0.02,
     seed: Seed = 0,
 ) -> Float[np.ndarray, "neurons weights"]:
-    """Neurons of unit norm, each near one of the irreps in the encoding, in turn.
+    """Draw neurons of unit norm, each near one of the irreps in the encoding.
 
-    A network learns an irrep at the predicted time only if some of its neurons are in the basin of that irrep: they
-    end up in it when they climb their utility. Under a Gaussian start a strong irrep takes nearly all: of 4000 neurons
-    on D₃ with the amplitudes 2.2 and 1.2 none is left for the second irrep, which then appears much later, when active
-    neurons drift to it. Here each of the k + 1 vectors of a neuron is Gaussian within its own irrep, with a smaller
-    part in each of the others.
+    A network learns an irrep at the predicted time only if some of its neurons start in the basin of this irrep, from
+    which maximisation of the utility leads to the irrep. With Gaussian initial weights, nearly all neurons learn the
+    strongest irrep: of 4000 neurons on D₃ with the amplitudes 2.2 and 1.2, none starts in the basin of the second
+    irrep. This irrep is then learned much later, when active neurons drift to it. Here, each of the k + 1 vectors of a
+    neuron is Gaussian within the irrep of the neuron, with a smaller component in each of the others.
 
     Args:
-        group: The group of n elements.
-        encoding: x, shape (n,), of mean zero.
-        sequence_length: k, from 2.
-        neurons: Number of neurons, at least one for each irrep; these are dealt out in turn.
-        leakage: Norm of the part in each other irrep relative to that in the neuron's own, from 0 to 1.
-        seed: Seed of the draw, from zero.
+        group: Group of n elements.
+        encoding: x, shape (n,), of zero mean.
+        sequence_length: k, from 2 to 20.
+        neurons: Number of neurons, at least one per irrep, assigned to the irreps in turn.
+        leakage: Norm of the component in each other irrep, relative to the component in the irrep of the neuron, from 0
+            to 1.
+        seed: Random seed, a non-negative integer.
 
     Returns:
-        One row for each neuron, (u_1, …, u_k, w): shape (neurons, (k + 1) n), as `TwoLayer.with_neurons` takes them.
+        One row (u_1, …, u_k, w) per neuron, shape (neurons, (k + 1) n), for `TwoLayer.with_neurons`.
 
     Raises:
-        InputError: The encoding is not n numbers of mean zero, k is not a whole number from 2, there are fewer neurons
-            than irreps, or the leakage is not from 0 to 1.
+        InputError: If the encoding is not n numbers of zero mean, k is not an integer from 2 to 20, there are fewer
+            neurons than irreps, or the leakage is not from 0 to 1.
 
-    Source: Alternating Gradient Flows (arXiv 2506.06489): dormant neurons climb their own utility.
+    Source: Alternating Gradient Flows (arXiv 2506.06489): dormant neurons maximise their utility.
 
     Example:
         >>> from dynascope.groups import cyclic
@@ -70,7 +71,7 @@ def neurons_near_irreps(
         f"neurons is {neurons}, for {len(used)} irreps",
         argument="neurons",
         value=neurons,
-        remedy="give at least one to each",
+        remedy="give at least one neuron per irrep",
     )
     drawn = np.random.default_rng(seed).normal(size=(neurons, k + 1, group.order))
     within = np.einsum("rhg,nvg->nrvh", used, drawn)
@@ -83,23 +84,23 @@ def neurons_near_irreps(
 def neurons_by_share(
     group: Group, encoding: Float[np.ndarray, " n"], sequence_length: int, shares: np.ndarray, *, seed: int = 0
 ) -> Float[np.ndarray, "neurons weights"]:
-    """The same with a number of neurons for each irrep in the encoding, in the order of the group."""
-    # Dealt out to the irreps in turn, until each has its share.
+    """Draw `shares[i]` neurons near the i-th irrep in the encoding, in the order of the group."""
+    # Neurons are drawn for the irreps in turn, and the surplus of each irrep is dropped.
     neurons = int(shares.max()) * len(shares)
-    dealt = neurons_near_irreps(group, encoding, sequence_length, neurons=neurons, seed=seed)
-    return np.concatenate([dealt[i :: len(shares)][:share] for i, share in enumerate(shares)])
+    drawn = neurons_near_irreps(group, encoding, sequence_length, neurons=neurons, seed=seed)
+    return np.concatenate([drawn[i :: len(shares)][:share] for i, share in enumerate(shares)])
 
 
 def shares_of_irreps(
     irreps: Sequence[Irrep], sequence_length: int, *, width: int | None = None, least: int = 1
 ) -> np.ndarray:
-    """Neurons of each irrep in the explicit construction, or of a width in these shares; in the order of the group.
+    """Numbers of neurons per irrep, in proportion to the explicit construction and in the order of the group.
 
     Args:
-        irreps: Those in the encoding.
-        sequence_length: k of the composition.
-        width: Number of neurons, which the construction says itself if it is left out.
-        least: As of which dimension those of a smaller one are counted.
+        irreps: Irreps in the encoding.
+        sequence_length: Length k of the composed sequences.
+        width: Total number of neurons; that of the explicit construction if not given.
+        least: Least dimension; irreps of smaller dimension are counted as if they had this one.
     """
     ordered, k = sorted(irreps, key=lambda irrep: irrep.index), sequence_length
     needs = np.array([2 ** (k - 1) * max(irrep.real_dimension, least) ** (k + 1) for irrep in ordered])
@@ -109,6 +110,6 @@ def shares_of_irreps(
 
 
 def irrep_projection(group: Group, irrep: Irrep) -> np.ndarray:
-    """The matrix (n, n) that keeps of a real function its part in an irrep, with the conjugate."""
+    """Return the (n, n) matrix that projects a real function onto an irrep and its conjugate."""
     weight = irrep.members * irrep.dimension / group.order * np.real(irrep.character)
     return weight[group.table[group.inverse]]

@@ -1,4 +1,4 @@
-"""Quadratic networks on modular addition: which frequencies they learn, in what order, and when."""
+"""Quadratic networks on modular addition: the learned frequencies, their order and their times."""
 
 from dynascope.validation import face
 

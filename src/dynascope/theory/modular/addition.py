@@ -1,4 +1,4 @@
-"""Quadratic networks on modular addition: one frequency of the encoding after the other."""
+"""Loss staircase of quadratic networks on modular addition, which learn one frequency after another."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ __all__ = [
 
 _NAMES = {
     "frequency_learned": ("frequency that is learned", "1"),
-    "maximal_utility": ("greatest utility", "1"),
+    "maximal_utility": ("maximal utility", "1"),
     "onset_time": ("time at which neurons start to grow", "gradient-flow time"),
     "earliest_onset": ("earliest time at which a neuron starts to grow", "gradient-flow time"),
     "neurons_learning": ("neurons that learn", "neurons"),
 }
 _NEARLY_EQUAL = 0.05  # relative difference of accelerated times below which jumps overlap at usual scales
-_SMALL_START = 0.1  # neurons above this norm shape the function before any plateau
-_SAME_PHASE = 0.99  # length of the mean of unit vectors that all but agree
+_SMALL_START = 0.1  # larger neurons contribute to the function before the first plateau
+_SAME_PHASE = 0.99  # length of the mean unit vector above which phases count as equal
 
 
 @finite_answers()
 def addition_utility(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, " neurons"]:
-    """U = E⟨f_i(x; θ_i), y⟩ of neurons before anything is learned, on addition modulo p.
+    """Utilities U = E⟨f_i(x; θ_i), y⟩ of neurons on addition modulo p, at zero output of the network.
 
     Averaged over all p² pairs, with the unnormalised Fourier transform x̂[k] = Σ_j x[j] exp(−2πi jk/p),
 
-        U = 2/p³ Σ_{k≠0} |x̂[k]|² û[k] v̂[k] conj(ŵ[k] x̂[k]),
+        U = 2/p³ Σ_{k≠0} |x̂[k]|² û[k] v̂[k] conj(ŵ[k] x̂[k]).
 
-    so that the frequencies do not interact.
+    The frequencies do not interact.
 
     Args:
         neurons: Rows [u | v | w] of f_i = w (u·x_a + v·x_b)², shape (neurons, 3p).
@@ -64,7 +64,8 @@ def addition_utility(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, 
         U, shape (neurons,).
 
     Raises:
-        InputError: Arrays that are not finite or do not fit, p below three, or an encoding that is zero or has a mean.
+        InputError: If an array is not finite, the shapes do not match, p is below three, or the encoding is zero or has
+            a nonzero mean.
 
     References:
         Alternating Gradient Flows, arXiv:2506.06489.
@@ -80,10 +81,12 @@ def addition_utility(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, 
 
 @finite_answers()
 def maximal_utilities(encoding: Encoding) -> Float[np.ndarray, " frequencies"]:
-    """U*_ξ, the largest utility of a neuron with ‖θ‖ = 1 that has the frequency ξ only, for ξ = 1, …, ⌊p/2⌋.
+    """Maximal utility of a neuron with ‖θ‖ = 1 and a single frequency ξ, for ξ = 1, …, ⌊p/2⌋.
 
-    U*_ξ = √(2/(27 p³)) |x̂[ξ]|³, and √2 times as much for ξ = p/2, which needs no phase. The average is over pairs; for
-    the sum over pairs and ‖u‖ = ‖v‖ = ‖w‖ = 1, as sometimes printed, multiply by 3√3 p².
+        U*_ξ = √(2/(27 p³)) |x̂[ξ]|³
+
+    For ξ = p/2, which has no phase, it is √2 times larger. The average is over pairs. For the sum over pairs with
+    ‖u‖ = ‖v‖ = ‖w‖ = 1, as sometimes printed, multiply by 3√3 p².
 
     Args:
         encoding: x, shape (p,), of zero mean.
@@ -92,10 +95,10 @@ def maximal_utilities(encoding: Encoding) -> Float[np.ndarray, " frequencies"]:
         U*_ξ, shape (⌊p/2⌋,).
 
     Raises:
-        InputError: As `addition_utility`.
+        InputError: If the encoding is not finite, has fewer than three entries, is zero or has a nonzero mean.
 
     References:
-        Alternating Gradient Flows, arXiv:2506.06489; the weight of p/2 is ours.
+        Alternating Gradient Flows, arXiv:2506.06489; the factor for p/2 is derived here.
 
     Example:
         >>> maximal_utilities(0.8 * np.cos(2 * np.pi * np.arange(17) / 17))[:2].round(6) + 0.0
@@ -108,10 +111,11 @@ def maximal_utilities(encoding: Encoding) -> Float[np.ndarray, " frequencies"]:
 def maximiser(
     encoding: Encoding, frequency: int, phases: tuple[FiniteFloat, FiniteFloat] = (0.0, 0.0)
 ) -> Float[np.ndarray, " weights"]:
-    """A neuron [u | v | w] with ‖θ‖ = 1 and the utility U*_ξ; there is one for each pair of phases.
+    """Neuron [u | v | w] with ‖θ‖ = 1 and the maximal utility U*_ξ, for given phases.
 
-    u[j] = √(2/(3p)) cos(2π ξ j/p + s_u), likewise v and w, with s_w = s_u + s_v − arg x̂[ξ]. For ξ = p/2 the entries are
-    ±1/√(3p), with signs from those of cos s_u and cos s_v.
+        u[j] = √(2/(3p)) cos(2π ξ j/p + s_u),  and likewise v and w, with s_w = s_u + s_v − arg x̂[ξ]
+
+    For ξ = p/2, the entries are ±1/√(3p), with signs given by those of cos s_u and cos s_v.
 
     Args:
         encoding: x, shape (p,), of zero mean.
@@ -122,7 +126,8 @@ def maximiser(
         The neuron, shape (3p,).
 
     Raises:
-        InputError: As `addition_utility`, or a frequency that the encoding does not contain.
+        InputError: If the encoding is not finite, has fewer than three entries, is zero or has a nonzero mean, or if it
+            does not contain the frequency.
 
     References:
         Alternating Gradient Flows, arXiv:2506.06489.
@@ -151,18 +156,19 @@ def maximiser(
 
 @checked
 def unexplained_fraction(neurons: NonNegativeInt) -> float:
-    """The smallest share of a frequency's part of the loss that the given number of neurons leaves unexplained.
+    """Smallest fraction of the loss of a frequency that remains with a given number of neurons.
 
-    0: 1, 1: 8/9, 2: 5/9, 3: 0.325635, 4: 1/6, 5 and more: 0. For two to five neurons the value is an infimum that is
-    approached with growing weights and never attained, so that gradient flow creeps towards it; six attain zero, as
-    three real products (one complex product) of two squares each. For odd p ≥ 5 and ξ ≠ p/2.
-    What it leaves is on the last plateaus of `modular_addition_staircase`.
+    The fraction is 1 for no neuron, 8/9 for one, 5/9 for two, 0.325635 for three, 1/6 for four, and 0 for five or more.
+    For two to five neurons it is an infimum, which gradient flow approaches slowly as the weights grow but never
+    attains. Six neurons attain zero: one complex product is three real products, and each of these takes two squares.
+    The values hold for odd p ≥ 5 and ξ ≠ p/2. With too few neurons, this fraction remains on the last plateaus of
+    `modular_addition_staircase`.
 
     Args:
-        neurons: Number of neurons with that frequency.
+        neurons: Number of neurons with this frequency, from 0.
 
     Raises:
-        InputError: The number is negative.
+        InputError: If the number is negative.
 
     Example:
         >>> [round(unexplained_fraction(neurons), 3) for neurons in range(7)]
@@ -179,43 +185,49 @@ def unexplained_fraction(neurons: NonNegativeInt) -> float:
     gives="times, levels and frequencies of all jumps",
     reference="arXiv:2506.06489",
     exact=False,
-    assumes=(SMALL_START.costing("times are off by up to 1/log(1/scale) of them"),),
+    assumes=(SMALL_START.costing("times have a relative error of up to 1/log(1/scale)"),),
 )
 def modular_addition_staircase(
     encoding: Encoding, *, scale: OpenFraction, neurons: Neurons | None = None, normalised: bool = True
 ) -> Staircase:
-    """Predict the staircase of a two-layer quadratic network on addition modulo p from small initialisation.
+    """Predict the staircase of a two-layer quadratic network on addition modulo p from small initial weights.
 
-    Frequencies are learned one by one. When those of the set K are learned, the loss is ½ (‖x‖² − Σ_{ξ∈K} E_ξ) with
-    E_ξ = 2|x̂[ξ]|²/p, and half of that for ξ = p/2. In the homogeneity-normalised flow they come in the order of U*_ξ
-    (see `maximal_utilities`), at t/log(1/scale) → 1/(3 U*_ξ); equal ones come together. In the plain flow times depend
-    on the start at leading order: a neuron takes the frequency whose `blow_up_times` is earliest, unless it is learned
-    already, and the frequency's drop begins (`onset_time`) with the first neuron that takes it.
+    Frequencies are learned one by one. After the frequencies in the set K are learned, the loss is
+    ½ (‖x‖² − Σ_{ξ∈K} E_ξ), where E_ξ = 2|x̂[ξ]|²/p, or half of that for ξ = p/2.
 
-    With initial neurons, `times` is when the third neuron of a frequency has grown, the first three being able to
-    explain more than half of it: each neuron is followed through its alignment, the rest of the network being frozen.
+    In the homogeneity-normalised flow, frequencies are learned in the order of U*_ξ (see `maximal_utilities`), at
+    t/log(1/scale) → 1/(3 U*_ξ), and those with equal utilities together. If initial neurons are given, each neuron is
+    integrated through its alignment with a frozen residual, and `times` are the times at which half of each drop is
+    complete.
+
+    In the plain flow, the times depend on the initial neurons at leading order. A neuron learns the frequency with its
+    earliest blow-up time, unless this frequency is complete. The drop of a frequency begins with its first neuron
+    (`onset_time`). `times` are the times at which its third neuron has grown, because three neurons can explain more
+    than half of the loss of a frequency.
 
     Args:
         encoding: x, shape (p,), of zero mean.
-        scale: α < 1, the factor on the initial neurons.
-        neurons: Initial rows [u | v | w] at scale one, shape (neurons, 3p). Without them `times` is accelerated times
-            multiplied by log(1/scale); the plain flow needs them.
+        scale: Factor α of the initial neurons, between 0 and 1.
+        neurons: Initial rows [u | v | w] at scale one, shape (neurons, 3p). They are required for the plain flow. If
+            they are not given for the normalised flow, `times` are the accelerated times multiplied by log(1/scale).
         normalised: Whether the flow is θ_i' = −‖θ_i‖⁻¹ ∇_i L, or the plain gradient flow.
 
     Returns:
-        The staircase, of degree 3. Its features over jumps are `frequency_learned` (the first, where several come
-        together), `maximal_utility`, and, with initial neurons, `onset_time`, `earliest_onset` (a bound that no start
-        of neurons of these norms can beat) and `neurons_learning` (how many neurons take the frequency).
+        The staircase, of degree 3. Its features over jumps are `frequency_learned` (the first one, if several are
+        learned together) and `maximal_utility`. With initial neurons, they also include `onset_time`, `earliest_onset`
+        (a lower bound for all initial neurons of these norms) and `neurons_learning` (the number of neurons that learn
+        the frequency).
 
     Raises:
-        InputError: As `addition_utility`, a scale not below one, a neuron without weights, or no neurons for the plain
-            flow.
+        InputError: If an array is not finite, the shapes do not match, the encoding has fewer than three entries, is
+            zero or has a nonzero mean, the scale is out of range, all weights of a neuron are zero, or neurons are
+            missing for the plain flow.
 
-    Assumptions: six or more neurons with generic phases in each frequency; levels are exact as the scale goes to zero.
+    Assumptions: at least six neurons with generic phases per frequency. Levels are exact in the limit scale → 0.
 
     References:
-        Alternating Gradient Flows, arXiv:2506.06489; the levels, the weight of p/2, the neurons that a frequency needs
-        and the times from the actual start are ours, checked against direct integration.
+        Alternating Gradient Flows, arXiv:2506.06489; the levels, the factor for p/2, the number of neurons per
+        frequency and the times from given initial neurons are derived here.
 
     Example:
         >>> angles = 2 * np.pi * np.arange(17) / 17
@@ -231,10 +243,10 @@ def modular_addition_staircase(
     else:
         require(
             starts is not None,
-            "the times of the plain flow depend on the initial neurons and none are given",
+            "the times of the plain flow depend on the initial neurons, and neurons is not given",
             argument="neurons",
             value=None,
-            remedy="give them, or ask for the normalised flow",
+            remedy="give the initial neurons, or choose the normalised flow",
         )
         assert starts is not None
         jumps = jumps_in_the_plain_flow(spectrum, starts, unit)
@@ -280,7 +292,7 @@ def _warnings(spectrum: Spectrum, jumps: list[Jump], starts: Starts | None, scal
         if after.accelerated <= (1 + _NEARLY_EQUAL) * before.accelerated:
             yield f"The jumps of {names} overlap unless the scale is very small."
         elif after.time <= before.time:
-            yield f"The jumps of {names} are out of order at this scale: the start favours the weaker one."
+            yield f"The jumps of {names} are out of order at this scale: the initial neurons favour the weaker one."
     if starts is None:
         return
     for frequency in map(int, spectrum.frequencies[spectrum.active]):
@@ -289,10 +301,13 @@ def _warnings(spectrum: Spectrum, jumps: list[Jump], starts: Starts | None, scal
         few = too_few(spectrum, frequency, *(learning or [0]))
         if few:
             needed = enough_neurons(p, frequency)
-            yield f"A{few[1:]}, which needs {needed}: it may be learned late, in part, or not at all."
-        # Phases of p/2 are 0 or π.
+            yield f"{few.capitalize()}, which needs {needed}: it may be learned late, in part, or not at all."
+        # The phases of p/2 are 0 or π.
         if len(phases) > 1 and 2 * frequency != p and abs(np.exp(1j * phases).mean()) > _SAME_PHASE:
-            yield f"All neurons of frequency {frequency} have the same phase difference, and so cannot learn it."
+            yield f"All neurons of frequency {frequency} have the same phase difference, so they cannot learn it."
     largest = scale * starts.norms.max()
     if largest > _SMALL_START:
-        yield f"The start is not small (the largest neuron has norm {largest:.2g}), so the times are rough."
+        yield (
+            f"The initial weights are not small (the largest neuron has norm {largest:.2g}), so the times are"
+            " approximate."
+        )

@@ -1,4 +1,4 @@
-"""How the frequencies of small quadratic neurons grow on modular addition, before anything is learned."""
+"""Growth of the frequencies of small quadratic neurons on modular addition, while the residual is frozen."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _STEP, _MOST_STEPS, _ALIGNED = 0.1, 4000, 1e-7  # of the integration of the alig
 
 
 class Spectrum:
-    """An encoding x of the numbers modulo p, x_a[j] = x[(j − a) mod p], in Fourier space.
+    """Fourier spectrum of an encoding x of the integers modulo p, with x_a[j] = x[(j − a) mod p].
 
     Attributes:
         p: The modulus.
         frequencies: 1, …, ⌊p/2⌋.
-        coefficients: x̂[ξ] = Σ_j x[j] exp(−2πi jξ/p) at these frequencies, zero where it is rounding.
+        coefficients: x̂[ξ] = Σ_j x[j] exp(−2πi jξ/p) at these frequencies; rounding errors are set to zero.
         active: Whether x̂[ξ] ≠ 0.
-        multiplicity: 2, and 1 for ξ = p/2, which is its own conjugate.
-        energies: E_ξ, the part of ‖x‖² with this frequency.
-        maximal_utilities: U*_ξ, see `modular_addition.maximal_utilities`.
+        multiplicity: 2, or 1 for ξ = p/2, which is its own conjugate.
+        energies: Contribution E_ξ of each frequency to ‖x‖².
+        maximal_utilities: U*_ξ, see `maximal_utilities`.
 
     Args:
         encoding: x, shape (p,), of zero mean.
 
     Raises:
-        InputError: An encoding that is no finite vector of three or more entries, is zero, or has a mean.
+        InputError: If the encoding is not a finite vector of at least three entries, is zero, or has a nonzero mean.
     """
 
     p: int
@@ -57,15 +57,15 @@ class Spectrum:
             f"the encoding has {self.p} entries",
             argument="encoding",
             value=self.p,
-            remedy="give at least three",
+            remedy="give at least three entries",
         )
-        require(np.any(x != 0), "the encoding is zero", argument="encoding", value=0.0, remedy="give one that varies")
+        require(np.any(x != 0), "the encoding is zero", argument="encoding", value=0.0, remedy="give nonzero entries")
         require(
             abs(x.sum()) <= _ROUNDING * np.abs(x).sum(),
             f"the encoding has the mean {x.mean():.6g}",
             argument="encoding",
             value=float(x.mean()),
-            remedy="subtract it",
+            remedy="subtract the mean",
         )
         spectrum = np.fft.rfft(x)[1:]
         sizes = np.abs(spectrum)
@@ -74,44 +74,45 @@ class Spectrum:
         self.coefficients = np.where(self.active, spectrum, 0.0)
         self.multiplicity = np.where(2 * self.frequencies == self.p, 1.0, 2.0)
         self.energies = self.multiplicity * np.abs(self.coefficients) ** 2 / self.p
-        # √(2/27), and √2 times as much where the multiplicity is one.
+        # √(2/27), times √2 if the multiplicity is one.
         self.maximal_utilities = np.sqrt(4 / (27 * self.p**3 * self.multiplicity)) * np.abs(self.coefficients) ** 3
         self._strength = 2 * np.abs(self.coefficients) ** 2 / self.p**2
 
     def of(self, neurons: ArrayLike) -> Complex[np.ndarray, "neurons 3 frequencies"]:
-        """Fourier coefficients z of u, v and w, from rows [u | v | w] of shape (neurons, 3p)."""
+        """Compute the Fourier coefficients z of u, v and w, from rows [u | v | w] of shape (neurons, 3p)."""
         rows = np.asarray(neurons)
         require_shape("neurons", rows, (None, 3 * self.p))
         return np.fft.rfft(rows.reshape(-1, 3, self.p))[..., 1:]
 
     def aligned(self, z: Complex[np.ndarray, "neurons 3 frequencies"]) -> Complex[np.ndarray, "neurons frequencies"]:
-        """T = conj(x̂) z_u z_v conj(z_w), positive where the phases of a neuron are those of a maximiser."""
+        """Compute T = conj(x̂) z_u z_v conj(z_w), which is positive for the phases of a maximiser."""
         return self.coefficients.conj() * z[:, 0] * z[:, 1] * z[:, 2].conj()
 
     def utility(self, z: Complex[np.ndarray, "neurons 3 frequencies"]) -> Float[np.ndarray, " neurons"]:
-        """U = E⟨f_i, y⟩."""
+        """Compute the utilities U = E⟨f_i, y⟩."""
         return np.real(self.aligned(z)) @ (self.multiplicity * self._strength) / self.p
 
     def blow_up_times(
         self, z: Complex[np.ndarray, "neurons 3 frequencies"]
     ) -> Float[np.ndarray, "neurons frequencies"]:
-        """When each frequency of each neuron would diverge under the plain gradient flow before anything is learned.
+        """Blow-up time of each frequency of each neuron under the plain gradient flow with a frozen residual.
 
-        The Fourier coefficients z of u, v, w at a frequency obey, with c = 2|x̂|²/p² and x̂ that of the encoding,
+        The Fourier coefficients z of u, v, w at a frequency obey, with c = 2|x̂|²/p² and the coefficient x̂ of the
+        encoding,
 
             z_u' = c x̂ conj(z_v) z_w,  z_v' = c x̂ conj(z_u) z_w,  z_w' = c conj(x̂) z_u z_v.
 
-        This conserves the differences of |z_u|², |z_v|², |z_w|² and the imaginary part of T = conj(x̂) z_u z_v
-        conj(z_w), so that y = min |z|² obeys y'² = 4c² (|x̂|² Π_j (y + d_j) − (Im T)²), and the time to y = ∞ is
-        Carlson's elliptic integral R_F of the distances to the roots of that cubic. If Re T < 0, y falls to the largest
-        root first. It is infinite where the encoding or the neuron does not contain the frequency.
+        The flow conserves the differences of |z_u|², |z_v|², |z_w|² and the imaginary part of T = conj(x̂) z_u z_v
+        conj(z_w). Hence y = min |z|² obeys y'² = 4c² (|x̂|² Π_j (y + d_j) − (Im T)²), and the time to y = ∞ is
+        Carlson's elliptic integral R_F of the distances to the roots of this cubic. If Re T < 0, y first decreases to
+        the largest root. The time is infinite if the encoding or the neuron does not contain the frequency.
 
-        A start α times as large takes 1/α times as long. The frequency with the earliest time of a neuron is the one
-        that the neuron will have, under the plain and under the normalised flow.
+        If the initial weights are multiplied by α, the times are multiplied by 1/α. Each neuron learns the frequency
+        with its earliest time, under the plain and under the normalised flow.
 
         References:
-            Alternating Gradient Flows, arXiv:2506.06489, for the flow; its closed solution is ours. Carlson,
-            Numer. Algorithms 10 (1995) 13.
+            Alternating Gradient Flows, arXiv:2506.06489, for the flow; its closed-form solution is derived here.
+            Carlson, Numer. Algorithms 10 (1995) 13.
 
         Example:
             >>> x = np.cos(2 * np.pi * np.arange(5) / 5)
@@ -133,10 +134,10 @@ class Spectrum:
     def gain(
         self, rows: Float[np.ndarray, "neurons weights"], rates: Float[np.ndarray, " neurons"]
     ) -> Float[np.ndarray, " neurons"]:
-        """The limit of log‖θ(t)‖ − rate·t under θ' = ∇U(θ)/‖θ‖ from unit vectors; −∞ where the rate is zero."""
+        """Compute lim log‖θ(t)‖ − rate·t under θ' = ∇U(θ)/‖θ‖ from unit vectors; −∞ if the rate is zero."""
         z = self.of(rows)[..., self.active]
         share, drive = self.multiplicity[self.active] / self.p, (self._strength * self.coefficients)[self.active]
-        # What the encoding does not contain is constant, but part of the norm.
+        # Frequencies outside the encoding are constant, but contribute to the norm.
         rest = np.maximum(1 - np.sum(share * np.abs(z) ** 2, axis=(1, 2)), 0.0)
 
         def norm(z: np.ndarray) -> np.ndarray:
@@ -148,7 +149,7 @@ class Spectrum:
 
         gain = np.where(rates > 0, 0.0, -np.inf)
         for _ in range(_MOST_STEPS):
-            # The gradient is quadratic: its Jacobian is at most twice this.
+            # The gradient is quadratic, so its Jacobian is at most 2 max |drive| ‖z‖.
             with np.errstate(divide="ignore"):
                 h = _STEP / np.max(np.abs(drive) * np.linalg.norm(z, axis=1), axis=1)
             h = np.where(rates > 0, h, 0.0)
@@ -168,12 +169,12 @@ class Spectrum:
 
 @dataclasses.dataclass(frozen=True)
 class Starts:
-    """Initial neurons: the frequency that each takes, and when, in both flows.
+    """Frequencies that initial neurons learn, and their times in both flows.
 
     Attributes:
-        norms: ‖ϑ_i‖, shape (neurons,).
-        blow_up: Times of the plain flow from scale one, shape (neurons, frequencies).
-        takes: Index of the frequency with the earliest time, −1 where none grows, shape (neurons,).
+        norms: Initial norms ‖ϑ_i‖, shape (neurons,).
+        blow_up: Blow-up times of the plain flow from scale one, shape (neurons, frequencies).
+        takes: Index of the frequency with the earliest time, −1 if none grows, shape (neurons,).
         gain: lim log‖θ_i(t)‖ − 3 U* t of the normalised flow from scale one, shape (neurons,).
         phase_differences: s_u − s_v, shape (neurons, frequencies).
     """
@@ -186,17 +187,17 @@ class Starts:
 
     @classmethod
     def of(cls, spectrum: Spectrum, neurons: ArrayLike) -> Starts:
-        """From rows [u | v | w] of shape (neurons, 3p)."""
+        """Compute the attributes from rows [u | v | w] of shape (neurons, 3p)."""
         rows = np.asarray(neurons)
         coefficients = spectrum.of(rows)
         norms = np.linalg.norm(rows, axis=1)
         smallest = float(norms.min(initial=np.inf))
         require(
             0 < smallest < np.inf,
-            "a neuron has no weights other than zero" if smallest == 0 else "there is no neuron",
+            "all weights of a neuron are zero" if smallest == 0 else "there is no neuron",
             argument="neurons",
             value=smallest,
-            remedy="start every neuron away from zero",
+            remedy="give at least one neuron, with nonzero weights in each",
         )
         blow_up = spectrum.blow_up_times(coefficients)
         takes = np.argmin(blow_up, axis=1)
@@ -208,18 +209,18 @@ class Starts:
 
 
 def _time_to_infinity(powers: np.ndarray, aligned: np.ndarray) -> np.ndarray:
-    """½ of the time in which y' = ±√P(y), P = Π_j (y + d_j) − (Im T)², goes from y = min_j powers_j to infinity."""
+    """Half the time in which y' = ±√P(y), P = Π_j (y + d_j) − (Im T)², grows from y = min_j powers_j to infinity."""
     lowest = powers.min(axis=1)
     gaps = np.moveaxis(powers - lowest[:, None], 1, -1)
     companion = np.zeros((*lowest.shape, 3, 3))
     companion[..., 1, 0] = companion[..., 2, 1] = 1.0
     a, b, c = np.moveaxis(gaps, -1, 0)
     companion[..., 2] = np.stack([np.imag(aligned) ** 2 - a * b * c, -(a * b + b * c + c * a), -(a + b + c)], axis=-1)
-    # The complex or smaller roots lie to the left of the largest, at real parts below zero.
+    # The other two roots are smaller or complex, with negative real parts.
     roots = np.sort_complex(np.linalg.eigvals(companion))
     turn = roots[..., 2].real
     others = roots[..., :2]
-    # As a quotient, because the difference would lose its digits near the turning point.
+    # A quotient avoids cancellation near the turning point.
     distance = np.real(aligned) ** 2 / np.prod(lowest[..., None] - others, axis=-1).real
     distance = np.where(np.isfinite(distance), distance, 0.0)
     onward = scipy.special.elliprf(distance, *np.moveaxis(lowest[..., None] - others, -1, 0)).real

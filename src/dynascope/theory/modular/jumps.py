@@ -1,4 +1,4 @@
-"""The jumps of quadratic networks on modular addition: which frequencies, by how many neurons, and when."""
+"""Jumps of quadratic networks on modular addition: frequencies, numbers of neurons and times."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dynascope.theory.modular.growth import Spectrum, Starts
 
 __all__ = ["HARMONIC", "Jump", "enough_neurons", "jumps_in_the_normalised_flow", "jumps_in_the_plain_flow", "too_few"]
 
-HARMONIC = "neurons acquire it that have a third of it, frequency"
-_EQUAL = 1e-9  # relative difference of utilities that are equal up to rounding
-_TOGETHER = 0.05  # relative difference of the times at which the neurons of a frequency arrive together
+HARMONIC = "it is three times frequency"
+_EQUAL = 1e-9  # relative difference below which utilities count as equal
+_TOGETHER = 0.05  # relative difference of times below which the neurons of a frequency arrive together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Jump:
     """One jump of the staircase.
 
     Attributes:
-        frequencies: What is learned.
+        frequencies: Learned frequencies.
         accelerated: Limit of t/T(α) as the scale α goes to zero.
-        time: When half of the drop is done, at the given scale.
-        onset: When the first neuron has grown.
-        neurons: How many neurons take the frequency; the fewest, where several frequencies come together.
-        slow: Why the times are uncertain; empty where they are not.
+        time: Time at which half of the drop is complete, at the given scale.
+        onset: Time at which the first neuron has grown.
+        neurons: Number of neurons that learn the frequency; the smallest number if several are learned together.
+        slow: Why the times are uncertain; empty if they are not.
     """
 
     frequencies: np.ndarray
@@ -37,20 +37,20 @@ class Jump:
 
 
 def enough_neurons(p: int, frequency: int) -> int:
-    """Neurons that learn a frequency completely: two squares for each real product."""
+    """Number of neurons that learn a frequency completely: two squares per real product."""
     return 2 if 2 * frequency == p else 6
 
 
 def too_few(spectrum: Spectrum, frequency: int, neurons: int) -> str:
-    """That too few neurons take a frequency; empty where they suffice."""
+    """State that too few neurons learn a frequency; empty if there are enough."""
     if neurons >= enough_neurons(spectrum.p, frequency):
         return ""
-    count = {0: "no neuron takes", 1: "only one neuron takes"}.get(neurons, f"only {neurons} neurons take")
-    return f"at the start {count} frequency {frequency}"
+    count = {0: "no neuron learns", 1: "only one neuron learns"}.get(neurons, f"only {neurons} neurons learn")
+    return f"{count} frequency {frequency}"
 
 
 def jumps_in_the_normalised_flow(spectrum: Spectrum, starts: Starts | None, unit: float) -> list[Jump]:
-    """In the order of U*, frequencies with equal ones together; the unit of time is T(α) = log(1/α)."""
+    """Jumps in the order of U*, with equal utilities in one jump; the unit of time is T(α) = log(1/α)."""
     maxima = spectrum.maximal_utilities
     groups: list[list[int]] = []
     for k in map(int, np.argsort(-maxima, kind="stable")[: spectrum.active.sum()]):
@@ -75,17 +75,17 @@ def jumps_in_the_normalised_flow(spectrum: Spectrum, starts: Starts | None, unit
 
 
 def _half_grown(spectrum: Spectrum, k: int, gains: np.ndarray) -> float:
-    """The gain of a neuron that would alone be as far as all together are when half of the frequency's loss is gone.
+    """Gain of a single neuron that would halve the loss of a frequency at the same time as all its neurons together.
 
-    The share s that is learned obeys s' = 9 U* s (1 − s), from s = U*/E Σ_i exp(3 g_i) α³. Half of the loss (1 − s)² is
-    gone at s/(1 − s) = √2 − 1.
+    The learned fraction s obeys s' = 9 U* s (1 − s), from s = U*/E Σ_i exp(3 g_i) α³. The loss (1 − s)² is halved at
+    s/(1 − s) = √2 − 1.
     """
     needed = (np.sqrt(2) - 1) * spectrum.energies[k] / spectrum.maximal_utilities[k]
     return float(np.logaddexp.reduce(3 * gains) - np.log(needed)) / 3
 
 
 def jumps_in_the_plain_flow(spectrum: Spectrum, starts: Starts, unit: float) -> list[Jump]:
-    """In the order in which neurons arrive, each at the first frequency that is not complete; the unit is 1/α."""
+    """Jumps in the order in which neurons arrive, each at its first incomplete frequency; the unit of time is 1/α."""
     p, arrivals, free = spectrum.p, {}, np.ones(len(starts.norms), bool)
     for place in np.argsort(starts.blow_up, axis=None, kind="stable"):
         i, k = map(int, np.unravel_index(place, starts.blow_up.shape))
@@ -95,22 +95,22 @@ def jumps_in_the_plain_flow(spectrum: Spectrum, starts: Starts, unit: float) -> 
             free[i] = False
     jumps = []
     for k, times in arrivals.items():
-        # Two neurons leave 5/9 unexplained, three less than a half.
+        # Two neurons leave 5/9 of the loss unexplained, three less than half.
         half = times[min(enough_neurons(p, k + 1) // 2, len(times)) - 1]
         slow = too_few(spectrum, k + 1, len(times))
         if not slow and times[-1] > (1 + _TOGETHER) * times[0]:
-            slow = "its neurons arrive one by one, and each changes when the others do"
+            slow = "its neurons arrive one by one, and each arrival changes the others"
         jumps.append(Jump(spectrum.frequencies[[k]], half, half * unit, times[0] * unit, len(times), slow))
     return _marked(p, sorted(jumps, key=lambda jump: jump.time))
 
 
 def _marked(p: int, jumps: list[Jump]) -> list[Jump]:
-    """The jumps, with those marked slow whose frequency is three times one that is learned before."""
+    """Mark jumps slow if their frequency is three times a frequency that is learned earlier."""
     known: list[int] = []
     marked = []
     for jump in jumps:
         sources = [source for source in known if {3 * source % p, -3 * source % p} & set(map(int, jump.frequencies))]
-        slow = f"{HARMONIC} {sources[0]}, which is learned before" if sources else jump.slow
+        slow = f"{HARMONIC} {sources[0]}, whose neurons also acquire it" if sources else jump.slow
         marked.append(dataclasses.replace(jump, slow=slow))
         known += map(int, jump.frequencies)
     return marked

@@ -1,4 +1,4 @@
-"""Loss staircases: the plateaus and jumps of training from small initialisation, predicted without training."""
+"""Loss staircases: plateaus and jumps of training from small initial weights, predicted without training."""
 
 from dynascope.validation import face
 

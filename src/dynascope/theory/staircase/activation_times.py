@@ -1,4 +1,4 @@
-"""Alternating Gradient Flows of diagonal networks: the times at which neurons activate at a finite scale."""
+"""Alternating Gradient Flows of diagonal networks: activation times of neurons at a finite scale."""
 
 from __future__ import annotations
 
@@ -41,27 +41,28 @@ def activation_staircase(
 ) -> Staircase:
     """Predict the staircase of a diagonal network by Alternating Gradient Flows with the threshold ‖θᵢ‖ = 1.
 
-    The neurons are θᵢ = (uᵢ, vᵢ), with β = u ⊙ v from u = scale·1, v = 0 for depth two, and β = u^D − v^D from
-    u = v = scale·1 beyond. Dormant neurons see a frozen residual, so that the integrals G of their multipliers are
-    piecewise linear; a neuron activates when |Gᵢ| reaches the G at which its norm is one; then the active ones minimise
-    the loss in no time. All times at a finite scale are thus exactly those of the limit, τ, times one number: in units
-    of log(1/scale) they are τ·arccosh(scale⁻²)/(2 log(1/scale)) at depth two.
+    The neurons are θᵢ = (uᵢ, vᵢ). For depth 2, β = u ⊙ v from u = scale·1, v = 0; for D > 2, β = u^D − v^D from
+    u = v = scale·1. Dormant neurons see a frozen residual, so the integrals G of their multipliers are piecewise
+    linear. A neuron activates when |Gᵢ| reaches the value at which its norm is one. The active neurons then minimise
+    the loss instantaneously. All times at a finite scale are therefore the times τ of the limit times a common factor:
+    for depth 2, they are τ·arccosh(scale⁻²)/2.
 
     Args:
         inputs: x, shape (n, d).
         targets: y, shape (n,).
-        scale: Initial value of the weights, below one.
+        scale: Initial value of the weights, between 0 and 1.
         depth: D ≥ 2.
-        feature_names: Names of the d inputs, for the phrases; "x1", "x2", … if absent.
+        feature_names: Names of the d inputs, used in descriptions; "x1", "x2", … if not given.
 
     Returns:
-        The staircase of `diagonal_staircase` or `deep_diagonal_staircase`, but that its times are those at which
-        neurons activate, and not those at which the loss has fallen by half.
+        The staircase of `diagonal_staircase` or `deep_diagonal_staircase`, with the activation times of neurons instead
+        of the times at which the loss has crossed the middle of each drop.
 
     Raises:
-        InputError: As those functions.
+        InputError: If an input or target is not finite, the shapes or names do not match, no input explains the
+            targets, or the scale or depth is out of range.
 
-    Source: arXiv 2506.06489; the path is that of arXiv 2304.00488.
+    Source: arXiv 2506.06489; the path of saddles is that of arXiv 2304.00488.
 
     Example:
         >>> steps = activation_staircase(np.eye(2), np.array([4.0, -1.0]), scale=1e-4)

@@ -1,9 +1,10 @@
-"""Bundles of linear neurons that grow at very different sizes without losing digits.
+"""Bundles of linear neurons of very different size, propagated without loss of precision.
 
 While the residual M of a two-layer linear network is frozen, every neuron θ = (input weights, output weights) obeys the
 same linear equation θ' = F θ with F = [[0, Mᵀ], [M, 0]]. Rotating the neurons among themselves changes neither the
-function nor the flow, so the neurons can be turned into bundles of which the j-th holds nothing of the j − 1 fastest
-directions. A bundle of size 1e-300 beside one of size 1 keeps all its digits because each carries its own log-norm.
+function nor the flow. The neurons can therefore be rotated into bundles such that the j-th bundle has no component
+along the j − 1 fastest directions. Each bundle stores its log-norm, so a bundle of size 1e-300 keeps full precision
+next to a bundle of size 1.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from jaxtyping import Float
 
 __all__ = ["Bundles", "OrderedBundles"]
 
-# Log-norms within this range lose at most two digits to an ordinary orthogonal factorisation.
+# If the log-norms differ by less, an ordinary orthogonal factorisation loses at most two digits.
 _COMPARABLE = 5.0
 
 
@@ -24,8 +25,8 @@ class Bundles:
     """Unit directions (columns) with their log-norms.
 
     Attributes:
-        directions: Shape (d + c, H), unit columns.
-        log_norms: Shape (H,).
+        directions: Unit columns, shape (d + c, H).
+        log_norms: Log-norm of each bundle, shape (H,).
     """
 
     directions: Float[np.ndarray, "parameters bundle"]
@@ -33,15 +34,15 @@ class Bundles:
 
     @classmethod
     def from_neurons(cls, neurons: Float[np.ndarray, "parameters bundle"], log_scale: float) -> Bundles:
-        """Bundles of the neurons multiplied by exp(log_scale)."""
+        """Make one bundle of each nonzero neuron, multiplied by exp(log_scale)."""
         norms = np.linalg.norm(neurons, axis=0)
         alive = norms > 0
         return cls(neurons[:, alive] / norms[alive], np.log(norms[alive]) + log_scale)
 
     def ordered(self, residual: Float[np.ndarray, "c d"], count: int) -> OrderedBundles:
-        """The bundles, rotated so that the j-th has no part in the j − 1 fastest directions; the first `count` of them.
+        """Rotate the bundles so that the j-th has no component along the j − 1 fastest directions.
 
-        The others hold nothing of the directions that grow.
+        Only the first `count` bundles are kept; the others have no component along growing directions.
         """
         outputs, inputs = residual.shape
         generator = np.zeros((inputs + outputs, inputs + outputs))
@@ -54,13 +55,13 @@ class Bundles:
 
 @dataclasses.dataclass(frozen=True)
 class OrderedBundles:
-    """Bundles in the eigenbasis of a frozen residual, lower triangular there.
+    """Bundles in the eigenbasis of a frozen residual, in which they are lower triangular.
 
     Attributes:
-        columns: Shape (d + c, H): components along the directions, fastest first.
-        log_norms: Shape (H,).
-        rates: Growth rates, decreasing, shape (d + c,).
-        basis: The directions, as columns.
+        columns: Components of the bundles along the eigendirections, fastest first, shape (d + c, H).
+        log_norms: Log-norm of each bundle, shape (H,).
+        rates: Growth rates in decreasing order, shape (d + c,).
+        basis: Eigendirections, as columns.
     """
 
     columns: Float[np.ndarray, "parameters bundle"]
@@ -70,15 +71,15 @@ class OrderedBundles:
 
     @property
     def first_log_amplitude(self) -> float:
-        """Log of the size of the first bundle along the fastest direction."""
+        """Log of the absolute component of the first bundle along the fastest direction."""
         with np.errstate(divide="ignore"):
             return float(self.log_norms[0] + np.log(np.abs(self.columns[0, 0])))
 
     def others_after(self, duration: float) -> Bundles:
-        """All bundles but the first, after growing for a while under the frozen residual."""
+        """Return all bundles except the first, after growth under the frozen residual for the given duration."""
         count = min(self.columns.shape[1], len(self.rates))
         own = self.rates[1:count] * duration
-        # A column below the diagonal grows more slowly than the diagonal, so the exponent is never positive.
+        # Entries below the diagonal grow more slowly than the diagonal entry, so the exponent is never positive.
         relative = np.exp(np.minimum(self.rates[:, None] * duration - own, 0.0))
         columns = self.columns[:, 1:count] * relative
         norms = np.linalg.norm(columns, axis=0)
@@ -88,10 +89,10 @@ class OrderedBundles:
 
 
 def _lower_triangular(columns: np.ndarray, log_norms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rotate columns of very different size so that entry (i, j) vanishes for j > i, by Givens rotations.
+    """Rotate columns of very different size by Givens rotations so that entry (i, j) vanishes for j > i.
 
-    With the small column e^δ b beside a, δ ≤ 0, the rotation that clears the small one's entry has sine e^δ s. Its
-    effect on the direction of the small column involves only s, so nothing underflows.
+    For columns a and e^δ b with δ ≤ 0, the rotation that clears the entry of the small column has sine e^δ s. Its
+    effect on the direction of the small column depends only on s, so nothing underflows.
     """
     largest = log_norms.max()
     if np.ptp(log_norms) < _COMPARABLE:

@@ -1,4 +1,4 @@
-"""How a coefficient of a diagonal linear network grows with the integral of its multiplier."""
+"""Growth of a coefficient of a diagonal linear network as a function of the integral of its multiplier."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from dynascope.results.clock import time_unit
 
 __all__ = ["CoefficientGrowth", "growth_of_powers", "growth_of_products"]
 
-# Half of a drop remains when this share of the coefficient has grown.
+# Fraction of its final value at which a coefficient has lowered the loss by half of the drop.
 _SHARE = 1 - math.sqrt(0.5)
 
 
 @dataclasses.dataclass(frozen=True)
 class CoefficientGrowth:
-    """One coefficient β from small initialisation, as a function of G, the integral of its multiplier m = −∂L/∂β.
+    """Growth of a coefficient β from small initial weights, in terms of the integral G of its multiplier m = −∂L/∂β.
 
     Attributes:
         threshold: |G| at which a coefficient leaves zero, in the limit of small scale.
-        reached: |G| − threshold at which a coefficient has the size |β| (nonzero).
-        half_loss: Time from G' = m reaching that point as if m were constant, to the middle of the drop of the loss, as
-            a function of |β| and |m|.
-        rate: How fast a coefficient of size |β| relaxes, over the curvature of the loss.
-        e_folds: log(1/|β|) of a coefficient whose |G| is a given share of the threshold inside it, to leading order.
+        reached: Function of |β| > 0 that returns |G| − threshold at which the coefficient has this size.
+        half_loss: Function of the final |β| and |m|. It returns the time at which half of the drop of the loss is
+            reached, relative to the time at which G would reach `reached` at constant m.
+        rate: Function of |β| that returns the relaxation rate of the coefficient, divided by the curvature of the loss.
+        e_folds: Function of 1 − |G|/threshold that returns log(1/|β|) to leading order.
     """
 
     threshold: float
@@ -39,7 +39,7 @@ class CoefficientGrowth:
 
 
 def growth_of_products(scale: float) -> CoefficientGrowth:
-    """The growth of β = u v from u = scale, v = 0, where β = (scale²/2) sinh 2G.
+    """Growth of β = u v from u = scale, v = 0, for which β = (scale²/2) sinh 2G.
 
     Example:
         >>> growth = growth_of_products(1e-8)
@@ -50,7 +50,7 @@ def growth_of_products(scale: float) -> CoefficientGrowth:
     return CoefficientGrowth(
         threshold=log_inverse_scale,
         reached=lambda size: np.log(4 * size) / 2,
-        # β grows as a logistic at rate 2|m|.
+        # β grows as a logistic function with rate 2|m|.
         half_loss=lambda size, multiplier: math.log(_SHARE / (1 - _SHARE)) / (2 * multiplier),
         rate=lambda size: 2 * size,
         e_folds=lambda inside: 2 * log_inverse_scale * inside,
@@ -58,9 +58,9 @@ def growth_of_products(scale: float) -> CoefficientGrowth:
 
 
 def growth_of_powers(scale: float, depth: int) -> CoefficientGrowth:
-    """The growth of β = u^D − v^D from u = v = scale, where u^(2−D) = scale^(2−D) − D(D−2) G, and v with a plus sign.
+    """Growth of β = u^D − v^D from u = v = scale.
 
-    For D = 2, β = 2 scale² sinh 4G.
+    For D > 2, u^(2−D) = scale^(2−D) − D(D−2) G and v^(2−D) = scale^(2−D) + D(D−2) G. For D = 2, β = 2 scale² sinh 4G.
 
     Example:
         >>> growth = growth_of_powers(0.01, 3)
@@ -77,8 +77,8 @@ def growth_of_powers(scale: float, depth: int) -> CoefficientGrowth:
             e_folds=lambda inside: 2 * log_inverse_scale * inside,
         )
     pace, power = depth * (depth - 2), (2 - depth) / depth
-    # With β* the final size and z = u/β*^(1/D): dt = β*^(2/D−1)/(D m) · dz/(z^(D−1)(1 − z^D)), of which z^(1−D) is the
-    # growth at constant m and z/(1 − z^D) what the approach to β* adds.
+    # With the final size β* and z = u/β*^(1/D), dt = β*^(2/D−1)/(D m) · dz/(z^(D−1)(1 − z^D)). The integrand is the sum
+    # of z^(1−D), the growth at constant m, and z/(1 − z^D), the approach to β*.
     rise = (1 - _SHARE**power) / (depth - 2)
     approach = _SHARE ** (2 / depth) / 2 * hyp2f1(1, 2 / depth, 1 + 2 / depth, _SHARE)
     return CoefficientGrowth(

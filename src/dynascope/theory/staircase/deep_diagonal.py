@@ -1,4 +1,4 @@
-"""Diagonal networks of any depth: the same saddles, at a pace that depends on the depth."""
+"""Diagonal linear networks of any depth, which visit the same saddles at depth-dependent times."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Depth: TypeAlias = Annotated[int, Ge(2)]
     exact=False,
     assumes=(
         ONE_OUTPUT,
-        SMALL_START.costing("times are off by up to 10 % of them, less from smaller starts"),
+        SMALL_START.costing("times are wrong by up to 10 %, less for smaller initial weights"),
         EQUAL_WEIGHTS,
     ),
 )
@@ -52,32 +52,35 @@ def deep_diagonal_staircase(
 ) -> Staircase:
     """Predict the staircase of f(x) = (u^D − v^D)ᵀ x trained by gradient flow from u = v = scale·1.
 
-    With G the integral of E[x (y − βᵀx)], u^(2−D) = scale^(2−D) − D(D−2) G and v^(2−D) = scale^(2−D) + D(D−2) G. In
-    the limit of small scale a coordinate is zero while |Gᵢ| < scale^(2−D)/(D(D−2)) and free, with the sign of Gᵢ, once
-    it gets there. This is the path of `diagonal_staircase` at every depth; only the unit of time changes, from
-    log(1/scale) to scale^(2−D)/(D(D−2)), and to log(1/scale)/2 for D = 2.
+    Let G be the integral of E[x (y − βᵀx)]. For D > 2, u^(2−D) = scale^(2−D) − D(D−2) G and
+    v^(2−D) = scale^(2−D) + D(D−2) G. In the limit of small scale, a coordinate is zero while
+    |Gᵢ| < scale^(2−D)/(D(D−2)), and free with the sign of Gᵢ at this boundary. The path is that of
+    `diagonal_staircase` for every depth. Only the unit of time changes, from log(1/scale) to scale^(2−D)/(D(D−2)) for
+    D > 2, and to log(1/scale)/2 for D = 2.
 
     Args:
         inputs: x, shape (n, d).
         targets: y, shape (n,).
         depth: D ≥ 2.
-        scale: Initial value of u and v, below one.
-        feature_names: Names of the d inputs, for the phrases; "x1", "x2", … if absent.
+        scale: Initial value of u and v, between 0 and 1.
+        feature_names: Names of the d inputs, used in descriptions; "x1", "x2", … if not given.
 
     Returns:
-        The staircase, of degree D. Its accelerated times are the limits of t·scale^(D−2), for D = 2 of t/log(1/scale).
-        Its times at this scale hold to first order beyond the limit: a coordinate of size |β| is reached |β|^(2/D−1)
-        /(D(D−2)) earlier in G, then approaches its value, and only then the multipliers of the others change. For
-        uncorrelated inputs that is exact up to terms of order scale²; else an error of the relative order scale^(D−2)
-        is left, because active coordinates follow with a delay. Its feature `coefficient` is β after each jump.
+        The staircase, of degree D. Its accelerated times are the limits of t·scale^(D−2), and of t/log(1/scale) for
+        D = 2. Its times at this scale are of first order beyond the limit: a coordinate reaches the size |β| earlier,
+        by |β|^(2/D−1)/(D(D−2)) in G, then approaches its final value, and only then the multipliers of the others
+        change. For uncorrelated inputs, the error is of order scale². For correlated inputs, the relative error is of
+        order scale^(D−2), because active coordinates relax with a delay. The feature `coefficient` is β after each
+        jump.
 
     Raises:
-        InputError: As `diagonal_staircase`; a depth below two; or scale^(2−D) overflows.
+        InputError: If an input or target is not finite, the shapes or names do not match, no input explains the
+            targets, the scale or depth is out of range, or scale^(2−D) overflows.
 
     Assumptions: general position (the constrained least-squares problem has one solution).
 
-    Source: our derivation, from the reparametrised mirror flow of arXiv 2304.00488 and the finite time in which
-    neurons of degree D > 2 grow, arXiv 2506.06489.
+    Source: derived here from the reparametrised mirror flow of arXiv 2304.00488 and the finite growth time of neurons
+    of degree D > 2, arXiv 2506.06489.
 
     Example:
         >>> steps = deep_diagonal_staircase(np.eye(2), np.array([4.0, -1.0]), depth=3, scale=1e-3)
@@ -94,10 +97,10 @@ def deep_diagonal_staircase(
 
 @checked
 def deep_activation_phase(scale: Annotated[float, Interval(gt=0, lt=0.5**0.5)], depth: Depth) -> float:
-    """The |G| at which a neuron (u, v) of β = u^D − v^D that started at u = v = scale reaches norm one.
+    """Value of |G| at which a neuron (u, v) of β = u^D − v^D with initial u = v = scale reaches norm one.
 
-    At constant multiplier u^(2−D) = scale^(2−D) − D(D−2) |G| and v^(2−D) = scale^(2−D) + D(D−2) |G|, so that |G| is
-    close to (scale^(2−D) − 1)/(D(D−2)); for D = 2 it is ¼ arccosh(scale⁻²/2).
+    For D > 2 and G > 0, u^(2−D) = scale^(2−D) − D(D−2) G and v^(2−D) = scale^(2−D) + D(D−2) G, so |G| is close to
+    (scale^(2−D) − 1)/(D(D−2)). For D = 2, |G| = ¼ arccosh(scale⁻²/2).
 
     Example:
         >>> round(deep_activation_phase(1e-3, 3), 4), round(deep_activation_phase(1e-8, 2), 4)
@@ -111,6 +114,6 @@ def deep_activation_phase(scale: Annotated[float, Interval(gt=0, lt=0.5**0.5)], 
         u, v = remaining ** (-1 / (depth - 2)), (2 * start - remaining) ** (-1 / (depth - 2))
         return u * u + v * v - 1
 
-    # u² is between ½ and 1 at norm one.
+    # At norm one, u² is between ½ and 1.
     remaining = scipy.optimize.root_scalar(excess, bracket=(1.0, min(start, 2 ** ((depth - 2) / 2))), xtol=1e-14).root
     return (start - remaining) / (depth * (depth - 2))

@@ -1,4 +1,4 @@
-"""Diagonal linear networks: the exact path of successive saddles."""
+"""Loss staircases of diagonal linear networks, from the exact path of successive saddles."""
 
 from __future__ import annotations
 
@@ -44,33 +44,33 @@ def diagonal_staircase(
 ) -> Staircase:
     """Predict the staircase of f(x) = (u ⊙ v)ᵀ x trained by gradient flow from u = scale·1, v = 0.
 
-    Let β = u ⊙ v and m = E[x (y − βᵀx)], and let S be the integral of m in units of log(1/scale). Along the flow
-    β = (scale²/2) sinh(2 log(1/scale) S), so that in the limit of small scale a coordinate is zero while |Sᵢ| < 1 and
-    free, with the sign of Sᵢ, once |Sᵢ| = 1. The limit path alternates two exact steps:
+    Let β = u ⊙ v and m = E[x (y − βᵀx)], and let S be the integral of m in units of log(1/scale). Along the flow,
+    β = (scale²/2) sinh(2 log(1/scale) S). In the limit of small scale, a coordinate is therefore zero while |Sᵢ| < 1,
+    and free with the sign of Sᵢ if |Sᵢ| = 1. The limit path alternates between two exact steps:
 
     1. S grows linearly at rate m until the next coordinate hits ±1;
-    2. β jumps to argmin E(y − βᵀx)² with βᵢ ≥ 0 where Sᵢ = 1, βᵢ ≤ 0 where Sᵢ = −1, and βᵢ = 0 elsewhere.
+    2. β jumps to argmin E(y − βᵀx)² with βᵢ ≥ 0 if Sᵢ = 1, βᵢ ≤ 0 if Sᵢ = −1, and βᵢ = 0 otherwise.
 
-    Coordinates may leave (their multiplier pushes Sᵢ inside again) and re-enter. The path ends where no multiplier is
-    left: at the interpolator of smallest ℓ1 norm if there is one, else at least squares.
+    Coordinates may leave the active set (their multiplier drives |Sᵢ| below 1) and re-enter. The path ends when all
+    multipliers vanish: at the interpolator of minimum ℓ1 norm if an interpolator exists, otherwise at least squares.
 
     Args:
         inputs: x, shape (n, d).
         targets: y, shape (n,).
-        scale: Initial value of u, below one.
-        feature_names: Names of the d inputs, for the phrases; "x1", "x2", … if absent.
+        scale: Initial value of u, between 0 and 1.
+        feature_names: Names of the d inputs, used in descriptions; "x1", "x2", … if not given.
 
     Returns:
-        The staircase. Its feature `coefficient` is β after each jump. The times at this scale add to the limit what
-        each coordinate needs to grow to its value: with log(1/scale) = λ it is half grown log(4|βᵢ|)/(2|mᵢ|) after
-        |Gᵢ| = λ, and only then the multipliers of the others change. A jump is marked slow, with the reason, where at
-        this scale a plateau beside it is too short to be reached, or an inactive coordinate is too close to its
-        boundary to be negligible there, or on an earlier plateau the coordinate that is now learned was; its time may
-        then be off by more.
+        The staircase. Its feature `coefficient` is β after each jump. The times at this scale add the growth time of
+        each coordinate to the limit: a coordinate has half its value at the time log(4|βᵢ|)/(2|mᵢ|) after
+        |Gᵢ| = log(1/scale), and only then the multipliers of the others change. A jump is marked slow, with the reason,
+        if its time may have a larger error. This happens if an adjacent plateau is too short to be reached at this
+        scale. It also happens if an inactive coordinate on such a plateau is close to its boundary, or if the learned
+        coordinate was close to its boundary on an earlier plateau.
 
     Raises:
-        InputError: Values that are not finite, shapes or names that do not fit, targets that no input explains, a scale
-            not below one.
+        InputError: If an input or target is not finite, the shapes or names do not match, no input explains the
+            targets, or the scale is not between 0 and 1.
 
     Assumptions: general position (the constrained least-squares problem has one solution).
 
@@ -90,7 +90,7 @@ def diagonal_staircase(
 
 
 def names_of_inputs(inputs: np.ndarray, targets: np.ndarray, names: Sequence[str] | None) -> list[str]:
-    """One name for each input, after checking that there is one target for each sample."""
+    """Validate targets and names, and return one name per input."""
     samples, dimension = inputs.shape
     require_shape("targets", targets, (samples,))
     given = [f"x{i + 1}" for i in range(dimension)] if names is None else list(names)
@@ -99,7 +99,7 @@ def names_of_inputs(inputs: np.ndarray, targets: np.ndarray, names: Sequence[str
         f"feature_names has {len(given)} names for {dimension} inputs",
         argument="feature_names",
         value=len(given),
-        remedy="give one name for each input",
+        remedy="give one name per input",
     )
     return given
 
@@ -107,7 +107,7 @@ def names_of_inputs(inputs: np.ndarray, targets: np.ndarray, names: Sequence[str
 def path_staircase(
     x: np.ndarray, y: np.ndarray, path: SaddlePath, growth: CoefficientGrowth, names: list[str]
 ) -> Staircase:
-    """The staircase of a path of saddles, for coefficients that grow in the given way."""
+    """Build the staircase of a path of saddles from the growth law of its coefficients."""
     return Staircase(
         accelerated_times=path.times,
         times=times_at_scale(x, y, path, growth),
@@ -118,7 +118,7 @@ def path_staircase(
         theory=_THEORY,
         reference=_REFERENCE,
         warnings=tuple(
-            f"{', '.join(names[i] for i in tie)} are learned at the same time: the data are not generic."
+            f"{', '.join(names[i] for i in tie)} are learned at the same time, so the data are not in general position."
             for tie in path.ties
         ),
     )

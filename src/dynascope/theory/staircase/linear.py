@@ -1,4 +1,4 @@
-"""Two-layer linear networks: greedy low-rank learning."""
+"""Loss staircases of two-layer linear networks by greedy low-rank learning."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _REFERENCE = (
     "Z. Li, Y. Luo, K. Lyu, Towards resolving the implicit bias of gradient descent for matrix factorization: greedy "
     f"low-rank learning (arXiv 2012.09839); {ALTERNATING}"
 )
-# Below this relative size a singular value or a failure to commute is round-off of the moments.
+# Relative singular values and commutators below this size are rounding errors of the moments.
 _ROUND_OFF = 1e-8
-# Modes coupled more weakly than this leave the independent order only after a visible delay.
+# If the coupling of the modes is weaker, they follow the order of independent modes for a visible time.
 _NEARLY_INDEPENDENT = 1e-2
-# Neurons above this size have begun to shape the function before any plateau.
+# Larger neurons contribute to the function before the first plateau.
 _SMALL_START = 0.1
-# A mode that by itself explains less than the drop would reach the middle of the drop only when its direction has
-# turned; up to there the growth of the mode sets the time.
+# A mode that alone explains less than half of the drop reaches the middle of the drop only after its direction has
+# turned. The time is then estimated from the growth of the mode up to this fraction of its limit.
 _LARGEST_SHARE = 0.95
 
 
@@ -57,47 +57,48 @@ def linear_staircase(
     first: IsFinite[Float[np.ndarray, "d width"]] | None = None,
     second: IsFinite[Float[np.ndarray, "width c"]] | None = None,
 ) -> Staircase:
-    """Predict the staircase of f(x) = x W₁ W₂ trained by gradient flow from a small generic start.
+    """Predict the staircase of f(x) = x W₁ W₂ trained by gradient flow from small generic initial weights.
 
-    Let s_j and u_j be the singular values and left vectors of Σyx Σxx^(−1/2), and P_k the projector on the first k of
-    the u_j. The network visits the reduced-rank regressions P_k Σyx Σxx⁻¹, with loss
+    Let s_j and u_j be the singular values and left singular vectors of Σyx Σxx^(−1/2), and P_k the projector on the
+    first k of the u_j. The network visits the reduced-rank regressions P_k Σyx Σxx⁻¹, with loss
 
         L_k = ½ (tr Σyy − Σ_{j≤k} s_j²).
 
-    On plateau k the remaining directions grow at the singular values of M_k = (I − P_k) Σyx. With log-amplitudes that
-    start at −1 (in units of log(1/scale)) and keep their order, the j-th growing at σ_j(M_k), a jump happens whenever
-    the first reaches zero. If Σyxᵀ Σyx and Σxx commute, the modes are independent instead: they are learned in the
-    order of the singular values σ_k of Σyx, at 1/σ_k, and each lowers the loss by σ_k²/(2λ_k), with λ_k = v_kᵀ Σxx v_k.
+    On plateau k, the remaining directions grow at the rates σ_j(M_k), the singular values of M_k = (I − P_k) Σyx. Their
+    log-amplitudes start at −1 (in units of log(1/scale)) and keep their order; a jump occurs when the first reaches
+    zero. If Σyxᵀ Σyx and Σxx commute, the modes are independent instead. They are then learned in the order of the
+    singular values σ_k of Σyx, at times 1/σ_k, and each lowers the loss by σ_k²/(2λ_k), with λ_k = v_kᵀ Σxx v_k.
 
-    With the initial weights given, the jump times at this scale follow from them: bundles of neurons are propagated
-    exactly through each plateau, and each drop is the logistic growth of its mode. Without them, times are accelerated
+    If initial weights are given, they determine the jump times at this scale: bundles of neurons are propagated exactly
+    through each plateau, and each drop is the logistic growth of its mode. Otherwise, the times are the accelerated
     times multiplied by log(1/scale).
 
     Args:
         cross_moment: Σyx = E[y xᵀ], shape (c, d).
-        input_moment: Σxx = E[x xᵀ], positive semi-definite, shape (d, d); may be singular, the theory then works on its
-            range.
+        input_moment: Σxx = E[x xᵀ], positive semidefinite, shape (d, d). If it is singular, the theory is applied on
+            its range.
         target_power: tr Σyy = E‖y‖² > 0.
-        scale: Factor α < 1 on the initial weights.
+        scale: Factor α of the initial weights, between 0 and 1.
         first: W₁ at scale one, shape (d, width).
         second: W₂ at scale one, shape (width, c).
 
     Returns:
-        The staircase; its features are `output_feature` (the unit vector u_k), `input_feature` (the unit vector v_k
-        that grows on the plateau before, the first right singular vector of M_{k−1}), `learned_map` (the map that the
-        jump adds, u_kᵀ (W_k − W_{k−1})), `main_map` (the part of it that brings most of the fall), `singular_value`
-        (s_k; σ_k for independent modes), and `settling_time` (how long the loss stays visibly above the plateau after
-        the jump, because inputs of small variance are slow).
+        The staircase, with the features `output_feature` (the unit vector u_k), `input_feature` (the unit vector v_k
+        that grows on the preceding plateau, the first right singular vector of M_{k−1}), `learned_map` (the map that
+        the jump adds, u_kᵀ (W_k − W_{k−1})), `main_map` (the part of that map that causes most of the drop),
+        `singular_value` (s_k; σ_k for independent modes) and `settling_time` (how long the loss stays visibly above the
+        plateau after the jump, because inputs of small variance are learned slowly).
 
     Raises:
-        InputError: Shapes that do not fit, moments that no data can have, nothing to learn, a scale not below one, or
-            initial weights that vanish.
+        InputError: If the shapes do not match, no data can have the moments, the inputs explain none of the targets,
+            the scale is out of range, or the initial weights are zero.
 
-    Assumptions: a generic start (every mode has some weight) and simple singular values. Levels are exact as the scale
-    goes to zero; times carry an error that stays bounded in gradient-flow time while the times grow as log(1/scale).
+    Assumptions: generic initial weights (a component along every mode) and distinct singular values. Levels are exact
+    in the limit scale → 0. The error of the times stays bounded in gradient-flow time while the times grow as
+    log(1/scale).
 
-    Source: greedy low-rank learning, arXiv 2012.09839; the ordering of the remaining directions and the use of the
-    actual start are ours, checked against direct integration.
+    Source: greedy low-rank learning, arXiv 2012.09839; the ordering of the remaining directions and the times from
+    given initial weights are derived here.
 
     Example:
         >>> steps = linear_staircase(np.diag([2.0, 0.5]), np.eye(2), 4.25, scale=1e-6)
@@ -119,7 +120,7 @@ def linear_staircase(
         f"the inputs explain {2 * modes.drops.sum():.6g} of a target power of {target_power:.6g}",
         argument="target_power",
         value=target_power,
-        remedy="pass the moments of one and the same data",
+        remedy="compute all moments from the same data",
     )
     log_scale = float(np.log(scale))
     if neurons is None:
@@ -152,7 +153,7 @@ def linear_staircase(
 
 @dataclasses.dataclass(frozen=True)
 class _Problem:
-    """Moments in the eigenbasis of Σxx on its range: cross (c, r), power (r,) eigenvalues, basis (d, r)."""
+    """Moments in the eigenbasis of Σxx on its range: cross (c, r), eigenvalues power (r,), basis (d, r)."""
 
     cross: np.ndarray
     power: np.ndarray
@@ -161,7 +162,7 @@ class _Problem:
 
 @dataclasses.dataclass(frozen=True)
 class _Modes:
-    """The modes in the order in which they are learned; left (c, J), right (r, J), maps (J, r)."""
+    """Modes in the order of learning: left (c, J), right (r, J), maps (J, r)."""
 
     accelerated_times: np.ndarray
     drops: np.ndarray
@@ -174,14 +175,14 @@ class _Modes:
 
 
 def _neurons(first, second, problem: _Problem) -> np.ndarray | None:
-    """One column (input weights on the range, output weights) for each neuron."""
+    """Return one column (input weights on the range of Σxx, output weights) per neuron."""
     if first is None and second is None:
         return None
     if first is None or second is None:
         raise InputError(
-            "the weights of one layer are given without those of the other",
+            "the initial weights of only one layer are given",
             argument="second" if second is None else "first",
-            remedy="give both, or neither",
+            remedy="give first and second, or neither",
         )
     require_shape("first", first, (len(problem.basis), None))
     require_shape("second", second, (first.shape[1], len(problem.cross)))
@@ -191,13 +192,13 @@ def _neurons(first, second, problem: _Problem) -> np.ndarray | None:
         "the initial weights are zero",
         argument="first",
         value=0.0,
-        remedy="start from random ones",
+        remedy="give random initial weights",
     )
     return neurons
 
 
 def _independent_neurons(neurons: np.ndarray) -> int:
-    """How many modes the neurons can learn: copies of a neuron stay copies."""
+    """Number of modes that the neurons can learn; copies of a neuron stay copies and count once."""
     norms = np.linalg.norm(neurons, axis=0)
     return int(np.linalg.matrix_rank(neurons[:, norms > 0] / norms[norms > 0]))
 
@@ -216,7 +217,7 @@ def _on_the_range(cross: np.ndarray, moment: np.ndarray) -> _Problem:
     outside = np.linalg.norm(rotated[:, ~kept]) if not kept.all() else 0.0
     require(
         np.any(cross != 0) and outside <= 1e-6 * np.linalg.norm(cross),
-        "cross_moment is zero, or larger than the inputs allow",
+        "cross_moment is zero, or not in the range of input_moment",
         argument="cross_moment",
         value=float(np.linalg.norm(cross)),
         remedy="pass targets that vary with the inputs",
@@ -238,7 +239,7 @@ def _coupled_modes(problem: _Problem, jumps: int | None, coupling: float) -> _Mo
         clock += wait
         times.append(clock)
         growth.append(rates[0])
-        # v_k points where its output is along u_k.
+        # The sign of v_k is chosen so that its output is along +u_k.
         right.append(rows[0] * np.copysign(1.0, left[:, k] @ columns[:, 0]))
     maps = left.T @ problem.cross / problem.power
     right = np.array(right).T
@@ -251,7 +252,7 @@ def _independent_modes(problem: _Problem, jumps: int | None) -> _Modes:
     left, values, right = left[:, :rank], values[:rank], rows[:rank].T
     starts = np.flatnonzero(np.diff(values) < -_ROUND_OFF * values[0]) + 1
     for block in np.split(np.arange(rank), starts):
-        # Any basis of a block of equal singular values serves; the one that diagonalises Σxx shows independence.
+        # Any basis of a block of equal singular values is valid; use the one that diagonalises Σxx.
         _, turn = np.linalg.eigh(right[:, block].T @ (problem.power[:, None] * right[:, block]))
         right[:, block], left[:, block] = right[:, block] @ turn, left[:, block] @ turn
     signs = _signs(left)
@@ -266,7 +267,7 @@ def _independent_modes(problem: _Problem, jumps: int | None) -> _Modes:
 
 
 def _signs(left: np.ndarray) -> np.ndarray:
-    """Signs that make the largest entry of each column positive; those of singular vectors are free."""
+    """Signs that make the largest entry of each column positive; the signs of singular vectors are arbitrary."""
     largest = np.abs(left).round(9).argmax(axis=0)
     return np.copysign(1.0, left[largest, np.arange(left.shape[1])])
 
@@ -276,7 +277,7 @@ def _residual(problem: _Problem, learned: np.ndarray) -> np.ndarray:
 
 
 def _times_independent(modes: _Modes, neurons: np.ndarray, log_scale: float) -> np.ndarray:
-    """Half-loss time of each logistic mode from the part of its start that no stronger mode shares."""
+    """Half-loss time of each logistic mode, from its initial component orthogonal to all stronger modes."""
     directions = np.concatenate([modes.right, modes.left]) / np.sqrt(2)
     own = np.abs(np.diag(np.linalg.qr(neurons.T @ directions, mode="r")))
     # Strength p = q²/2 grows as p' = 2p(σ − λp), so p = limit/(1 + e^(log_odds − 2σt)).
@@ -289,7 +290,7 @@ def _times_independent(modes: _Modes, neurons: np.ndarray, log_scale: float) -> 
 
 
 def _times_general(problem: _Problem, modes: _Modes, neurons: np.ndarray, log_scale: float) -> np.ndarray:
-    """Exact growth on each plateau, then the logistic growth of the mode across its drop."""
+    """Half-loss times from exact growth on each plateau and logistic growth of the mode during its drop."""
     bundles, clock, times = Bundles.from_neurons(neurons, log_scale), 0.0, []
     for k, drop in enumerate(modes.drops):
         plateau = bundles.ordered(_residual(problem, modes.left[:, :k]), len(modes.drops) - k)
@@ -306,13 +307,13 @@ def _times_general(problem: _Problem, modes: _Modes, neurons: np.ndarray, log_sc
 
 
 def _log_odds(log_ratio):
-    """log(e^x − 1) for the log-ratio x of a logistic mode's limit to its start; zero once it has passed half."""
+    """Compute log(e^x − 1) for x = log(limit/initial value) of a logistic mode; zero if it starts above one half."""
     require(
         bool(np.all(np.isfinite(log_ratio))),
-        "the initial weights have no part in one of the modes, which is then never learned",
+        "the initial weights have no component along one of the modes, which is never learned",
         argument="first",
         value=0.0,
-        remedy="start from random ones",
+        remedy="give random initial weights",
     )
     log_ratio = np.maximum(log_ratio, np.log(2))
     return log_ratio + np.log1p(-np.exp(-log_ratio))
@@ -322,17 +323,23 @@ def _warnings(modes: _Modes, times: np.ndarray, neurons: np.ndarray | None, scal
     equal_growth = np.diff(modes.accelerated_times) <= 1e-6 * modes.accelerated_times[1:]
     equal_strength = -np.diff(modes.values) <= 1e-6 * modes.values[1:]
     for k in np.flatnonzero(equal_growth | equal_strength):
-        yield f"Jumps {k + 1} and {k + 2} coincide: their modes are equally strong and the start decides their order."
+        yield (
+            f"Jumps {k + 1} and {k + 2} coincide: their modes are equally strong, and the initial weights determine"
+            " their order."
+        )
     for k in np.flatnonzero((np.diff(times) <= 0) & ~(equal_growth | equal_strength)):
         yield (
-            f"Jumps {k + 1} and {k + 2} merge at this scale: the start does not leave the stronger mode the time to be"
+            f"Jumps {k + 1} and {k + 2} merge at this scale: from these initial weights, the stronger mode is not"
             " learned first."
         )
     if _ROUND_OFF < modes.coupling < _NEARLY_INDEPENDENT:
         yield (
             f"The modes are nearly independent (coupling {modes.coupling:.1g}): the network may first learn them in the"
-            " order of the singular values of Σyx and needs a further log(1/coupling) to leave such a plateau."
+            " order of the singular values of Σyx, and leaving such a plateau takes a further log(1/coupling)."
         )
     largest = 0.0 if neurons is None else scale * np.linalg.norm(neurons, axis=0).max()
     if largest > _SMALL_START:
-        yield f"The start is not small (the largest neuron has norm {largest:.2g}), so the times are rough."
+        yield (
+            f"The initial weights are not small (the largest neuron has norm {largest:.2g}), so the times are"
+            " approximate."
+        )

@@ -1,4 +1,4 @@
-"""The utility that a neuron of a diagonal linear network accumulates, as a log-cosh of a signed phase."""
+"""Accumulated utility of a neuron of a diagonal linear network, as the log-cosh of a signed phase."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ def log_cosh(phase: ArrayLike) -> np.ndarray:
         array([ 0.      ,  0.433781, 99.306853])
     """
     size = np.abs(np.asarray(phase, dtype=float))
-    # Below one, cosh z − 1 = 2 sinh²(z/2) keeps the digits that the difference of the other form would lose.
+    # For |z| < 1, cosh z − 1 = 2 sinh²(z/2) avoids the cancellation of the other form.
     small = np.log1p(2 * np.sinh(np.minimum(size, 1.0) / 2) ** 2)
     return np.where(size < 1, small, size + np.log1p(np.exp(-2 * size)) - np.log(2))
 
 
 def accumulated_utility(integral: ArrayLike) -> np.ndarray:
-    """S = ½ log cosh 2G: the log-norm that a neuron θ = (u, v) has gained since u = scale, v = 0.
+    """Accumulated utility of a neuron θ = (u, v): the increase of its log-norm from u = scale, v = 0.
 
-    While G is the integral of −∂L/∂β, u ± v = scale·e^(±G), so that ‖θ‖² = scale² cosh 2G. It is the integral of κ
-    times the utility û v̂ g of the direction of θ, with κ = 2 and g = G'.
+        S = ½ log cosh 2G
+
+    G is the integral of −∂L/∂β. Since u ± v = scale·e^(±G), ‖θ‖² = scale² cosh 2G. S is also the integral of κ times
+    the utility û v̂ g of the direction of θ, with κ = 2 and g = G'.
 
     References:
         Alternating Gradient Flows, arXiv 2506.06489.
@@ -43,14 +45,18 @@ def accumulated_utility(integral: ArrayLike) -> np.ndarray:
 
 @checked
 def signed_phase(utility: NonNegativeNumbers, *, aligned: ArrayLike = 1.0) -> np.ndarray:
-    """The phase c = ± arccosh e^(2S), which is 2|G| for S = ½ log cosh 2G.
+    """Signed phase of a neuron from its accumulated utility.
+
+        c = ± arccosh e^(2S)
+
+    For S = ½ log cosh 2G, |c| = 2|G|.
 
     Args:
         utility: S ≥ 0, any shape.
-        aligned: sign(g)·sign(G): negative while the gradient pulls a neuron back through zero.
+        aligned: sign(g)·sign(G); negative while the gradient drives G back towards zero.
 
     Returns:
-        c = aligned · (2S + log(1 + √(1 − e^(−4S)))), stable for every S.
+        c = aligned · (2S + log(1 + √(1 − e^(−4S)))), which is stable for every S.
 
     Example:
         >>> float(signed_phase(accumulated_utility(3.0), aligned=-1).round(12))
@@ -67,10 +73,11 @@ def later_utility(
     *,
     aligned: Float[np.ndarray, " d"] | float = 1.0,
 ) -> Float[np.ndarray, " d"]:
-    """S(t + τ) = S(t) + ½ log(cosh(4 U* τ + c)/cosh c) after a time τ at constant gradient g, with U* = |g|/2.
+    """Accumulated utility after a time τ at constant gradient g, with U* = |g|/2.
 
-    A neuron that the gradient pulls back (c < 0) first shrinks to its size at the start and then grows again, with the
-    other sign.
+        S(t + τ) = S(t) + ½ log(cosh(4 U* τ + c)/cosh c)
+
+    If c < 0, the neuron first shrinks to its initial size and then grows with the opposite sign.
 
     Source: the law of accumulated utility of diagonal linear networks, arXiv 2506.06489.
 
@@ -80,17 +87,19 @@ def later_utility(
         array([ True])
     """
     phase = signed_phase(utility, aligned=aligned)
-    # cosh c = e^(2S), so that S(t) and ½ log cosh c cancel without being computed.
+    # cosh c = e^(2S), so S(t) and ½ log cosh c cancel.
     return log_cosh(2 * np.abs(gradient) * duration + phase) / 2
 
 
 @checked
 def activation_phase(scale: OpenFraction) -> float:
-    """The |G| at which a neuron that started with norm `scale` reaches norm one: ½ arccosh(scale⁻²).
+    """Value of |G| at which a neuron of initial norm `scale` reaches norm one.
 
-    Alternating Gradient Flows activate a neuron there; their times at a finite scale are those of the limit of small
-    scale, times this number instead of log(1/scale). The ratio of the two is 1 + log 2/(2 log(1/scale)) up to terms of
-    order scale⁴.
+        |G| = ½ arccosh(scale⁻²)
+
+    Alternating Gradient Flows activate a neuron at this value. Their times at a finite scale are the accelerated times
+    of the limit times this number, instead of log(1/scale). The ratio of the two is 1 + log 2/(2 log(1/scale)), up to
+    terms of order scale⁴.
 
     Example:
         >>> float(round(activation_phase(1e-4) / np.log(1e4), 9)), round(activation_phase(1e-300), 6)

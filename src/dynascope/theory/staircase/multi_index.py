@@ -1,4 +1,4 @@
-"""Which directions of a Gaussian input a two-layer network learns, in what order and when."""
+"""Directions of a Gaussian input that a two-layer network learns, with their order and times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAMES = {
     "index_strength": ("strength of the direction", "1"),
     "index_coefficient": ("coefficient of the index", "1"),
 }
-_EQUAL = 1e-9  # relative difference below which two strengths are one
+_EQUAL = 1e-9  # relative difference below which two strengths count as equal
 
 Coefficients: TypeAlias = IsFinite[Real[ArrayLike, " orders"]]
 
@@ -37,20 +37,22 @@ Coefficients: TypeAlias = IsFinite[Real[ArrayLike, " orders"]]
 def utility_polynomial(
     activation: Coefficients, link: IsFinite[Real[ArrayLike, " others"]]
 ) -> Float[np.ndarray, " order"]:
-    """Coefficients of Φ(m) = Σ_k k! c_k g_k m^k, the utility of a neuron in a single-index model.
+    """Coefficients of the utility of a neuron in a single-index model, as a polynomial in the overlap.
+
+        Φ(m) = Σ_k k! c_k g_k m^k
 
     For x ~ N(0, I), the target g(⟨w*, x⟩) and a small neuron a σ(⟨w, x⟩) with ‖w‖ = 1, the utility is
     E[a σ(⟨w, x⟩) g(⟨w*, x⟩)] = a Φ(m), where m = ⟨w, w*⟩ is the overlap.
 
     Args:
-        activation: c_k, the Hermite coefficients of σ = Σ c_k He_k (probabilists' polynomials), shape (orders,).
-        link: g_k, likewise those of g. The shorter list is continued by zeros.
+        activation: Hermite coefficients c_k of σ = Σ c_k He_k (probabilists' polynomials), shape (orders,).
+        link: Hermite coefficients g_k of g, of any length. Missing coefficients of the shorter array count as zero.
 
     Returns:
-        The coefficients of m^0, m^1, …, up to the last order in both, shape (orders,).
+        The coefficients of m^0, m^1, …, up to the highest order in both arrays, shape (orders,).
 
     Raises:
-        InputError: A list is empty or not finite.
+        InputError: If an array is empty or not finite.
 
     Source: arXiv:2506.06489; Ben Arous, Gheissari, Jagannath, arXiv:2003.10409.
 
@@ -65,13 +67,15 @@ def utility_polynomial(
 
 @checked
 def information_exponent(coefficients: Coefficients) -> int:
-    """k* = min {k ≥ 1: c_k ≠ 0}, the first order whose coefficient is not zero, of a link or of a `utility_polynomial`.
+    """Information exponent of a link or of a `utility_polynomial`: the first order k ≥ 1 with nonzero coefficient.
+
+        k* = min {k ≥ 1: c_k ≠ 0}
 
     Args:
-        coefficients: c_k, of the orders 0, 1, …, shape (orders,), from 1 on not all zero.
+        coefficients: c_k of the orders 0, 1, …, shape (orders,).
 
     Raises:
-        InputError: There is none.
+        InputError: If all coefficients of order k ≥ 1 are zero.
 
     Example:
         >>> information_exponent([1.0, 0.0, 3.0])
@@ -80,31 +84,33 @@ def information_exponent(coefficients: Coefficients) -> int:
     present = np.flatnonzero(_coefficients("coefficients", coefficients)[1:])
     require(
         len(present),
-        "no coefficient of an order above zero differs from zero",
+        "all coefficients of orders above zero are zero",
         argument="coefficients",
-        remedy="a constant link has no direction to learn; give another",
+        remedy="give a link that is not constant, which has a direction to learn",
     )
     return int(present[0]) + 1
 
 
 @finite_answers()
 def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFraction) -> float:
-    """The time in which the overlap grows from m₀ to m: s = ∫ dm / ((1 − m²) Φ′(m)).
+    """Time in which the overlap grows from m₀ to m.
 
-    A neuron of unit norm follows dm/ds = (1 − m²) Φ′(m) while the residual is frozen (its output weight is one). A
-    random direction in d dimensions has |m₀| of order d^(−1/2), so that with the information exponent k* of Φ the time
-    to a given overlap is O(1) for k* = 1, O(log d) for k* = 2 and O(d^(k*/2 − 1)) for k* ≥ 3.
+        s = ∫ dm / ((1 − m²) Φ′(m))
+
+    A neuron of unit norm and output weight one obeys dm/ds = (1 − m²) Φ′(m) while the residual is frozen. A random
+    direction in d dimensions has |m₀| of order d^(−1/2). With the information exponent k* of Φ, the time to reach a
+    given overlap is therefore O(1) for k* = 1, O(log d) for k* = 2 and O(d^(k*/2 − 1)) for k* ≥ 3.
 
     Args:
         utility: Coefficients of Φ, shape (orders,) (see `utility_polynomial`).
-        initial: m₀ > 0.
-        final: m, above m₀ and below one.
+        initial: Initial overlap m₀, between 0 and 1.
+        final: Final overlap m, between m₀ and 1.
 
     Returns:
-        s, to a relative accuracy of 1e-8 or better.
+        s, with a relative error of at most 1e-8.
 
     Raises:
-        InputError: The overlaps are not in this order, or Φ′ is not positive between them, so that m is not reached.
+        InputError: If m ≤ m₀, or Φ′ is not positive between m₀ and m, so that the overlap does not reach m.
 
     Source: arXiv:2003.10409; arXiv:2506.06489.
 
@@ -114,10 +120,10 @@ def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFracti
     """
     require(
         final > initial,
-        f"final is {final}, and initial {initial}",
+        f"final is {final}, and initial is {initial}",
         argument="final",
         value=final,
-        remedy="choose a larger overlap than the initial one",
+        remedy="choose final above initial",
     )
     slope = Polynomial(_coefficients("utility", utility)).deriv()
     turns = slope.roots()
@@ -127,11 +133,11 @@ def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFracti
         f"the utility stops growing at the overlap {between.min() if len(between) else initial:.6g}",
         argument="utility",
         value=float(between.min()) if len(between) else initial,
-        remedy="choose overlaps between which its slope is positive",
+        remedy="choose overlaps between which the slope of the utility is positive",
     )
 
     def integrand(log_odds: float) -> float:
-        # m = tanh z makes (1 − m²) disappear, and z = exp(log z) resolves small overlaps.
+        # m = tanh z removes the factor (1 − m²), and integration over log z resolves small overlaps.
         z = math.exp(log_odds)
         return z / slope(math.tanh(z))
 
@@ -153,33 +159,35 @@ def quadratic_index_staircase(
 ) -> Staircase:
     """Predict the staircase of a quadratic two-layer network on y = Σ_r g_r ⟨w_r, x⟩², with g_r > 0.
 
-    The w_r are orthonormal, x ~ N(0, I), f = Σ_i a_i ⟨w_i, x⟩² = xᵀMx, and the flow is the homogeneity-normalised one.
-    With G = Σ g_r w_r w_rᵀ the population loss is L = ‖M − G‖² + ½ tr(M − G)². Its second term is the mean of f − y:
-    all directions share it. Once the n strongest are learned the mean error δ is left,
+    The w_r are orthonormal, x ~ N(0, I), f = Σ_i a_i ⟨w_i, x⟩² = xᵀMx, and the flow is homogeneity-normalised. With
+    G = Σ g_r w_r w_rᵀ, the population loss is L = ‖M − G‖² + ½ (tr(M − G))². Its second term is ½ (E(f − y))², which
+    couples all directions. After the n strongest directions are learned, with coefficients μ_r and the mean error
+    δ = E(y − f),
 
-        μ_r = g_r + δ/2,   δ = Σ_unlearned g / (1 + n/2),   L = Σ_unlearned g² + (Σ_unlearned g)²/(n + 2),
+        μ_r = g_r + δ/2,   δ = Σ_unlearned g / (1 + n/2),   L = Σ_unlearned g² + (Σ_unlearned g)²/(n + 2).
 
-    and a direction of strength g, zero for those that the target does not depend on, grows as exp(ρ t) with
-    ρ = (2/√3)(2g + δ), in dormant and active neurons alike. The next is learned where its growth, summed over the
-    plateaus, is log(1/α). So the order is that of the strengths; the other directions grow too, and never arrive.
+    A direction of strength g grows as exp(ρ t) with ρ = (2/√3)(2g + δ), in dormant and active neurons alike, and g = 0
+    for directions that the target does not depend on. The next direction is learned when its total growth ∫ρ dt reaches
+    log(1/α). Directions are therefore learned in the order of their strengths, and those with g = 0 are never learned.
 
     Args:
-        strengths: g_r > 0, shape (directions,), in any order; equal ones are learned in one jump.
-        scale: α, the norm of a neuron at the start in order of magnitude, below one.
+        strengths: g_r > 0, shape (directions,), in any order; equal strengths are learned in a single jump.
+        scale: Order of magnitude α of the initial norm of a neuron, between 0 and 1.
 
     Returns:
-        The staircase, of degree 3 and normalised. Times are those of the limit α → 0; what they leave out stays
-        bounded. Features: `index_strength` (g learned), `index_coefficient` (μ on the plateau after the jump, for that
-        direction), `growth_rate` ρ at the jump.
+        The staircase, of degree 3 and normalised. Times are those of the limit α → 0, and their error stays bounded.
+        Features: `index_strength` (the learned g), `index_coefficient` (μ of this direction on the plateau after the
+        jump) and `growth_rate` (ρ at the jump).
 
     Raises:
-        InputError: Strengths that are not positive (with both signs, directions that the target does not depend on can
-            be learned and forgotten again; `alternating.alternating_flow` follows that), or a scale outside (0, 1).
+        InputError: If a strength is not positive, or the scale is outside (0, 1). For strengths of both signs, use
+            `alternating.alternating_flow`: the network can then learn directions that the target does not depend on,
+            and forget them again.
 
-    Assumptions: generic neurons, at least as many with a > 0 as directions. For negative strengths only, change the
-    sign of y and f.
+    Assumptions: generic neurons, at least one with a > 0 per direction. If all strengths are negative, change the sign
+    of y and f.
 
-    Source: arXiv:2506.06489 for the method; levels and times with the shared mean are derived here.
+    Source: arXiv:2506.06489 for the method; levels and times with the coupling by the mean error are derived here.
 
     Example:
         >>> steps = quadratic_index_staircase([1.0, 0.4], scale=1e-8)
@@ -187,7 +195,7 @@ def quadratic_index_staircase(
         (array([2.14  , 0.2133, 0.    ]), array([0.2547, 0.5413]))
     """
     g = np.asarray(strengths)
-    require(len(g), "there are no strengths", argument="strengths", remedy="give at least one")
+    require(len(g), "there are no strengths", argument="strengths", remedy="give at least one strength")
     unit = time_unit(scale, degree=3, normalised=True)
     g = np.sort(g)[::-1]
     time, shared = 0.0, 0.0
@@ -196,7 +204,7 @@ def quadratic_index_staircase(
     while learned < len(g):
         mean = _mean(g, learned)
         rate = 2 * g[learned] + mean
-        # The growth of this direction so far, in the same units.
+        # Remaining time until the total growth of this direction reaches log(1/α), in accelerated units.
         step = (math.sqrt(3) / 2 - 2 * g[learned] * time - shared) / rate
         time, shared = time + step, shared + mean * step
         together = int(np.sum(g[learned:] >= g[learned] * (1 - _EQUAL)))
@@ -211,7 +219,7 @@ def quadratic_index_staircase(
         accelerated_times=np.array(times),
         times=unit * np.array(times),
         levels=np.array(levels),
-        learned=tuple(_told(count, strength) for count, strength in zip(counts, taken, strict=True)),
+        learned=tuple(_phrase(count, strength) for count, strength in zip(counts, taken, strict=True)),
         slow=("",) * len(times),
         features={
             "index_strength": (("jump",), taken),
@@ -227,7 +235,7 @@ def quadratic_index_staircase(
 
 
 def _mean(g: np.ndarray, learned: int) -> float:
-    """δ = E(y − f) once so many of the strongest are learned."""
+    """Mean error δ = E(y − f) after the given number of strongest directions is learned."""
     return float(np.sum(g[learned:]) / (1 + learned / 2))
 
 
@@ -235,12 +243,12 @@ def _level(g: np.ndarray, learned: int) -> float:
     return float(np.sum(g[learned:] ** 2) + np.sum(g[learned:]) ** 2 / (learned + 2))
 
 
-def _told(count: int, strength: float) -> str:
+def _phrase(count: int, strength: float) -> str:
     return f"direction of strength {strength:.4g}" if count == 1 else f"{count} directions of strength {strength:.4g}"
 
 
 def _coefficients(name: str, values: ArrayLike) -> np.ndarray:
-    """The coefficients as an array, after checking that there are some."""
+    """Validate that there is at least one coefficient and return the coefficients as an array."""
     array = np.asarray(values)
-    require(len(array), f"{name} has no coefficients", argument=name, remedy="give at least one")
+    require(len(array), f"{name} has no coefficients", argument=name, remedy="give at least one coefficient")
     return array

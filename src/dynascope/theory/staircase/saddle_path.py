@@ -1,4 +1,4 @@
-"""The path of successive saddles of diagonal linear networks, by an active set that is updated from jump to jump."""
+"""Path of successive saddles of diagonal linear networks, by an active-set method."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from dynascope.validation import require
 
 __all__ = ["ROUND_OFF", "SaddlePath", "successive_saddles"]
 
-# A multiplier below this fraction of the largest initial one is round-off of the least-squares solution.
+# Multipliers below this fraction of the largest initial multiplier are rounding errors of the least-squares solution.
 ROUND_OFF = 1e-10
-# Two hitting times this close (relative) are one event of a tie.
+# Hitting times with a smaller relative difference count as simultaneous (a tie).
 _TIE = 1e-9
-# An active input whose multiplier is below this share of the largest initial one needs no further refinement.
+# Active multipliers below this fraction of the largest initial multiplier need no further refinement.
 _REFINED = 1e-13
-# Squared sine of the angle between an input and the active ones below which a basis of both loses its digits.
+# Squared sine of the angle between an input and the span of the active inputs below which a common basis is inaccurate.
 _DEPENDENT = 1e-8
 
 
 @dataclasses.dataclass(frozen=True)
 class SaddlePath:
-    """Jumps between saddles, in order.
+    """Jumps between successive saddles.
 
     Attributes:
-        times: Time of each of J jumps in units of the time in which an integral of one is reached, shape (J,).
-        levels: Loss L = ½ E(y − βᵀx)² of each saddle, shape (J + 1,); the first is that of β = 0.
+        times: Time of each of J jumps, in the unit in which the boundary is |Sᵢ| = 1, shape (J,).
+        levels: Loss L = ½ E(y − βᵀx)² of each saddle, shape (J + 1,), from the loss of β = 0.
         maps: β at each saddle, shape (J + 1, d).
-        integrals: S at the end of the stay at the saddle before each jump, shape (J + 1, d), the first at time zero.
-        ties: The inputs that hit their boundary at the same time, once for each tie.
+        integrals: S at time zero and at each jump, shape (J + 1, d).
+        ties: Inputs that hit their boundary simultaneously, one array per tie.
     """
 
     times: Float[np.ndarray, " jump"]
@@ -43,12 +43,11 @@ class SaddlePath:
 
 
 def successive_saddles(inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarray, " n"]) -> SaddlePath:
-    """Follow S' = E[x (y − βᵀx)], where β jumps to a constrained least-squares solution when an Sᵢ reaches ±1.
+    """Integrate S' = E[x (y − βᵀx)], where β jumps to a constrained least-squares solution when an Sᵢ reaches ±1.
 
-    At a saddle β = argmin E(y − βᵀx)² with βᵢ ≥ 0 where Sᵢ = 1, βᵢ ≤ 0 where Sᵢ = −1, and βᵢ = 0 elsewhere. From one
-    saddle to the next nearly always a single input enters, so that an orthonormal basis of the active ones is extended
-    at the cost of its entries. Where active inputs depend on each other, or several enter at once, the problem
-    is solved afresh.
+    At a saddle, β = argmin E(y − βᵀx)² with βᵢ ≥ 0 if Sᵢ = 1, βᵢ ≤ 0 if Sᵢ = −1, and βᵢ = 0 otherwise. Usually a single
+    input enters at each jump, and the orthonormal basis of the active inputs is extended by one vector. If active
+    inputs are linearly dependent, or several enter simultaneously, the problem is solved from scratch.
 
     Assumptions: general position (each constrained problem has one solution).
 
@@ -63,7 +62,7 @@ def successive_saddles(inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarr
     x, y, samples = inputs, targets, len(inputs)
     dimension = x.shape[1]
     if samples > dimension:
-        # The path depends on the data only through xᵀx and xᵀy, which a triangular factor carries without squaring.
+        # The path depends only on xᵀx and xᵀy; a triangular factor of the data represents both without squaring.
         triangular = np.asarray(np.linalg.qr(np.column_stack([x, y]), mode="r"))
         x, y = triangular[:, :-1].copy(), triangular[:, -1].copy()
     active = _ActiveSet(x, y)
@@ -101,7 +100,7 @@ def successive_saddles(inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarr
             f"the path did not end after {len(times)} jumps",
             argument="inputs",
             value=inputs.shape,
-            remedy="remove inputs that are combinations of others",
+            remedy="remove inputs that are linear combinations of others",
         )
     residuals = y - np.array(maps) @ x.T
     levels = np.sum(residuals**2, axis=1) / (2 * samples)
@@ -109,16 +108,17 @@ def successive_saddles(inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarr
 
 
 class _ActiveSet:
-    """The constrained least squares at a saddle, with combinations of its active inputs that are orthonormal.
+    """Constrained least-squares problem at a saddle, with an orthonormal basis of its active inputs.
 
-    The rows of a square matrix M hold the combinations, so that MᵀM is the inverse Gram matrix of the active inputs.
+    The rows of a square matrix M are the coefficients of the basis vectors in the active inputs, so MᵀM is the inverse
+    Gram matrix of the active inputs.
 
     Attributes:
-        beta: Shape (d,), zero where inactive.
-        multiplier: xᵀ(y − xβ), shape (d,), taken from the data so that errors of M do not add up.
-        size: Its absolute values.
-        largest: The largest multiplier at β = 0.
-        negligible: A multiplier of at most this size is round-off.
+        beta: β, shape (d,), zero for inactive inputs.
+        multiplier: xᵀ(y − xβ), shape (d,), computed from the data so that errors of M do not accumulate.
+        size: Absolute values of the multipliers.
+        largest: Largest absolute multiplier at β = 0.
+        negligible: Bound on multipliers that are rounding errors.
     """
 
     def __init__(self, x: np.ndarray, y: np.ndarray):
@@ -132,16 +132,16 @@ class _ActiveSet:
         self._basis, self._current = np.zeros((dimension, dimension)), True
 
     def enter(self, entering: np.ndarray, integral: np.ndarray) -> None:
-        """Move β to the solution with the signs of S where |S| = 1, after these inputs got there."""
+        """Update β to the constrained solution after the given inputs have reached |Sᵢ| = 1."""
         if entering.size > 1 or not self._current or not self._exchange(int(entering[0]), integral):
             guess = self.beta != 0
             guess[entering] = True
             self.beta = _constrained_least_squares(self.x, self.y, integral, guess)
             self._measure()
-            self._orthonormalise_afresh()
+            self._orthonormalise_support()
 
     def _exchange(self, entering: int, integral: np.ndarray) -> bool:
-        """Active-set steps of Lawson and Hanson from the present β; false where they lose their digits."""
+        """Perform Lawson–Hanson active-set steps from the current β; return False if they lose accuracy."""
         walls = np.abs(integral) == 1.0
         for _ in range(3 * len(self.beta)):
             if not self._add(entering):
@@ -153,7 +153,7 @@ class _ActiveSet:
                 wrong = target * integral[order] < 0
                 if not wrong.any():
                     break
-                # As far as the first input that would change its sign, which is then inactive.
+                # Step until the first coefficient reaches zero; its input becomes inactive.
                 shares = np.where(wrong, present / np.where(wrong, present - target, 1.0), np.inf)
                 leaving = int(shares.argmin())
                 self.beta[order] = present + shares[leaving] * (target - present)
@@ -191,7 +191,7 @@ class _ActiveSet:
         return bool(error <= self.negligible)
 
     def _add(self, entering: int) -> bool:
-        """Make one more input active, by Gram and Schmidt; false if it depends on the active ones."""
+        """Make an input active by a Gram–Schmidt step; return False if it depends on the active inputs."""
         order, basis = self._active
         shared = basis @ self.gram[entering][order]
         power = self.gram[entering, entering]
@@ -207,7 +207,7 @@ class _ActiveSet:
         return True
 
     def _remove(self, position: int) -> None:
-        """Reflect the rows so that only the last holds this input, and drop that row."""
+        """Reflect the rows so that only the last one contains this input, and drop the last row."""
         last = self._count - 1
         order, basis = self._active
         mirror = basis[:, position].copy()
@@ -216,16 +216,17 @@ class _ActiveSet:
         order[position], basis[:, position] = order[last], basis[:, last].copy()
         self._count = last
 
-    def _orthonormalise_afresh(self) -> None:
-        """Find M for the present support, unless its inputs depend on each other."""
+    def _orthonormalise_support(self) -> None:
+        """Compute M for the current support, unless its inputs are linearly dependent."""
         self._count = 0
         self._current = all(self._add(int(active)) for active in self.beta.nonzero()[0])
 
 
 def _constrained_least_squares(x: np.ndarray, y: np.ndarray, integral: np.ndarray, guess: np.ndarray) -> np.ndarray:
-    """The β of smallest squared error with the signs of S where |S| = 1, and zero elsewhere.
+    """Minimise the squared error over β with the sign of Sᵢ if |Sᵢ| = 1, and βᵢ = 0 otherwise.
 
-    Nearly always the support is the guess, which the optimality conditions certify; only else it is searched for.
+    The guessed support is nearly always correct, which the optimality conditions verify. If it is not, non-negative
+    least squares determines the support.
     """
     free = np.flatnonzero(np.abs(integral) == 1.0)
     signed = x[:, free] * integral[free]

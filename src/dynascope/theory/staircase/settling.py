@@ -1,4 +1,4 @@
-"""How long a linear network takes to reach the plateau after a jump."""
+"""Settling times of a linear network on the plateau after each jump."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from jaxtyping import Float
 
 __all__ = ["main_maps", "settling_times"]
 
-# An excess over a plateau below this share of the initial loss is not seen.
+# Largest excess of the loss over a plateau that counts as settled, relative to the initial loss.
 _VISIBLE = 0.02
-# Of the fall of the loss at a jump, what the main part of its map may leave undone.
+# Largest fraction of the drop of the loss that the main part of a map may leave.
 _UNDONE = 0.05
 
 
@@ -24,25 +24,25 @@ def settling_times(
     times: Float[np.ndarray, " jump"],
     initial_loss: float,
 ) -> Float[np.ndarray, " jump"]:
-    """Time after each jump for which the loss stays more than two percent of the initial loss above its plateau.
+    """Estimate how long the loss stays more than 2 % of the initial loss above the plateau after each jump.
 
-    A mode first grows along its own input direction v, to strength p = σ/(vᵀ Σxx v). What the map m that it adds in the
-    end differs from p v then decays along each eigendirection of Σxx at rate p times the variance there, so that inputs
-    of small variance are fitted long after the jump.
+    A mode first grows along an input direction v to strength p = σ/(vᵀ Σxx v). The difference between its final map m
+    and p v then decays along each eigendirection of Σxx, at the rate p times the variance in that direction. Inputs of
+    small variance are therefore fitted long after the jump.
 
     Args:
-        drops: Fall of the loss at each of J jumps.
+        drops: Drop of the loss at each of J jumps.
         rates: Growth rate σ of each mode.
         right: Unit input directions v along which the modes grow, as columns, in the eigenbasis of Σxx.
-        maps: Rows m that the jumps add to the map in the end, in the same basis.
+        maps: Final maps m of the modes, as rows, in the same basis.
         power: Eigenvalues of Σxx on its range, shape (r,).
         times: Gradient-flow times of the jumps.
         initial_loss: Loss of the zero function.
 
     Returns:
-        Times, counted from each jump; zero where the plateau is reached at once.
+        Times after each jump; zero if the loss is within 2 % immediately.
 
-    An estimate of ours: exact for modes that are eigendirections of Σxx, where p v = m.
+    Source: derived here; exact for modes along eigendirections of Σxx, for which p v = m.
     """
     strengths = rates / np.sum(right.T**2 * power, axis=1)
     excess = power * (maps - strengths[:, None] * right.T) ** 2 / 2
@@ -68,10 +68,10 @@ def main_maps(
     maps: Float[np.ndarray, "jump r"],
     power: Float[np.ndarray, " r"],
 ) -> Float[np.ndarray, "jump r"]:
-    """The part of what each jump adds to the map that brings 95 % of its fall of the loss, and is learned first.
+    """Compute the part of each jump's map that is learned first and accounts for 95 % of the drop of the loss.
 
-    Inputs that nearly repeat each other have large opposite weights in the map that is learned in the end, which come
-    late and hardly lower the loss. The arguments and the course of the map are those of `settling_times`.
+    Nearly collinear inputs have large opposite weights in the final map. These weights are learned late and hardly
+    lower the loss. The arguments and the dynamics of the map are those of `settling_times`.
 
     Example:
         >>> jump = {"drops": np.array([0.5]), "rates": np.array([1.0]), "right": np.array([[1.0], [0.0]])}
@@ -85,8 +85,8 @@ def main_maps(
     for k, drop in enumerate(drops):
 
         def left(duration: float, k: int = k, drop: float = drop) -> float:
-            undone = np.sum(power * (missing[k] * np.exp(-decay[k] * duration)) ** 2) / 2
-            return float(undone - _UNDONE * drop)
+            remaining = np.sum(power * (missing[k] * np.exp(-decay[k] * duration)) ** 2) / 2
+            return float(remaining - _UNDONE * drop)
 
         longest = (1.0 + np.log1p(np.sum(power * missing[k] ** 2) / (_UNDONE * drop))) / decay[k].min()
         duration = scipy.optimize.brentq(left, 0.0, longest) if left(0.0) > 0 else 0.0
