@@ -1,4 +1,4 @@
-"""Alternating gradient flows: a network followed neuron by neuron, from one saddle to the next."""
+"""Alternating gradient flows: prediction of training from saddle to saddle, one neuron at a time."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""Which neurons compute the same function."""
+"""Correlations between the functions of neurons, to find neurons that compute the same function."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ __all__ = ["correlations"]
 def correlations(
     network: SumOfNeurons, average: Average, rows: Float[Array | np.ndarray, "neurons weights"]
 ) -> Float[Array, "neurons neurons"]:
-    """|E⟨f_i, f_j⟩| over the root mean squares of f_i and f_j, for all neurons.
+    """Absolute correlations of the outputs of all pairs of neurons.
 
-    The curvature of the squared loss in the coefficients of the neurons is E⟨f_i, f_j⟩.
+        |E⟨f_i, f_j⟩| / √(E‖f_i‖² E‖f_j‖²)
+
+    E⟨f_i, f_j⟩ is computed as the curvature of the squared loss in the coefficients of the neurons.
 
     Args:
-        network: Gives the neurons their function.
-        average: What the loss averages over.
-        rows: Θ, of any size.
+        network: Network that defines the function of a neuron.
+        average: Average over data in the loss.
+        rows: Weights Θ, one neuron per row, of any norm.
 
     Example:
         >>> from dynascope.flows.objective import Samples

@@ -1,4 +1,4 @@
-"""The cost phase of alternating gradient flow: active neurons descend the loss by themselves."""
+"""The cost phase of alternating gradient flow, in which active neurons descend the loss."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from dynascope.protocols import Average, SumOfNeurons
 
 __all__ = ["Settled", "settle"]
 
-# Steps and relative tolerance of the explicit solver, which follows the transient, and of what takes over if the rest
-# is stiff: implicit steps, or across kinks the stabilised solver, which does it all where a coarse path is enough.
+# Largest number of steps and relative tolerance of each solver. The explicit solver integrates the transient. If the
+# rest is stiff, implicit steps take over, or the stabilised solver across kinks. The stabilised solver also integrates
+# all of a coarse trajectory.
 _EXPLICIT, _IMPLICIT, _STABILISED = (500, 2e-9), (500, 1e-5), (1_000, 1e-5)
 _COARSE = 6e-3
-_STAGES, _STOPS = 6, 4  # slopes of a step of other solvers, and what it costs to see whether to stop after one
+_STAGES, _STOPS = 6, 4  # gradients per step of the other solvers, and per evaluation of the stopping criterion
 
 
 class Settled(NamedTuple):
     """Active neurons at the end of a cost phase.
 
     Attributes:
-        rows: Θ, shape (neurons, weights).
-        loss: L.
+        rows: Weights Θ, shape (neurons, weights).
+        loss: Loss L.
         descent: −dL/dt.
-        finished: Whether the descent became as slow as asked, or the time was over.
-        stopped: Whether that or another stop was reached, rather than the last step.
-        slopes: About how many slopes of the loss that took.
+        finished: Whether the descent became slow enough, or the time limit was reached.
+        stopped: Whether any stopping criterion was met, rather than the limit on steps.
+        slopes: Approximate number of gradient evaluations.
     """
 
     rows: Array
@@ -58,19 +59,19 @@ def settle(
     implicit: bool,
     normalised: bool,
 ) -> Settled:
-    """Follow gradient flow from the given weights until the loss falls more slowly than asked.
+    """Integrate gradient flow from the given weights until −dL/dt falls below a threshold.
 
     Args:
-        network: Gives the neurons their function.
-        average: What the loss averages over.
-        rows: Θ at the start; rows of zeros stay zero, change nothing, and serve to keep the shape.
-        slowest: Stop when −dL/dt is below.
-        shrunk: Stop also when the norm of a neuron falls below this share of the largest.
-        bend: Stop also, if one, when the descent speeds up, if minus one, when it slows down; unless followed coarsely.
+        network: Network that defines the function of a neuron.
+        average: Average over data in the loss.
+        rows: Initial weights Θ; rows of zeros stay zero and have no effect, so they can be used as padding.
+        slowest: Stop when −dL/dt is below this value.
+        shrunk: Stop also when the norm of a neuron falls below this fraction of the largest norm.
+        bend: Stop also when the descent accelerates (if 1) or slows down (if −1); ignored if `coarse`.
         longest: Gradient-flow time after which to stop.
-        coarse: Whether a rough path is enough: of many weights, or to get across kinks at which the neurons come to
-            rest.
-        implicit: Whether what is stiff is followed by implicit steps, for a velocity without jumps and few weights.
+        coarse: Whether a rough trajectory suffices, for many weights or to cross kinks at which neurons become
+            stationary.
+        implicit: Whether to use implicit steps if the flow is stiff, for a velocity without jumps and few weights.
         normalised: Whether each neuron has the rate ‖θ‖^(2−κ).
     """
     shape = rows.shape
@@ -120,7 +121,7 @@ def settle(
         return end, slope, wrong, (direction, taken + slopes)
 
     start = Here(jnp.zeros_like(longest), rows.ravel(), velocity(rows.ravel()))
-    # What slows down already is stiff before long, and at kinks short steps lead nowhere.
+    # A descent that already slows down soon becomes stiff, and at kinks short steps make no progress.
     quick = not implicit or (not normalised and in_closed_form(network, average))
     skipped = coarse | ((bend >= 0) & quick)
     most, tolerance = _EXPLICIT
@@ -134,7 +135,7 @@ def settle(
         most=most,
     )
     slopes = steps * float(_STAGES + _STOPS)
-    # No time is left to those that have stopped.
+    # Runs that have stopped get no further time.
     left = jnp.where(stopped, here.time, longest)
     if implicit:
         most, tolerance = _IMPLICIT

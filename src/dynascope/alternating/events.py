@@ -1,4 +1,4 @@
-"""What happens in an alternating gradient flow, and which events make one jump."""
+"""Events in an alternating gradient flow, and their grouping into jumps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Event", "Jumps", "listed"]
 
 @dataclasses.dataclass
 class Event:
-    """One activation, or one departure of the active neurons from a saddle, with the cost phase that follows it."""
+    """An activation, or a departure of the active neurons from a saddle, with the subsequent cost phase."""
 
     time: float
     loss: float
@@ -25,15 +25,15 @@ class Event:
 
 @dataclasses.dataclass
 class Jumps:
-    """Events in the order of time, grouped into jumps.
+    """Events in chronological order, grouped into jumps.
 
     Attributes:
-        tie: Events within this many e-folds of growth after the first of a jump belong to it.
-        least_drop: And so does one after which the loss is not lower by at least this much.
-        least_growth: Growth rates below are none.
-        unit: Unit of accelerated time, if growth is exponential, so that an e-fold may be judged by all the time
-            before; None for the blow-up of higher degrees.
-        groups: The events of each jump.
+        tie: Events within this many e-folds of growth after the first event of a jump belong to the jump.
+        least_drop: Events that lower the loss by at most this much also belong to the preceding jump.
+        least_growth: Lower bound of growth rates.
+        unit: Unit of accelerated time if growth is exponential, which bounds an e-fold by time/unit; None for the
+            blow-up of higher degrees.
+        groups: Events of each jump.
     """
 
     tie: float
@@ -47,11 +47,11 @@ class Jumps:
 
     @property
     def events(self) -> list[Event]:
-        """All of them."""
+        """All events."""
         return [event for group in self.groups for event in group]
 
     def follows(self, event: Event) -> bool:
-        """Whether it follows the last jump within the tie, in e-folds of its neuron."""
+        """Whether the event follows the last jump within `tie` e-folds of its neuron."""
         if not self.groups:
             return False
         e_fold = 1 / max(event.growth, self.least_growth)
@@ -60,7 +60,7 @@ class Jumps:
         return bool(event.time - self.groups[-1][0].time < self.tie * e_fold)
 
     def append(self, event: Event, loss_before: float) -> None:
-        """Count the event as part of the last jump, or as the first of another."""
+        """Append the event to the last jump, or start a new jump with it."""
         if self.groups and (self.follows(event) or loss_before - event.loss <= self.least_drop):
             self.groups[-1].append(event)
         else:
@@ -68,6 +68,6 @@ class Jumps:
 
 
 def listed(numbers: Any) -> str:
-    """The first eight numbers, and how many more."""
+    """Format the first eight numbers and the count of the others."""
     shown = ", ".join(str(int(i)) for i in numbers[:8])
     return shown + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")

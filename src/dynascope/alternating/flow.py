@@ -1,4 +1,4 @@
-"""Alternating gradient flow: what a sum of small homogeneous neurons learns, in what order and when."""
+"""Alternating gradient flow of a sum of small homogeneous neurons: prediction of its loss staircase."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["alternating_flow"]
 
-_MEMORY = 2**30  # bytes that the intermediate results of a batch may take
-_OF_EACH = (names.INITIAL_LOSS, "stopped", "complete")  # attributes of a member that are variables of an ensemble
+_MEMORY = 2**30  # bytes available for the intermediate results of a batch
+_OF_EACH = (names.INITIAL_LOSS, "stopped", "complete")  # attributes of members, stored as variables of an ensemble
 
 
 def alternating_flow(
@@ -43,48 +43,50 @@ def alternating_flow(
     operations: PositiveFloat | None = None,
     rules: PhaseRules | None = None,
 ) -> xr.Dataset:
-    """Predict the staircase of a sum of homogeneous neurons trained from small initialisation.
+    """Predict the staircase of a sum of homogeneous neurons trained from small initial weights.
 
-    Alternates two phases. While a neuron is small it is *dormant*: the residual r = y − f(x) of the others is frozen,
-    and the neuron follows its utility U(θ) = E⟨f(x; θ), r(x)⟩, θ' = ∇U(θ). Once the first dormant neuron reaches a
-    threshold norm it is *active*; the active neurons then descend the loss by themselves until they rest, at once in
-    comparison with the growth of the others. Nothing here depends on which network it is.
+    The algorithm alternates between two phases. In the utility phase, small neurons are *dormant*: the residual
+    r = y − f(x) of the active neurons is frozen, and each dormant neuron ascends its utility, θ' = ∇U(θ) with
+    U(θ) = E⟨f(x; θ), r(x)⟩. A dormant neuron becomes *active* when its norm reaches a threshold. In the cost phase, the
+    active neurons descend the loss to a stationary point while the dormant neurons are fixed. This phase is
+    instantaneous relative to the growth of dormant neurons. The algorithm applies to any sum of homogeneous neurons.
 
     Args:
-        network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its weights at unit scale; or a
+        network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its weights at unit scale, or a
             list of such networks that differ only in the weights of their neurons.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
-        scale: α, the factor on the weights at the start, below one, or several; beyond 0.3 with a warning. Lists of
-            networks and of scales make an ensemble of all combinations, for which programs are compiled once;
-            accelerators run them in batches.
-        normalised: Whether to follow the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
+        scale: Factor α of the initial weights, between 0 and 1, or several factors. Values above 0.3 raise a warning.
+            Lists of networks and scales form an ensemble of all combinations, for which programs are compiled once.
+            Accelerators run the members in batches.
+        normalised: Whether to use the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
         jumps: Number of jumps after which to stop; None for all.
         duration: Gradient-flow time at which to stop; None for no limit.
-        max_steps: Steps after which a phase is given up.
-        operations: Floating-point operations, counted to within a factor of two or so, after which no further jump is
-            looked for; None for no limit. Of an ensemble each member has as many.
-        rules: The thresholds at which phases begin and end; by default `PhaseRules()`.
+        max_steps: Largest number of steps in a phase.
+        operations: Number of floating-point operations per member, estimated within a factor of about two, after which
+            the search for further jumps stops; None for no limit.
+        rules: Thresholds at which phases begin and end; `PhaseRules()` if not given.
 
     Returns:
-        A staircase record (see `results.staircase_record`), with times over the unit of `results.time_unit` as the
-        accelerated ones. Over `jump` it has further `growth_rate` (κ times the utility at activation); `direction`
-        (what is new in that of the first neuron activated, over `weight`); over `neuron`, whether it was `activated`
-        and whether it `returned` to dormancy; `unstable_rate`, the fastest rate at which the active neurons leave the
-        plateau after the jump by themselves, zero at a minimum. The attribute `stopped` says why the run ended,
-        `complete` whether nothing is left to learn, `warnings` what limits it.
+        A staircase record (see `results.staircase_record`), whose accelerated times are in units of
+        `results.time_unit`. It also contains, over `jump`: `growth_rate` (κ times the utility at activation),
+        `direction` (the component, over `weight`, by which the first activated neuron differs from the active ones),
+        `activated` and `returned` (over `neuron`, whether the neuron became active or dormant again), and
+        `unstable_rate` (the largest rate at which the active neurons leave the plateau after the jump by themselves,
+        zero at a minimum). The attribute `stopped` states why the run ended, `complete` whether nothing is left to
+        learn, and `warnings` the limitations of the result.
 
-    Diagnostics. Degree 2: all neurons at one maximum of the utility arrive together, and one stands for all, as the
-    others then find no utility in that direction; of ReLU neurons with one output none of them ever leaves. Degree
-    above 2: the direction at activation, and the time, depend on the initial direction. Where the maxima form a
-    manifold (frequencies with any phase), directions depend on the start, levels do not. A resting point of the active
-    neurons may be a saddle of their loss; they then leave it at a rate that the Hessian tells, and this counts as a
-    jump like any other. Neurons whose utility has no slope (dead units) never move; they are named in `warnings`.
-    Directions are held to 1e-16, so a neuron that must leave an unstable direction to which it is closer than that, at
-    scales far below 1e-8, leaves too early.
+    Limitations. For degree 2, all neurons at the same maximum of the utility arrive together. One neuron represents all
+    of them, because the others then have no utility in this direction; for ReLU neurons with one output, none of the
+    others ever leaves this direction. For degree above 2, the direction at activation and the time depend on the
+    initial direction. If the maxima form a manifold (for example, frequencies with any phase), directions depend on the
+    initial weights, but levels do not. A stationary point of the active neurons may be a saddle of their loss. They
+    then leave it at a rate given by the Hessian, which counts as a jump. Neurons whose utility has zero gradient (dead
+    units) never move; `warnings` lists them. Directions have a precision of 1e-16. At scales far below 1e-8, a neuron
+    that starts closer than that to an unstable direction therefore leaves it too early.
 
     Raises:
-        InputError: The network is no sum of neurons of degree κ ≥ 2 or is not homogeneous, a neuron is zero, no neuron
-            moves, or a number is outside its domain.
+        InputError: If the network is not a sum of neurons of degree κ ≥ 2 or is not homogeneous, if a neuron is zero or
+            no neuron moves, or if a number is out of range.
 
     References:
         Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks, arXiv:2506.06489.
@@ -111,11 +113,11 @@ def alternating_flow(
 
 
 def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]:
-    """The networks and the scales to combine, and the labels of those that were given as lists."""
+    """Return the networks and scales to combine, and the labels of those given as lists."""
     several, many = isinstance(network, list | tuple), np.ndim(scale) == 1
     networks, scales = network if several else (network,), scale if many else (scale,)
     for name, each in (("network", networks), ("scale", scales)):
-        require(len(each) > 0, f"there is no {name}", argument=name, value=0, remedy="give one, or a list of them")
+        require(len(each) > 0, f"there is no {name}", argument=name, value=0, remedy="give at least one")
     if several and all(isinstance(each, SumOfNeurons) for each in networks):
         first = networks[0]
         alike = all(
@@ -127,17 +129,17 @@ def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]
             alike,
             "the networks differ in more than the weights of their neurons",
             argument="network",
-            remedy="run them one by one",
+            remedy="run each network separately",
         )
     dimensions = {"seed": np.arange(len(networks))} if several else {}
     return networks, scales, dimensions | ({"scale": np.asarray(scales, np.float64)} if many else {})
 
 
 def _together(network: SumOfNeurons, average: Average) -> int:
-    """Members that are computed at once.
+    """Number of members per batch.
 
-    On a processor batches of small networks were 1.3 to 1.5 times as fast, which hundreds of members do not make up for
-    the longer compilation, so they take turns in the same programs.
+    On a CPU, batches of small networks are 1.3 to 1.5 times as fast, which does not compensate for the longer
+    compilation even with hundreds of members. Members therefore run one at a time there.
     """
     if jax.default_backend() == "cpu":
         return 1
@@ -146,7 +148,7 @@ def _together(network: SumOfNeurons, average: Average) -> int:
 
 
 def _record(run: Alternation, stopped: str) -> xr.Dataset:
-    """The staircase of one member."""
+    """Make the staircase record of one member."""
     jumps = run.jumps.groups
     losses = np.array([run.initial_loss, *(jump[-1].loss for jump in jumps)])
     times = np.array([jump[0].time for jump in jumps])
@@ -161,7 +163,7 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
         accelerated_times=times / run.unit,
         times=times,
         levels=losses,
-        learned=tuple(map(_told, jumps)),
+        learned=tuple(map(_phrase, jumps)),
         slow=tuple(names.UNSETTLED if time > run.unsettled_since else "" for time in times),
         features={
             names.GROWTH_RATE: (("jump",), np.array([jump[0].growth for jump in jumps])),
@@ -177,12 +179,12 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
         normalised=run.normalised,
     )
     record = staircase_record(staircase, run.task, scale=run.scale, network=type(run.network).__name__)
-    given_up = ("out of steps", OUT_OF_TIME, OUT_OF_WORK, "the duration is over")
-    complete = stopped not in given_up and not stopped.endswith(" jumps") and run.unsettled_since == math.inf
+    interrupted = ("out of steps", OUT_OF_TIME, OUT_OF_WORK, "the duration is over")
+    complete = stopped not in interrupted and not stopped.endswith(" jumps") and run.unsettled_since == math.inf
     return record.assign_attrs(stopped=stopped, complete=int(complete))
 
 
-def _told(jump: list[Event]) -> str:
+def _phrase(jump: list[Event]) -> str:
     activated = [i for event in jump for i in event.activated]
     returned = [i for event in jump for i in event.returned]
     words = f"neuron{'s' if len(activated) > 1 else ''} {listed(activated)}" if activated else "active neurons move on"
@@ -190,7 +192,7 @@ def _told(jump: list[Event]) -> str:
 
 
 def _joined(records: list[xr.Dataset], dimensions: dict[str, np.ndarray]) -> xr.Dataset:
-    """The staircases of an ensemble, filled up to the length of the longest."""
+    """Join the staircases of an ensemble, padded to the length of the longest."""
     lead, shape = tuple(dimensions), tuple(len(labels) for labels in dimensions.values())
     counts = [record.sizes["jump"] for record in records]
     variables = {
@@ -211,7 +213,7 @@ def _joined(records: list[xr.Dataset], dimensions: dict[str, np.ndarray]) -> xr.
 
 
 def _filled(rows: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Arrays of different lengths as one, in which what the shorter ones lack is NaN, false or no text."""
+    """Join arrays of different lengths into one, padded with NaN, false or empty text."""
     longest = max(len(row) for row in rows)
     dtype = np.result_type(*rows)
     filled = np.full((len(rows), longest, *rows[0].shape[1:]), np.nan if dtype.kind == "f" else 0, dtype)

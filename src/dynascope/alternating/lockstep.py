@@ -1,4 +1,4 @@
-"""Runs that decide in Python and compute in compiled programs, side by side: equal programs are run as one batch."""
+"""Concurrent runs with control flow in Python, whose calls of the same compiled program are batched."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _Result = TypeVar("_Result")
 
 
 class Call(NamedTuple):
-    """A computation that a run waits for.
+    """A computation that a run requests.
 
     Attributes:
         program: Traceable function of (common, *own, *static).
         own: Arrays of this run.
-        static: What the program is compiled for; hashable.
+        static: Hashable arguments that are compile-time constants.
     """
 
     program: Callable[..., Any]
@@ -31,19 +31,18 @@ class Call(NamedTuple):
 
 
 def run_together(runs: Sequence[Generator[Call, Any, _Result]], common: Any, *, together: int = 1) -> list[_Result]:
-    """Let generators run to their end, each of which yields a `Call` and is sent its result, as NumPy arrays.
+    """Run generators to completion; each yields `Call`s and receives their results as NumPy arrays.
 
-    How many of several have ended is told to whoever is `flows.progress_listener`.
-
-    Of all calls that are waited for, those of one program with arrays of the same shapes are computed as one batch.
+    Pending calls of the same program with arrays of the same shapes are computed in one batch. If there are several
+    runs, `flows.progress_listener` receives the number of completed runs.
 
     Args:
         runs: The generators.
         common: First argument of all programs, the same for all runs.
-        together: Number of calls in a batch; a smaller batch is filled up, so that only one size is compiled.
+        together: Number of calls per batch; smaller batches are padded, so that only one size is compiled.
 
     Returns:
-        What each generator returned.
+        The return value of each generator.
 
     Example:
         >>> import operator

@@ -1,4 +1,4 @@
-"""Which networks can be followed neuron by neuron."""
+"""Validation and padding of networks that are sums of neurons."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dynascope.validation import require
 
 __all__ = ["kinked", "padded", "require_neurons"]
 
-# Numbers of active neurons for which programs are compiled: few, and more where a program costs less than its use.
+# Numbers of active neurons for which programs are compiled. The finer grid is used if steps cost more than compilation.
 _SIZES = tuple(2**power for power in range(3, 31))
 _CLOSER = sorted(each for power in range(2, 30) for each in (2**power, 3 * 2 ** (power - 1)))
-_DEAR = 1e8  # operations of an implicit step of all of them
+_EXPENSIVE = 1e8  # operations of an implicit step above which the finer grid is used
 
 
 def kinked(network: Any) -> bool:
-    """Whether the velocity of the weights is known to jump where a neuron switches a sample on, as with ReLU.
+    """Whether the velocity of the weights jumps when a neuron switches a sample on or off, as for ReLU.
 
     Example:
         >>> from dynascope.networks import TwoLayer
@@ -34,12 +34,12 @@ def kinked(network: Any) -> bool:
 def padded(
     rows: Float[np.ndarray, "active weights"], neurons: int, samples: int = 1
 ) -> Float[np.ndarray, "filled weights"]:
-    """Active neurons, filled up with rows of zeros to one of a few sizes, so that few programs are compiled.
+    """Pad the active neurons with rows of zeros to one of a few sizes, so that few programs are compiled.
 
     Args:
-        rows: Θ of the active neurons.
-        neurons: How many the network has; no rows are filled up beyond them.
-        samples: How many a slope is averaged over, where implicit steps are taken; of many, fewer rows are filled up.
+        rows: Weights Θ of the active neurons.
+        neurons: Number of neurons of the network, the largest padded size.
+        samples: Number of samples per gradient if implicit steps are used; with more samples, fewer rows are added.
 
     Example:
         >>> padded(np.ones((2, 3)), 20).shape, padded(np.ones((9, 3)), 20).shape, padded(np.ones((9, 3)), 10).shape
@@ -48,7 +48,7 @@ def padded(
         (6, 70)
     """
     few, closer = (next(size for size in sizes if size >= len(rows)) for sizes in (_SIZES, _CLOSER))
-    size = closer if (few * rows.shape[1]) ** 2 * samples > _DEAR else few
+    size = closer if (few * rows.shape[1]) ** 2 * samples > _EXPENSIVE else few
     missing = max(min(size, neurons) - len(rows), 0)
     return np.pad(rows, ((0, missing), (0, 0)))
 
@@ -58,7 +58,7 @@ def require_neurons(network: Any, *, exchangeable: bool = False) -> None:
 
     Args:
         network: The network.
-        exchangeable: Whether its neurons may not be tied to places either.
+        exchangeable: Whether the neurons must also be exchangeable, that is, not tied to positions.
 
     Example:
         >>> from dynascope.networks import TwoLayer

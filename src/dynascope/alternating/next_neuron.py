@@ -1,4 +1,4 @@
-"""Which neuron of a network in training becomes active next, and when."""
+"""Prediction of the next neuron to become active in a training run, and of the time."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["NextActivation", "predict_next_activation"]
 
-_LEAST_GROWTH = 1e-6  # growth rates below this share of the steepest utility are none
+_LEAST_GROWTH = 1e-6  # growth rates below this fraction of the steepest utility count as zero
 
 
 class NextActivation(NamedTuple):
-    """The next activation of a dormant neuron, as seen from a checkpoint.
+    """The next activation of a dormant neuron, predicted from a checkpoint.
 
     Attributes:
-        neuron: Its index; −1 if there is none.
-        time: Gradient-flow time from now until its norm reaches the threshold; infinite if none does.
-        growth_rate: d log‖θ‖/dt at that moment; zero if there is none.
-        direction: θ/‖θ‖ at that moment, shape (weights,); zeros if there is none.
-        dormant: Which neurons are dormant now, shape (neurons,).
-        reason: Why none becomes active; empty if one does.
+        neuron: Index of the neuron; −1 if no neuron becomes active.
+        time: Gradient-flow time from the checkpoint to the activation; infinite if no neuron becomes active.
+        growth_rate: d log‖θ‖/dt at activation; zero if no neuron becomes active.
+        direction: θ/‖θ‖ at activation, shape (weights,); zeros if no neuron becomes active.
+        dormant: Whether each neuron is dormant at the checkpoint, shape (neurons,).
+        reason: Why no neuron becomes active; empty if one does.
     """
 
     neuron: int
@@ -54,27 +54,27 @@ def predict_next_activation(
     normalised: bool = False,
     max_steps: PositiveInt = 20_000,
 ) -> NextActivation:
-    """Predict the next activation from any checkpoint of a training run.
+    """Predict the next activation of a neuron from any checkpoint of a training run.
 
-    Neurons with norms below the threshold are dormant. Each of them is followed in the residual r = y − f(x) of the
-    others, frozen as it is now: it turns towards a maximum of its utility U(θ) = E⟨f(x; θ), r(x)⟩ and grows on the
-    way, until the first reaches the threshold. `probes.utility_spectrum` answers the same without letting them turn.
+    Neurons with norms below the threshold are dormant. They are integrated in the frozen residual r = y − f(x) of the
+    active neurons: each turns towards a maximum of its utility U(θ) = E⟨f(x; θ), r(x)⟩ and grows, until the first
+    reaches the threshold. `probes.utility_spectrum` makes the same prediction without the change of direction.
 
-    The prediction holds while the active neurons rest and the dormant ones together do not change the residual: on a
-    plateau, with a threshold well below the size at which a neuron matters. Active neurons that leave a saddle by
-    themselves are not seen; `alternating_flow` follows them too.
+    The prediction holds on a plateau, where the active neurons are stationary and the dormant neurons together do not
+    change the residual. The threshold must be well below the norm at which a neuron changes the loss. The prediction
+    ignores active neurons that leave a saddle by themselves; `alternating_flow` includes them.
 
     Args:
-        network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its present weights.
+        network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with the weights of the checkpoint.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         threshold: Norm below which a neuron is dormant, and at which it becomes active.
-        duration: Time after which to stop looking.
+        duration: Gradient-flow time after which the search stops.
         normalised: Whether the run follows the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
-        max_steps: Steps after which to stop looking.
+        max_steps: Number of steps after which the search stops.
 
     Raises:
-        InputError: The network is no sum of neurons of degree κ ≥ 2, its weights are not finite, or a number is not
-            positive.
+        InputError: If the network is not a sum of neurons of degree κ ≥ 2, its weights are not finite, or a number is
+            not positive.
 
     References:
         Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks, arXiv:2506.06489.
@@ -97,7 +97,7 @@ def predict_next_activation(
         "the network has weights that are not finite",
         argument="network",
         value=type(network).__name__,
-        remedy="take a checkpoint from before the run diverged",
+        remedy="use a checkpoint from before the run diverged",
     )
     norms = np.linalg.norm(rows, axis=1)
     dormant, moving = norms < threshold, (norms > 0) & (norms < threshold)
@@ -106,7 +106,7 @@ def predict_next_activation(
     with jax.enable_x64(True):
         average = Samples(task.inputs, task.targets) if isinstance(task, Task) else task
         active = np.where(dormant[:, None], 0.0, rows)
-        # A neuron that is zero has no direction, and takes no part; any unit vector stands for it.
+        # A zero neuron has no direction and does not take part; any unit vector can represent it.
         units = np.where(moving[:, None], rows, 1.0) / np.where(moving, norms, np.sqrt(rows.shape[1]))[:, None]
         logs = np.log(np.where(moving, norms, 1.0))
         numbers = {"threshold": np.log(threshold), "longest": duration, "sense": 1.0}
@@ -123,7 +123,7 @@ def predict_next_activation(
     time = float(summary["elapsed"])
     if not summary["reached"] or time > duration:
         spent = int(summary["steps"]) >= max_steps
-        late = f"max_steps ({max_steps}) ran out" if spent else "none does within the duration"
+        late = f"max_steps ({max_steps}) was reached" if spent else "no neuron becomes active within the duration"
         growing = time < duration and not spent
         return _none(rows, dormant, "no dormant neuron has positive utility" if growing else late)
     first = int(np.argmax(np.where(moving, end.log_norms, -np.inf)))

@@ -1,4 +1,4 @@
-"""What a run has computed so far, which is the same on every machine, however busy that is."""
+"""Operation count of a run, a machine-independent measure of its cost."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import math
 
 __all__ = ["Effort"]
 
-_EACH = 6.0  # operations of a slope for each weight and sample: two there, and twice as many back
+_EACH = 6.0  # operations of a gradient per weight and sample: two in the forward pass, four in the backward pass
 
 
 class Effort:
-    """Floating-point operations of a run, to within a factor of two or so.
+    """Floating-point operations of a run, estimated within a factor of about two.
 
     Args:
-        samples: How many a slope is averaged over.
-        most: Operations after which the run is to end; None for no limit.
+        samples: Number of samples per gradient.
+        most: Number of operations after which the run must end; None for no limit.
 
     Attributes:
-        spent: Operations so far.
+        spent: Number of operations so far.
 
     Example:
         >>> effort = Effort(100, most=1e4)
@@ -31,10 +31,10 @@ class Effort:
         self.spent = 0.0
 
     def count(self, slopes: float, *, weights: int) -> None:
-        """Count that so many slopes were taken, in the direction of so many weights."""
+        """Add the operations of `slopes` gradients with respect to `weights` weights."""
         self.spent += _EACH * float(slopes) * weights * self.samples
 
     @property
     def exhausted(self) -> bool:
-        """Whether the run is to end."""
+        """Whether the limit is reached."""
         return self.spent >= self.most

@@ -1,4 +1,4 @@
-"""When the phases of alternating gradient flow begin and end."""
+"""Thresholds at which the phases of alternating gradient flow begin and end."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ class PhaseRules:
 
     Attributes:
         threshold: Norm at which a dormant neuron becomes active.
-        tie: Neurons that will reach the threshold within this many e-folds, and grow at the same rate, become active
-            together unless they compute the same function; and what follows a jump within as many is part of it.
-        least_growth: Growth rates below this share of the largest at the start count as zero.
-        level_tolerance: A cost phase ends when the loss, at its present slope, would fall by less than this share of
-            the initial loss in the time passed since the start; the run ends at this share of the initial loss.
+        tie: Number of e-folds. Neurons that reach the threshold within this interval and grow at the same rate become
+            active together, unless they compute the same function. Events within this interval after a jump are part of
+            the jump.
+        least_growth: Growth rates below this fraction of the largest initial growth rate count as zero.
+        level_tolerance: A cost phase ends when the loss, at its current slope, would fall by less than this fraction of
+            the initial loss over the time since t = 0. The run ends at this fraction of the initial loss.
 
     Raises:
-        InputError: A number outside its domain.
+        InputError: If a number is out of range.
 
     Example:
         >>> PhaseRules(threshold=0.5).tie

@@ -1,4 +1,4 @@
-"""The two phases of alternating gradient flow, taken in turn."""
+"""Alternation between the utility phase and the cost phase of alternating gradient flow."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from dynascope.validation import require
 __all__ = ["OUT_OF_TIME", "OUT_OF_WORK", "Alternation"]
 
 OUT_OF_TIME, OUT_OF_WORK = "out of time", "out of operations"
-_DENSE = 500  # weights of active neurons up to which they are followed closely, and their Hessian is computed
+_DENSE = 500  # number of active weights up to which they are integrated accurately and their Hessian is computed
 _ALIKE = 0.99  # correlation of outputs above which two neurons compute the same function
-_RETURNED = 1e-2  # share of the largest active norm below which a neuron is dormant again
-_LEAST_DROP = 10.0  # drops smaller than this, in units of the tolerance of levels, are no jumps
-_MOST_EVENTS = 10  # activations for each neuron after which to give up
-_PAUSE = 2.0  # e-folds that active neurons need at least to leave a saddle, if they are to be taken to rest there
-_FOLLOWING = 0.3  # largest deviation of a neuron from the active ones with which it moves
-_AVERAGED = 100  # samples that an expectation in closed form costs as much as, in order of magnitude
-_STAGES, _LOOKS = 4, 40  # slopes in a step of a utility phase, and before the first
-_SPECTRA = 3  # Hessians in the search for a resting point, of which each weight takes two slopes, and two more for
-# the eigenvectors
+_RETURNED = 1e-2  # fraction of the largest active norm below which a neuron becomes dormant again
+_LEAST_DROP = 10.0  # smallest drop that counts as a jump, in units of the tolerance of levels
+_MOST_EVENTS = 10  # largest number of activations per neuron
+_PAUSE = 2.0  # least number of e-folds until active neurons leave a saddle for which the cost phase stops there
+_FOLLOWING = 0.3  # largest deviation of a neuron from the active neurons with which it moves
+_AVERAGED = 100  # order of magnitude of the cost of an expectation in closed form, in samples
+_STAGES, _LOOKS = 4, 40  # gradients per step of a utility phase, and before the first step
+_SPECTRA = 3  # Hessians in the search for a stationary point; each costs two gradients per weight, and its eigenvectors
+# two more
 
 
 class Alternation:
-    """The state of one run: dormant neurons in polar coordinates, active ones with their weights, and the clock."""
+    """State of one run: dormant neurons in polar coordinates, weights of active neurons, and time."""
 
     def __init__(self, network, task, scale: float, normalised: bool, rules: PhaseRules, max_steps: int, operations):
         require_neurons(network)
@@ -54,8 +54,9 @@ class Alternation:
         self.rules, self.max_steps = rules, max_steps
         self.unsettled_since = math.inf  # time of the first cost phase that ran out of steps
         self.network, self.kinked = network, kinked(network)
-        # With one output, a neuron that computes what a resting one does has no utility between kinks, and is drawn to
-        # kinks at which that one rests: it stays there, and what would drive it off are errors of steps across kinks.
+        # With one output, a neuron with the same function as a stationary active one has no utility between kinks, and
+        # is attracted to the kinks at which the active one is stationary. It stays there; only errors of steps across
+        # kinks would drive it away.
         self.stays = self.kinked and network.second.shape[1] == 1
         self.average = Samples(*jax.device_put((task.inputs, task.targets))) if isinstance(task, Task) else task
         self.each, self.power = slopes_by_moments(network, self.average), 0.0 if normalised else network.degree - 2.0
@@ -63,10 +64,10 @@ class Alternation:
         norms = np.linalg.norm(rows, axis=1)
         require(
             bool(np.all(norms > 0) and np.isfinite(norms).all()),
-            f"{int(np.sum(~(norms > 0)))} of {len(rows)} neurons have no finite weights other than zero",
+            f"{int(np.sum(~(norms > 0)))} of {len(rows)} neurons have no nonzero finite weights",
             argument="network",
             value=float(norms.min(initial=0)),
-            remedy="start every neuron away from zero",
+            remedy="give every neuron nonzero finite initial weights",
         )
         self.dormant = Dormant(rows / norms[:, None], np.log(norms) + np.log(scale), np.zeros(rows.shape))
         self.leaders: list[set[int]] = [set() for _ in rows]
@@ -92,11 +93,11 @@ class Alternation:
             f"the neurons are not homogeneous of degree {degree}",
             argument="network",
             value=type(self.network).__name__,
-            remedy="leave biases out (append a constant input instead), and check the degree",
+            remedy="omit biases (append a constant input instead), and check the degree",
         )
         require(
             self.initial_loss > 0,
-            "all targets of the task are zero, so that a small network has nothing to learn",
+            "all targets of the task are zero, so a small network has nothing to learn",
             argument="task",
             value=self.initial_loss,
             remedy="give targets that vary",
@@ -104,36 +105,36 @@ class Alternation:
         idle = np.flatnonzero(~np.any(slopes, axis=1))
         require(
             len(idle) < len(slopes),
-            "no neuron has a drift: the utility has no slope at any of them",
+            "no neuron has a drift: the gradient of the utility is zero at every neuron",
             argument="network",
-            remedy="start from other weights, or check that the targets vary with the inputs",
+            remedy="choose other initial weights, or check that the targets vary with the inputs",
         )
         if len(idle):
-            self.warnings.append(f"{len(idle)} neurons have no drift and never move: {listed(idle)}.")
+            self.warnings.append(f"{len(idle)} neurons have zero drift and never move: {listed(idle)}.")
         if largest >= self.rules.threshold:
             self.warnings.append(
-                f"The largest neuron starts at norm {largest:.2g}, not below the threshold {self.rules.threshold:g}: "
-                "nothing is small, and the prediction is rough."
+                f"The largest neuron starts at norm {largest:.2g}, not below the threshold {self.rules.threshold:g}, "
+                "so the prediction is approximate."
             )
 
     def alternate(self, jumps: int | None, duration: float | None, *, alone: bool) -> Generator[Call, Any, str]:
-        """Run until there is nothing left to learn, and say what ended it; alone it also tells its jumps meanwhile."""
+        """Run until nothing is left to learn and return why the run ended; if `alone`, report progress by jumps."""
         loss, events = self.initial_loss, 0
         while True:
             if loss <= self.rules.level_tolerance * self.initial_loss:
                 return "the loss is zero"
             if not self.waiting.any():
                 return "no neuron is dormant any more"
-            found = f"after {len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}; later ones are not known"
+            found = f"after {len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}, and later jumps are unknown"
             if len(self.jumps) and overdue():
-                self.warnings.append(f"The time for the prediction was over {found}.")
+                self.warnings.append(f"The time limit of the prediction was reached {found}.")
                 return OUT_OF_TIME
             if len(self.jumps) and self.effort.exhausted:
                 most = f"{self.effort.most:.2g} operations"
-                self.warnings.append(f"The {most} for the prediction were spent {found}; raise operations to go on.")
+                self.warnings.append(f"The limit of {most} was reached {found}; raise operations to continue.")
                 return OUT_OF_WORK
             if events > _MOST_EVENTS * len(self.waiting):
-                self.warnings.append(f"After {events} activations neurons still come and go without end.")
+                self.warnings.append(f"After {events} activations, neurons still become active and dormant repeatedly.")
                 return "out of steps"
             event = yield from self._grow(duration)
             if isinstance(event, str):
@@ -147,7 +148,7 @@ class Alternation:
                 report_progress(len(self.jumps), jumps, "jumps")
 
     def _grow(self, duration: float | None) -> Generator[Call, Any, Event | str]:
-        """Utility phase: until a neuron is activated, or the active ones leave a saddle."""
+        """Utility phase: integrate until a neuron becomes active, or the active neurons leave a saddle."""
         departure = self.departure
         escape = departure.time(float(np.linalg.norm(self.active)))
         left = np.inf if duration is None else duration - self.time
@@ -159,7 +160,7 @@ class Alternation:
             if elapsed >= left:
                 return "the duration is over"
             if int(end["steps"]) >= self.max_steps:
-                self.warnings.append(f"No neuron was activated in {self.max_steps} steps; raise max_steps to go on.")
+                self.warnings.append(f"No neuron became active in {self.max_steps} steps; raise max_steps to continue.")
                 return "out of steps"
             return "no dormant neuron has positive utility"
         self.time += elapsed
@@ -178,7 +179,7 @@ class Alternation:
         return Event(self.time, np.nan, float(departure.rates.max()), [], [], most / np.linalg.norm(most))
 
     def _chosen(self, growth: np.ndarray, log_sizes: np.ndarray) -> list[int]:
-        """The neurons to activate: the largest, and those that arrive with it and compute something else."""
+        """Choose the neurons to activate: the largest, and those that arrive with it and compute other functions."""
         log_sizes = np.where(self.waiting, log_sizes, -np.inf)
         order = np.argsort(-log_sizes, kind="stable")
         chosen = [int(order[0])]
@@ -198,12 +199,12 @@ class Alternation:
         return chosen
 
     def _settle(self, event: Event) -> Generator[Call, Any, None]:
-        """Cost phase: the active neurons come to rest; those that shrink are dormant again."""
+        """Cost phase: take the active neurons to a stationary point; those that shrink become dormant again."""
         so_far = self.time + 1 / max(event.growth, self.least)
         slowest = self.rules.level_tolerance * self.initial_loss / so_far
         returned: dict[int, np.ndarray] = {}
         before = self.active.copy()
-        # First the descent speeds up, then it slows down; if it speeds up again, a saddle may have been passed.
+        # The descent first accelerates, then slows down; if it accelerates again, the flow may have passed a saddle.
         bend, tracked = -1.0, True
         while True:
             members = np.flatnonzero(~self.waiting)
@@ -222,7 +223,7 @@ class Alternation:
                 returned |= {int(neuron): self.active[neuron].copy() for neuron in shrunk}
                 self.active[shrunk] = 0.0
             elif dense and not result.stopped:
-                # At a kink small steps lead nowhere.
+                # At a kink, small steps make no progress.
                 tracked = False
             elif result.finished or not dense:
                 break
@@ -234,14 +235,14 @@ class Alternation:
                 rates = self.departure.rates
                 if len(rates) and self.departure.time(float(np.linalg.norm(self.active))) * rates.max() > _PAUSE:
                     break
-                # It was passed on the way to the resting point, and the next one will not be far from that.
+                # The saddle was passed on the way to the next stationary point, which is not far from it.
                 self.active, bend = flowing, 0.0
         flowing = self.active.copy()
         self._rest(event, members)
         norms = np.linalg.norm(self.active, axis=1)
         vanished = np.flatnonzero(~self.waiting & (norms < _RETURNED * norms.max()))
         if len(vanished):
-            # Newton steps are ahead of the flow: these are on their way to zero.
+            # Newton steps are ahead of the flow; these neurons converge to zero.
             self.waiting[vanished] = True
             returned |= {int(neuron): flowing[neuron] for neuron in vanished}
             self.active[vanished] = 0.0
@@ -253,15 +254,15 @@ class Alternation:
         if not result.stopped:
             self.unsettled_since = min(self.unsettled_since, self.time)
             self.warnings.append(
-                f"The active neurons were still descending at rate {float(result.descent):.2g} when the steps of the "
-                f"cost phase at time {self.time:.4g} ran out; the level after it is an upper bound."
+                f"The cost phase at time {self.time:.4g} ran out of steps while the loss still fell at rate "
+                f"{float(result.descent):.2g}, so the level after it is an upper bound."
             )
 
     def _carry_along(self, before: np.ndarray) -> None:
-        """Move the neurons that compute what active ones do along with those.
+        """Move dormant neurons that have the same function as active neurons along with them.
 
-        Such a neuron is a combination of active ones and a small deviation. Exact flow moves all of them together, and
-        it is the deviation that later decides when the neuron leaves.
+        Such a neuron is a combination of active neurons plus a small deviation. The exact flow moves all of them
+        together, and the deviation later determines when the neuron departs from the active ones.
         """
         directions, log_norms, spent = (np.array(each) for each in self.dormant)
         for j in np.flatnonzero(self.waiting & np.any(spent, axis=1)):
@@ -279,11 +280,11 @@ class Alternation:
         self.dormant = Dormant(directions, log_norms, spent)
 
     def _retire(self, neuron: int, weights: np.ndarray) -> Generator[Call, Any, None]:
-        """Carry a shrunk neuron back along its own path to the threshold, since the cost phase takes no time."""
+        """Integrate a shrunk neuron back in time to the threshold, because the cost phase takes no time."""
         size = np.linalg.norm(weights)
         directions, log_norms, spent = (np.array(each) for each in self.dormant)
         directions[neuron], log_norms[neuron], spent[neuron] = weights / size, np.log(size), 0.0
-        # A little less than the threshold, which it has to pass again to be active.
+        # Slightly below the threshold, which the neuron must cross again to become active.
         start = Dormant(directions, log_norms, spent)
         alone = np.arange(len(directions)) == neuron
         self.dormant, _ = yield self._growing(start, alone, np.inf, back=True)
@@ -297,19 +298,19 @@ class Alternation:
         }
         numbers = {name: np.asarray(value, float) for name, value in numbers.items()}
         numbers["max_steps"] = np.asarray(self.max_steps)
-        # Copies, because what is handed over may be read later than it is changed here.
+        # Copies, because the arrays may be read after they are changed here.
         own = self.active.copy(), dormant, waiting.copy(), self.start, numbers, np.asarray(self.power, float)
         return Call(_grown, own)
 
     def _gathered(self, members: np.ndarray) -> tuple[Any, Any]:
-        """The active rows, of so many that few programs are compiled, and the places of the members among them."""
+        """Return the active rows, padded so that few programs are compiled, and the indices of the members in them."""
         if not getattr(self.network, "exchangeable", True):
             return self.active.copy(), members
         samples = 1 if self.kinked else self.effort.samples
         return padded(self.active[members], len(self.waiting), samples), np.arange(len(members))
 
     def _rest(self, event: Event, members: np.ndarray) -> None:
-        """Complete the cost phase, and note how the active neurons would leave a saddle by themselves."""
+        """Complete the cost phase by Newton steps, and compute how the active neurons leave a saddle by themselves."""
         self.departure = Departure(np.zeros(0), np.zeros((0, *self.active.shape)))
         if not 0 < len(members) * self.active.shape[1] <= _DENSE:
             return
@@ -320,7 +321,7 @@ class Alternation:
         rows, loss, (rates, motions) = rest(self.network, self.average, self.active[given], self.normalised)
         event.loss = max(loss, 0.0)
         self.active[members] = rows[places]
-        # A slower motion does nothing on a plateau of the usual length.
+        # Slower motions are negligible over the length of a usual plateau.
         kept = rates * self.time > 0.1
         rates, motions = rates[kept], motions[kept]
         deviations = np.zeros((len(motions), *self.active.shape))
@@ -331,7 +332,7 @@ class Alternation:
 
 @filter_jit
 def _first_look(network: Any, average: Any, start: Any) -> tuple[Any, Any, Any, Any]:
-    """The loss without neurons, the slopes of the utility at the start and at twice that, and the steepest of all."""
+    """Return the loss without neurons, the gradients of the utility at θ and 2θ, and the steepest gradient."""
     nobody, everyone = jnp.zeros_like(start), jnp.ones(len(start), bool)
     residual = Residual(network, average, nobody)
     slopes, doubled = residual.slopes(start, everyone), residual.slopes(2 * start, everyone)

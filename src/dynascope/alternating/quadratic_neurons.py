@@ -1,4 +1,4 @@
-"""Neurons that see no more of the samples than their second moments: two layers with x² between them."""
+"""Utility gradients of quadratic two-layer networks from second moments of the samples."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dynascope.protocols import Average, SumOfNeurons
 
 __all__ = ["error_moments", "quadratic_slopes", "slopes_by_moments"]
 
-_PRODUCTS = 3.0  # with all samples, in a slope of the utility
+_PRODUCTS = 3.0  # number of products with all samples in a gradient of the utility
 
 
 def slopes_by_moments(network: SumOfNeurons, average: Average) -> float:
-    """What a slope of the utility costs by the moments of the samples, over what it does by these, and at most one.
+    """Cost of a utility gradient from moments, relative to its cost from samples; one if moments are not faster.
 
     Args:
         network: The network.
-        average: What its loss averages over.
+        average: Average over data in the loss.
 
     Example:
         >>> average = Samples(np.ones((60, 3)), np.ones((60, 2)))
@@ -43,7 +43,7 @@ def slopes_by_moments(network: SumOfNeurons, average: Average) -> float:
 def error_moments(
     inputs: Float[Array | np.ndarray, "n d"], error: Float[Array | np.ndarray, "n c"]
 ) -> Float[Array, "c d d"]:
-    """M_k = E[r_k x xᵀ] for each output k.
+    """Compute M_k = E[r_k x xᵀ] for each output k.
 
     Example:
         >>> import jax
@@ -56,7 +56,7 @@ def error_moments(
 def quadratic_slopes(
     network: Any, moments: Float[Array, "c d d"], rows: Float[Array, "neurons weights"]
 ) -> Float[Array, "neurons weights"]:
-    """∇U of U(w, a) = Σ_k a_k wᵀ M_k w, times the factor of the activation, for each neuron (w, a).
+    """Compute ∇U for each neuron (w, a), with U(w, a) = Σ_k a_k wᵀ M_k w times the factor of the activation.
 
     Example:
         >>> import jax
@@ -67,7 +67,7 @@ def quadratic_slopes(
     """
     inside = moments.shape[1]
     first, second = rows[:, :inside], rows[:, inside:]
-    # One product of matrices.
+    # A single matrix product for all outputs.
     pulled = (first @ moments.transpose(1, 0, 2).reshape(inside, -1)).reshape(len(rows), -1, inside)
     within = 2 * jnp.einsum("ik,ikd->id", second, pulled)
     outside = jnp.einsum("ikd,id->ik", pulled, first)

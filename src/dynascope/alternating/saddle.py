@@ -1,4 +1,4 @@
-"""Saddles at which active neurons come to rest, and the motion that leaves them."""
+"""Saddles at which active neurons become stationary, and the unstable motions that leave them."""
 
 from __future__ import annotations
 
@@ -16,27 +16,30 @@ from dynascope.protocols import Average, SumOfNeurons
 
 __all__ = ["Departure", "rest"]
 
-_FILLED = 500  # weights up to which a Hessian may be larger than needed, so that few programs are compiled
-_LINEAR = 0.1  # share of the active weights up to which a deviation from a saddle grows as in the linear flow
+_FILLED = 500  # number of weights up to which Hessians are padded, so that few programs are compiled
+_LINEAR = 0.1  # largest deviation from a saddle, relative to the active weights, for which the flow is linear
 
 
 class Departure(NamedTuple):
-    """Deviations of the active neurons from a saddle, each of which grows exponentially.
+    """Exponentially growing deviations of the active neurons from a saddle.
 
     Attributes:
-        rates: μ > 0, shape (k,).
-        deviations: Present size and direction, shape (k, neurons, weights).
+        rates: Growth rates μ > 0, shape (k,).
+        deviations: Current deviations, shape (k, neurons, weights).
     """
 
     rates: np.ndarray
     deviations: np.ndarray
 
     def growth(self, elapsed: float) -> np.ndarray:
-        """What the deviations gain in that time, shape (neurons, weights)."""
+        """Return the change of the weights over the elapsed time, shape (neurons, weights)."""
         return np.tensordot(np.expm1(self.rates * elapsed), self.deviations, 1)
 
     def time(self, size: float) -> float:
-        """When the deviation is no longer small beside weights of that size; infinite if none is above rounding."""
+        """Return the time at which the deviation is no longer small relative to weights of norm `size`.
+
+        The time is infinite if all deviations are rounding errors.
+        """
         sizes = np.linalg.norm(self.deviations, axis=(1, 2))
         seen = sizes > 1e-13 * size
         if not seen.any():
@@ -53,28 +56,28 @@ class Departure(NamedTuple):
 def rest(
     network: SumOfNeurons, average: Average, rows: np.ndarray, normalised: bool
 ) -> tuple[np.ndarray, float, Departure]:
-    """The resting point near which active neurons are, and the motions that leave it if it is a saddle.
+    """Find the stationary point near the active neurons, and the unstable motions that leave it.
 
-    Newton steps within the directions of positive curvature complete what the flow began: its last stretch, were it
-    left out, would push the dormant neurons for the whole of the plateau. Near a saddle θ* the flow is linear: the
-    deviation along an eigenvector of the Hessian with the eigenvalue −μ < 0 grows as exp(μ t), and its present size
-    follows from the gradient, ⟨v, ∇L⟩ = −μ ⟨v, θ − θ*⟩.
+    Newton steps in the directions of positive curvature complete the gradient flow. Without them, the remaining
+    gradient would act on the dormant neurons over the whole plateau. Near a saddle θ*, the flow is linear: the
+    deviation along an eigenvector v of the Hessian with eigenvalue −μ < 0 grows as exp(μ t). Its current size follows
+    from the gradient, ⟨v, ∇L⟩ = −μ ⟨v, θ − θ*⟩.
 
     Args:
-        network: Gives the neurons their function.
-        average: What the loss averages over.
-        rows: Θ, shape (neurons, weights); rows of zeros are kept at zero.
+        network: Network that defines the function of a neuron.
+        average: Average over data in the loss.
+        rows: Weights Θ, shape (neurons, weights); rows of zeros stay zero.
         normalised: Whether each neuron has the rate ‖θ‖^(2−κ).
 
     Returns:
-        Θ at rest, its loss, and the motions that leave it, none at a minimum.
+        Θ at the stationary point, its loss, and the unstable motions, none at a minimum.
     """
     size = float(np.linalg.norm(rows))
     loss, slope, values, vectors, root = _spectrum(network, average, rows, normalised)
     for _ in range(_NEWTON_STEPS):
         curved = values > _floor(values, root * slope, size)
         shares = (vectors[:, curved].T @ (root * slope)) / values[curved]
-        # Along soft directions a long step would leave what the flow was heading for.
+        # Long steps along soft directions would leave the stationary point to which the flow converges.
         step = root * (vectors[:, curved] @ np.where(np.abs(shares) < _SHORT * size, shares, 0.0))
         if np.linalg.norm(step) < _PRECISE * size:
             break
@@ -90,17 +93,17 @@ def rest(
 
 
 _CURVED = 1e-6
-# Newton steps are taken while they are shorter than the first share of the weights, and longer than the second.
+# Newton steps are taken if their length relative to the weights is below the first and above the second number.
 _SHORT, _PRECISE, _NEWTON_STEPS = 0.1, 1e-13, 8
 
 
 def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
-    """Curvatures below are not told from zero: where the loss has a symmetry, its slope bends what is flat at rest."""
+    """Bound on curvatures that count as zero: a gradient bends symmetry directions, which are flat at rest."""
     return max(_CURVED * float(np.abs(values).max(initial=0.0)), float(np.linalg.norm(slope)) / size)
 
 
 def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) -> tuple[Any, ...]:
-    """Loss, gradient, and the eigenvalues and eigenvectors of R H R, where R² are the rates of the weights."""
+    """Return the loss, its gradient, eigenvalues and eigenvectors of R H R, and R; R² are the rates of the weights."""
     present = slice(rows.size)
     filled = padded(rows, len(network.neurons))
     derivatives = _derivatives(network, average, filled if filled.size <= _FILLED else rows)

@@ -18,33 +18,33 @@ from dynascope.protocols import Average, SumOfNeurons
 
 __all__ = ["Dormant", "Residual", "grow", "steepest"]
 
-# A step turns no direction by more than this angle, unless that asks for less than the shortest step: a neuron that
-# slides along a kink of its activation turns to and fro for ever.
+# Largest rotation of a direction in a step, unless this requires less than the shortest step: a neuron that slides
+# along a kink of its activation oscillates indefinitely.
 _ANGLE = 0.1
-# The shortest and the longest step, in units of 1 / (largest slope of the utility on the sphere); the longest is
-# shorter for high degrees, whose clock runs away.
+# The shortest and the longest step, in units of 1 / (largest gradient of the utility on the sphere). The longest step
+# is shorter for high degrees, whose growth accelerates.
 _SHORTEST, _LONGEST = 0.03, 0.5
-# Iterations in which a direction follows the slope of the utility, to learn how large that slope becomes.
+# Iterations of ascent along the gradient of the utility, to estimate its largest size.
 _ASCENT = 20
 _ROUND_OFF = 1e-14
 _TINY = 1e-300
-# Growth is extrapolated to the threshold once it is this many e-folds away.
+# Distance to the threshold, in e-folds, from which growth is extrapolated to it.
 _NEAR = 3.0
-# Of the classical Runge–Kutta method: how far along a slope the next is taken, and its part in the mean.
+# Nodes and weights of the classical Runge–Kutta method.
 _SHARES, _WEIGHTS = np.array([1, 1, 2, 2]) / 2, np.array([1, 2, 2, 1]) / 6
-# The longest time is over when less than this share of it is left.
+# Fraction of the longest time below which no time remains.
 _AT_END = 1e-9
 
 
 class Dormant(NamedTuple):
-    """Dormant neurons in polar coordinates, in which no smallness costs digits.
+    """Dormant neurons in polar coordinates, which keep full precision at any norm.
 
     Attributes:
         directions: u = θ/‖θ‖, shape (neurons, weights).
         log_norms: ℓ = log ‖θ‖, shape (neurons,).
-        spent: For a neuron that came along with one that was activated for the same function, the direction it had
-            then, shape (neurons, weights); zeros for the others. The active neurons leave it no utility there, so
-            that only its part in other directions counts as its size.
+        spent: Direction of a neuron when another neuron with the same function became active, shape
+            (neurons, weights); zeros for all other neurons. A neuron has no utility along this direction, so only its
+            component orthogonal to it counts as its size.
     """
 
     directions: Any
@@ -52,27 +52,30 @@ class Dormant(NamedTuple):
     spent: Any
 
     def fresh(self) -> Any:
-        """U without its part along the spent direction."""
+        """Return the component of u orthogonal to the spent direction."""
         return self.directions - (self.directions * self.spent).sum(axis=1, keepdims=True) * self.spent
 
     def log_sizes(self) -> Array:
-        """Log ‖θ‖ without the part along the spent direction."""
+        """Return the log-norm of the component of θ orthogonal to the spent direction."""
         return self.log_norms + jnp.log(jnp.maximum(jnp.linalg.norm(self.fresh(), axis=1), _TINY))
 
 
 class Residual(eqx.Module):
-    """What dormant neurons feel of the active ones: the loss to first order in the dormant ones' outputs.
+    """Frozen residual of the active neurons, which defines the utility of dormant neurons.
+
+    The utility is minus the first-order change of the loss in the outputs of the dormant neurons.
 
     Attributes:
-        network: Gives the neurons their function.
-        average: What the loss averages over.
-        active: Θ with the weights of the active neurons, and zeros in the other rows.
-        error: y − f(x) of the active neurons where there are samples, else None.
-        moments: E[r x xᵀ] for each output, where the neurons need no more of the samples and these are many.
+        network: Network that defines the function of a neuron.
+        average: Average over data in the loss.
+        active: Weights Θ of the active neurons, with zeros in all other rows.
+        error: y − f(x) of the active neurons if the average is over samples, else None.
+        moments: E[r x xᵀ] for each output, if the utility depends on the samples only through them and this is faster,
+            else None.
     """
 
     network: SumOfNeurons
-    average: Any  # Average, and where there is an error Samples
+    average: Any  # Average; Samples if there is an error
     active: Float[Array, "neurons weights"]
     error: Any
     moments: Any
@@ -88,12 +91,12 @@ class Residual(eqx.Module):
                 self.moments = error_moments(average.inputs, self.error)
 
     def utility(self, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Float[Array, ""]:
-        """Σ U(θ_i) = Σ E⟨f(x; θ_i), r(x)⟩ over the counted neurons i, which must be dormant."""
+        """Compute Σ U(θ_i) = Σ E⟨f(x; θ_i), r(x)⟩ over the counted neurons i, which must be dormant."""
         counts = counted.astype(rows.dtype)
         if self.error is not None:
             outputs = self.network.with_neurons(rows).weighted(counts)(self.average.inputs)
             return jnp.sum(outputs * self.error) / len(self.error)
-        # The outputs of dormant neurons enter the loss with the coefficient zero; U is the slope in that coefficient.
+        # The outputs of dormant neurons have coefficient zero in the loss; U is minus the derivative in it.
         present = jnp.where(counted[:, None], rows, self.active)
 
         def loss(coefficients: Array) -> Array:
@@ -102,7 +105,7 @@ class Residual(eqx.Module):
         return -jax.jvp(loss, (1 - counts,), (counts,))[1]
 
     def slopes(self, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
-        """∇U(θ_i) of each counted neuron, zero for the others; shape (neurons, weights)."""
+        """Compute ∇U(θ_i) of each counted neuron, zero for the others; shape (neurons, weights)."""
         if self.moments is not None:
             return jnp.where(counted[:, None], quadratic_slopes(self.network, self.moments, rows), 0)
         return jnp.where(counted[:, None], jax.grad(self.utility)(rows, counted), 0)
@@ -110,7 +113,7 @@ class Residual(eqx.Module):
 
 @filter_jit
 def steepest(residual: Residual, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
-    """For each counted neuron the largest ‖∇U‖ that it meets as it follows the utility up the sphere."""
+    """Largest ‖∇U‖ that each counted neuron reaches during ascent of the utility on the sphere."""
 
     def ascend(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         directions, largest = carry
@@ -132,31 +135,32 @@ def grow(
     numbers: dict[str, Array],
     power: Array,
 ) -> tuple[Dormant, dict[str, Array]]:
-    """Let the waiting neurons align and grow until the first of them reaches the threshold.
+    """Integrate the waiting neurons until the first of them reaches the threshold.
 
-    With u = θ/‖θ‖ and ℓ = log‖θ‖ each neuron obeys u' = ω (I − uuᵀ) ∇U(u), ℓ' = ω ⟨∇U(u), u⟩ = ω κ U(u), in which
-    ω = ‖θ‖^(κ−2), or one in the normalised flow. Integrated by the classical Runge–Kutta method in the clock of the
-    largest neuron, ds = ω_max dt, in which even a blow-up takes its time.
+    With u = θ/‖θ‖ and ℓ = log‖θ‖, each neuron obeys u' = ω (I − uuᵀ) ∇U(u) and ℓ' = ω ⟨∇U(u), u⟩ = ω κ U(u), where
+    ω = ‖θ‖^(κ−2), or 1 in the normalised flow. The equations are integrated by the classical Runge–Kutta method in the
+    time ds = ω_max dt of the largest neuron, in which a blow-up takes infinite time.
 
     Args:
-        residual: What the neurons feel.
-        dormant: All neurons; those that do not wait are left as they are.
-        waiting: Which neurons take part.
-        start: Directions from which to learn the size of the slopes.
-        numbers: `threshold` (log c), `longest` (the time after which to give up), `least` (growth rates below are
-            none), `max_steps`, and `sense`: one, or minus one to go back in time.
-        power: κ − 2, zero in the normalised flow.
+        residual: The frozen residual.
+        dormant: All neurons; those that do not wait are unchanged.
+        waiting: Mask of the neurons to integrate.
+        start: Directions from which the largest gradient is estimated.
+        numbers: `threshold` (log c), `longest` (time after which to stop), `least` (growth rates below it count as
+            zero), `max_steps`, and `sense` (1, or −1 to integrate backwards in time).
+        power: κ − 2, or zero in the normalised flow.
 
     Returns:
-        The neurons when the first reaches the threshold or none can; and `elapsed` time, `reached` (whether one did),
-        `log_sizes` at the end, `growth` (their rate, in the clock of the largest), `steps`.
+        The neurons when the first reaches the threshold, or when none can, and a dictionary of `elapsed` (time),
+        `reached` (whether a neuron reached the threshold), `log_sizes` at the end, `growth` (growth rates in the time
+        of the largest neuron) and `steps`.
     """
-    # One program for both.
+    # A map compiles a single program for both.
     largest = jax.lax.map(lambda rows: steepest(residual, rows, waiting), jnp.stack([start, dormant.directions]))
     best = jnp.max(largest, initial=0.0)
 
-    # Active neurons are at rest: what is left of their slope is an error of the cost phase, largest where they rest on
-    # a kink, and would drive off those that came along with them for the whole of the plateau.
+    # Active neurons are stationary. Their remaining gradient is an error of the cost phase, largest at kinks. It would
+    # drive away the dormant neurons with the same function over the whole plateau, and is therefore subtracted.
     follows = jnp.any(dormant.spent != 0, axis=1)
     unrest = residual.slopes(jnp.where(follows[:, None], dormant.spent, dormant.directions), waiting & follows)
 
@@ -184,13 +188,13 @@ def grow(
         missing = numbers["threshold"] - state.log_sizes()
         near = waiting & (swelling > 0) & (missing < _NEAR)
         size = jnp.minimum(size, jnp.min(jnp.where(near, missing / jnp.where(near, swelling, 1), jnp.inf)))
-        # Where even the largest neuron is tiny, one step of its clock lasts far beyond the time that is left.
+        # If all neurons are tiny, a step in the time of the largest neuron may exceed the remaining time.
         size = jnp.minimum(size, (numbers["longest"] - elapsed) / first[2])
 
         def stage(carry: Any, numbers: tuple[Array, Array, Array]) -> tuple[Any, None]:
             _, before, mean = carry
             share, weight, last = numbers
-            # The last rates are those at the end of the step.
+            # The last stage evaluates the rates at the end of the step.
             mean = jax.tree.map(lambda so_far, each: so_far + weight * each, mean, before)
             by = jax.tree.map(lambda each, all: jnp.where(last, all, share * each), before, mean)
             there = moved(state, by, size)
@@ -201,7 +205,7 @@ def grow(
         (there, ahead, mean), _ = jax.lax.scan(stage, start, stages)
         idle = (jnp.max(jnp.where(waiting, growth, -jnp.inf)) <= numbers["least"]) & (turn <= _ROUND_OFF * scale)
         later = elapsed + size * mean[2]
-        # The clock slows down within a step, so that the end would only be approached.
+        # The conversion between the two times changes within a step, so the end would be approached but never reached.
         later = jnp.where(later > numbers["longest"] * (1 - _AT_END), jnp.maximum(later, numbers["longest"]), later)
         return there, ahead, later, count + 1, idle
 
@@ -226,6 +230,6 @@ def grow(
 
 
 def _spread(state: Dormant, turning: Array) -> Array:
-    """Rate at which turning adds to `log_sizes`: (log ‖fresh‖)'."""
+    """Rate at which rotation increases `log_sizes`: (log ‖fresh‖)'."""
     fresh = state.fresh()
     return jnp.sum(fresh * turning, axis=1) / jnp.maximum(jnp.sum(fresh**2, axis=1), _TINY)
