@@ -70,9 +70,10 @@ def activations(
     unlearned mode with the largest rate m, and this mode is removed for the other heads.
 
     At a scale α > 0, the leading corrections are included. A balanced head v = k = q = a learns by
-    a' = m a²(1 − γ a³), with the gain γ. It crosses half of the drop at a time 1.2535 γ^⅓/m before the blow-up, in t.
-    For the other heads, the integral of m (1 − γ a³) equals that of a mode removed at a time γ^⅓/m before the blow-up.
-    The remaining error is of order α^(2 − m′/m), from the weight of the head along the next mode of rate m′.
+    a' = m a²(1 − γ a³), with the gain γ. It completes half of the drop at t = s/α − 1.2535 γ^⅓/m, where s is the time
+    of the blow-up. For the other heads, the integral of m (1 − γ a³) is the same as if the mode were removed at
+    t = s/α − γ^⅓/m. The remaining error is of order α^(2 − m′/m), from the weight of the head along the next mode, of
+    rate m′.
 
     Args:
         v: Values of the heads at unit scale.

@@ -85,7 +85,7 @@ class KernelRegression(NamedTuple):
 
 @covers(
     network="linear model on fixed features, or kernel ridge regression",
-    data="random samples with noise, features as if Gaussian, large n",
+    data="random samples with noise, features treated as Gaussian, large n",
     start="zero",
     gives="test and training error, mean and variance of each learned coefficient",
     reference="arXiv:2110.03922",

@@ -143,9 +143,9 @@ class Overfitting(NamedTuple):
 
 @covers(
     network="linear model on fixed features, a few strong modes and a long tail",
-    data="random noisy samples, features as if Gaussian, large n",
+    data="random noisy samples, features treated as Gaussian, large n",
     start="zero",
-    gives="what is learned of a target, the error, and when noise is fitted",
+    gives="learned fraction of the target, errors, and times at which signal and noise are fitted",
     reference="Nam, DPhil thesis (2024), 1.36",
     exact=False,
 )

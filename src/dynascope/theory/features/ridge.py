@@ -41,7 +41,7 @@ Intensity: TypeAlias = Annotated[Real[ArrayLike, "... k"], Ge(0)]
 _covers = functools.partial(
     covers,
     network="linear model on fixed features, or kernel ridge regression",
-    data="random samples, features as if Gaussian, large n",
+    data="random samples, features treated as Gaussian, large n",
     start="zero",
     reference="arXiv:2110.03922",
     exact=False,
@@ -77,7 +77,7 @@ class RidgeProblem(NamedTuple):
         return modes.all(-1) & jnp.isfinite(n) & (n > 0) & jnp.isfinite(delta) & (delta >= 0)
 
 
-@_covers(gives="the effective ridge that a finite number of samples adds")
+@_covers(gives="effective ridge for a finite number of samples")
 def effective_ridge(
     intensity: Intensity,
     samples: PositiveArray,
@@ -115,7 +115,7 @@ def effective_ridge(
     return _effective_ridge(ridge_problem(intensity, samples, ridge, multiplicity))
 
 
-@_covers(gives="the fraction of each mode of the target that is learned")
+@_covers(gives="learned fraction of each mode of the target")
 def learnability(
     intensity: Intensity,
     samples: PositiveArray,

@@ -126,7 +126,7 @@ def class_modes(class_sizes: ClassSizes, *, bias: bool = False) -> ClassModes:
 @covers(
     network="unconstrained features with a linear classifier",
     data="one-hot targets, any class sizes",
-    start="aligned, any sizes of the layers",
+    start="aligned, layers of any size",
     gives="singular values, loss, class means, classifier and neural-collapse metrics at any time",
     reference="Nam, DPhil thesis (2024), 3.5",
 )
@@ -187,8 +187,8 @@ def collapse_trajectory(
 @covers(
     network="unconstrained features with a linear classifier",
     data="one-hot targets, any class sizes",
-    start="any that is vanishingly small, or aligned",
-    gives="singular values, class means, classifier and neural-collapse metrics at the end",
+    start="vanishingly small, or aligned of any size",
+    gives="singular values, class means, classifier and neural-collapse metrics at convergence",
     reference="Nam, DPhil thesis (2024), 3.5",
 )
 def collapse_end(

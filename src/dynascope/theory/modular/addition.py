@@ -180,7 +180,7 @@ def unexplained_fraction(neurons: NonNegativeInt) -> float:
 
 @covers(
     network="two-layer quadratic",
-    data="modular addition, any encoding without mean",
+    data="modular addition, any encoding of zero mean",
     start="small, random directions",
     gives="times, levels and frequencies of all jumps",
     reference="arXiv:2506.06489",

@@ -69,7 +69,7 @@ class Plan(NamedTuple):
     network="multilinear",
     data="skills of frequency k^−(α+1), fresh samples",
     start="equal layers",
-    gives="time and neurons that make the most of given compute, and the loss",
+    gives="optimal time and number of neurons for given compute, and the loss",
     reference="Nam, DPhil thesis (2024), section 4.3.4; arXiv:2404.17563",
     exact=False,
 )

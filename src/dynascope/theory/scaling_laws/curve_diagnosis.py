@@ -32,7 +32,7 @@ class CurveDiagnosis(NamedTuple):
     """Result of the checks of a fitted power law.
 
     Attributes:
-        suspects: Mask of the points that contradict the law of the others.
+        suspects: Mask of the points that contradict the law fitted to the others.
         misfit_p_value: P value of `misfit_p_value` for the law fitted without the suspects.
         warnings: Category and text of the warning for each failed check.
     """
@@ -94,13 +94,13 @@ def nearest_power_law(
 def suspect_points(
     x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"], law: RaisedPowerLaw, *, floor_known: bool
 ) -> Bool[np.ndarray, " points"]:
-    """Mark the points whose losses contradict the power law of the other points, with `outlying_points`.
+    """Mark the points whose losses contradict the power law fitted to the others, with `outlying_points`.
 
     No point is marked if there are fewer than six points, or if all points are within 0.1 % of the law.
     """
     if len(x) < FEWEST or np.max(np.abs(y - law.logarithm(x))) < EXACT:
         return np.zeros(len(x), bool)
-    # Centred at the mean of the points and in units of the mean loss, the numbers of the law are of order one.
+    # Centred at the mean of the points and in units of the mean loss, the coefficients of the law are of order one.
     z, rest = x - x.mean(), y - y.mean()
     numbers = 2 if floor_known else 3
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 __all__ = ["Residuals", "descend", "huber", "huber_weights"]
 
-# Residuals of laws, and their derivatives in the numbers of these laws; the integers are the indices of the problems.
+# Function that returns the residuals of laws and their derivatives in the coefficients; the integers are the indices of
+# the problems.
 Residuals = Callable[
     [Float[np.ndarray, "laws numbers"], Int[np.ndarray, " laws"]],
     tuple[Float[np.ndarray, "laws rows"], Float[np.ndarray, "laws rows numbers"]],
@@ -37,8 +38,8 @@ def descend(
     Args:
         residuals: Function that returns the residuals of laws and their derivatives.
         start: Initial laws, one per row.
-        lower: Lower bound of each number. A number stays at its bound while the gradient pushes it there.
-        upper: Upper bound of each number.
+        lower: Lower bound of each coefficient. A coefficient stays at its bound while the gradient pushes it there.
+        upper: Upper bound of each coefficient.
         threshold: Size of a residual above which the Huber loss is linear, for all residuals or for each.
         precision: Relative decrease of the loss at which the iteration stops; below 1e-13, rounding dominates.
     """

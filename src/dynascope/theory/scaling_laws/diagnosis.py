@@ -16,7 +16,7 @@ _MOST = 20  # largest number of runs that a warning lists
 
 
 class OutlierWarning(UserWarning):
-    """A few losses contradict the law of the others. `fit_joint` excludes these runs; `fit` keeps these points."""
+    """Some losses contradict the law fitted to the others. `fit_joint` excludes these runs; `fit` keeps the points."""
 
 
 class MisfitWarning(UserWarning):
@@ -57,7 +57,7 @@ def outlier_sentence(
         effect = f"without {'it' if one else 'them'}, the exponent would be {without} instead of {with_all}"
     several = noun + "s" * (not one)
     return (
-        f"{count} of {math.prod(shape)} {noun}s contradict{'s' * one} the law of the others and "
+        f"{count} of {math.prod(shape)} {noun}s contradict{'s' * one} the law fitted to the others and "
         f"{'is' if one else 'are'} {fate}: {several} {named}{more} ({off}); {effect}; "
         f"check {'this' if one else 'these'} {several}"
     )

@@ -50,7 +50,7 @@ class PowerLawFit(NamedTuple):
         floor_interval: Confidence interval of the floor, of zero width if the floor was given.
         missing: The given loss of the skills that the task lacks.
         spread: `Spread` of ln(L − known + missing) of a further run, which `loss` uses for its interval.
-        suspects: Indices of the points that contradict the law of the others. They are part of the fit.
+        suspects: Indices of the points that contradict the law fitted to the others. They are part of the fit.
         misfit_p_value: P value of the test that the law, without the suspects, describes the losses. Below 0.01 it does
             not, and the intervals are invalid. None if there are too few points for the test.
     """
@@ -83,7 +83,7 @@ class PowerLawFit(NamedTuple):
         p_value = self.misfit_p_value
         tested = "too few points to test the law" if p_value is None else f"misfit p = {p_value:.2g}"
         places = ", ".join(map(str, self.suspects))
-        suspects = [f"  points that contradict the law of the others: {places}"] * bool(places)
+        suspects = [f"  points that contradict the law fitted to the others: {places}"] * bool(places)
         return "\n".join([head, f"with confidence intervals ({tested}):", *numbers, local, *suspects])
 
     @checked
@@ -129,17 +129,18 @@ def fit(
     It is fitted by least squares of ln(L + missing) on at most 20 points per decade. Losses of several runs are
     averaged before the logarithm, because the mean of the logarithms is biased.
 
-    If no floor is given, it is fitted with the other numbers, in the given window or on all points. Exclude losses that
-    bend for other reasons, such as early training. The further the losses are from the floor, the wider its interval.
+    If no floor is given, it is fitted with prefactor and exponent, in the given window or on all points. Exclude losses
+    that bend for other reasons, such as those of early training. The further the losses are from the floor, the wider
+    its interval.
 
     If the floor is given, the fit is a straight line of ln(L − floor + missing) against ln x. If no window is given,
     `fit` chooses the widest one in ln x whose local exponents, between thirds or decades, differ by less than 3 %, or
     by less than twice the effect of the scatter of neighbouring points. Ties go to the straightest window. The window
     ends before the loss first reaches the floor.
 
-    Confidence intervals are profile intervals (`profile_intervals.profile_interval`): they contain the values that the
-    losses do not contradict after all other numbers are fitted again. For a single run, the coverage is exact if the
-    points scatter independently, in proportion to the loss above a known floor. Several runs must be independent of
+    Confidence intervals are profile intervals (`profile_intervals.profile_interval`): they contain the values that are
+    compatible with the losses after all other coefficients are refitted. For a single run, their coverage is correct if
+    the points scatter independently, in proportion to the loss above a known floor. Several runs must be independent of
     each other; their points need not be.
 
     With at least six fitted points, two checks detect invalid intervals. Neither changes the fit, and both ignore
@@ -169,7 +170,7 @@ def fit(
             losses of different models, or if a number is out of range.
 
     Warns:
-        OutlierWarning: If some points contradict the law of the others. The warning lists them, and the exponent
+        OutlierWarning: If some points contradict the law fitted to the others. The warning lists them, and the exponent
             without them.
         MisfitWarning: If the law does not describe the losses, or neighbouring points of a single run are correlated.
             The intervals are then too narrow and do not extrapolate.

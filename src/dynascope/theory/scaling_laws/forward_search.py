@@ -53,10 +53,10 @@ class Family(NamedTuple):
 
     Attributes:
         residuals: Function that returns, for several laws, ln(law) − ln L at all points and its derivatives in the
-            numbers of the law.
+            coefficients of the law.
         start: Function that returns an initial law for the marked points.
-        lower: Lower bounds of the numbers of the law.
-        upper: Upper bounds of the numbers of the law.
+        lower: Lower bounds of the coefficients.
+        upper: Upper bounds of the coefficients.
         resources: ln of each resource; the scatter may be a power of each.
     """
 
@@ -71,14 +71,14 @@ class Family(NamedTuple):
 
 
 def outlying_points(family: Family, law: Float[np.ndarray, " numbers"]) -> Bool[np.ndarray, " points"]:
-    """Mark the points whose losses contradict the law of the others.
+    """Mark the points whose losses contradict the law fitted to the others.
 
     The first law fits the three quarters of the points with the smallest sum of squares (least trimmed squares, by
     concentration steps from random subsets). Then the nearest other points are added and the law is fitted again, until
     all remaining points are too far away: further than six standard deviations and than Student's t distribution
     allows. The standard deviation of a point includes its scatter, larger if the scatter grows with a resource, and the
     error of the law at the point. Outliers at the edge of the design are also found, because the law is fitted without
-    them. A point that alone determines a number of the law is never marked.
+    them. A point that alone determines a coefficient of the law is never marked.
 
     References:
         Rousseeuw & Van Driessen, Data Min. Knowl. Discov. 12, 29 (2006), for concentration steps; Hadi & Simonoff,

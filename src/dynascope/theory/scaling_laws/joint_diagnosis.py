@@ -28,7 +28,7 @@ def curvature_p_value(data: Scaled, law: Float[np.ndarray, " 5"], threshold: flo
     if np.sqrt(np.mean(rest**2)) < ROUNDING:
         return 1.0
     weights = 1 / scatter_trend(rest, (data.n, data.d))
-    # A number at its bound does not count as fitted.
+    # A coefficient at its bound does not count as fitted.
     fitted = basis((slopes * weights[:, None])[:, (law > LOWER) & (law < UPPER)], 0.0)
     terms = np.stack([data.n**2, data.n * data.d, data.d**2], axis=-1)
     terms *= weights[:, None] / np.max(np.abs(terms), axis=0)
@@ -50,7 +50,7 @@ def basis(columns: Float[np.ndarray, "points columns"], least: float) -> Float[n
 
 
 def outlying_runs(data: Scaled, law: Float[np.ndarray, " 5"]) -> Bool[np.ndarray, " points"]:
-    """Mark the runs whose losses contradict the joint law of the other runs, with `outlying_points`."""
+    """Mark the runs whose losses contradict the joint law fitted to the others, with `outlying_points`."""
 
     def residuals(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return joint_residuals(laws, data.n, data.d, data.y)

@@ -63,7 +63,7 @@ class SplitIntervals(NamedTuple):
 class JointLawFit:
     """The joint law L = E + A N^−a + B D^−b, fitted to losses.
 
-    If the losses do not bound a number from below or above, its interval starts at zero or ends at infinity.
+    If the losses do not bound a coefficient from below or above, its interval starts at zero or ends at infinity.
 
     Attributes:
         law: The fitted law.
@@ -74,8 +74,8 @@ class JointLawFit:
         data_exponent_interval: Confidence interval of b.
         scatter: Standard deviation of ln L about the law, without outliers.
         points: Number of losses, including outliers.
-        outliers: Indices, in the flattened losses, of the runs that contradict the law of the others. They are excluded
-            from the fit.
+        outliers: Indices, in the flattened losses, of the runs that contradict the law fitted to the others. They are
+            excluded from the fit.
         misfit_p_value: P value of the curvature in ln N and ln D that the law leaves. Below 0.01, the law does not
             describe the losses, and the intervals are invalid. None if there are too few runs for the test.
         confidence: Confidence level of the intervals.
@@ -183,15 +183,15 @@ def fit_joint(
 
     Outliers are excluded: runs more than six standard deviations from a law that is fitted without them, by least
     trimmed squares and a forward search. This also detects failed runs at the edge of the design. A run that alone
-    determines a number of the law cannot be checked.
+    determines a coefficient of the law cannot be checked.
 
     The other runs are fitted with the Huber loss of ln L: quadratic for residuals up to 1.345 times their scatter, and
     linear above. A grid of exponents, with E, A and B from linear least squares, gives the initial values. Then all
-    five numbers are optimised under the constraint that none is negative. Approach 3 of Hoffmann et al. uses a
+    five coefficients are optimised under the constraint that none is negative. Approach 3 of Hoffmann et al. uses a
     threshold of 1e-3 instead, so its loss is close to the sum of absolute residuals.
 
-    Confidence intervals are profile intervals: they contain the values that the losses do not contradict after all
-    other numbers are fitted again. They use Student's t with n − 5 degrees of freedom for n losses. Their coverage is
+    Confidence intervals are profile intervals: they contain the values that are compatible with the losses after all
+    other coefficients are refitted. They use Student's t with n − 5 degrees of freedom for n losses. Their coverage is
     correct if the law describes the losses, each loss is from a separate run, and the scatter is proportional to the
     loss. An F test of the curvature in ln N and ln D detects losses that the law does not describe; one valid fit in a
     hundred fails by chance.
@@ -210,15 +210,16 @@ def fit_joint(
             broadcast, or if a number is out of range.
 
     Warns:
-        OutlierWarning: If some runs contradict the law of the others. The warning lists them, and both exponents with
-            and without them.
+        OutlierWarning: If some runs contradict the law fitted to the others. The warning lists them, and both exponents
+            with and without them.
         MisfitWarning: If the law does not describe the losses. The intervals are then too narrow and do not
             extrapolate.
         UserWarning: If the losses do not determine all terms: N and D are proportional in all runs, a term may be
             absent, or the floor is unbounded.
 
     References:
-        Hoffmann et al., arXiv:2203.15556; Besiroglu et al., arXiv:2404.10102, on the intervals of that paper.
+        Hoffmann et al., arXiv:2203.15556; Besiroglu et al., arXiv:2404.10102, on the confidence intervals of Hoffmann
+        et al.
 
     Example:
         >>> n, d = np.geomspace(1e6, 1e9, 6), np.geomspace(1e8, 1e11, 6)

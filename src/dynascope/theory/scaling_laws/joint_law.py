@@ -32,7 +32,7 @@ class PowerLaw(NamedTuple):
 
     @checked
     def loss(self, resource: PositiveNumbers) -> Float[np.ndarray, ...]:
-        """Return the loss at given amounts x > 0 of the resource."""
+        """Return the loss at resource values x > 0."""
         return self.prefactor * np.asarray(resource) ** -self.exponent
 
 

@@ -27,7 +27,7 @@ __all__ = [
     "prefactor",
 ]
 
-# A quantity derived from each law, and its derivatives in the five numbers of the law.
+# Function that returns a quantity of each law and its derivatives in the five coefficients of the law.
 Quantity = Callable[[Float[np.ndarray, "laws 5"]], tuple[Float[np.ndarray, " laws"], Float[np.ndarray, "laws 5"]]]
 
 # Distances from the estimate at which to evaluate the profile, in units of the half width of the linearised interval.
@@ -54,7 +54,7 @@ class JointProfile:
         self.freedom = points - 5
         inside = float(np.mean(np.abs(rest) <= threshold))
         bent = np.clip(rest, -threshold, threshold)
-        # Huber's small-sample correction of the loss that one further number explains by chance.
+        # Huber's small-sample correction of the decrease of the loss that one further coefficient causes by chance.
         few = 1 + 5 / points * (1 - inside) / inside
         self._chance = few**2 * float(np.sum(bent**2)) / self.freedom / inside
         self.scatter = math.sqrt(float(np.sum(bent**2)) / self.freedom / inside)
@@ -111,7 +111,7 @@ class JointProfile:
 
 
 def law_parameter(which: int) -> Quantity:
-    """Quantity: one of the five numbers of the law."""
+    """Quantity: one of the five coefficients of the law."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return laws[:, which], np.tile(np.eye(5)[which], (len(laws), 1))

@@ -108,8 +108,8 @@ def nearest_joint_law(data: Scaled) -> tuple[Float[np.ndarray, " 5"], float]:
     """Fit E, ln A, ln B, a and b; return them and the threshold of the Huber loss.
 
     For given exponents, the law is linear in E, A and B, so a grid of exponents is solved at once by least squares of
-    (law − L)/L. From the local minima of the grid, all five numbers are fitted to ln L. The threshold is proportional
-    to the median absolute residual, which is robust to outliers.
+    (law − L)/L. From the local minima of the grid, all five coefficients are fitted to ln L. The threshold is
+    proportional to the median absolute residual, which is robust to outliers.
     """
     laws = joint_starts(data)
 

@@ -53,7 +53,7 @@ def misfit_p_value(
     size = float(residual @ residual)
     if math.sqrt(size / points) < EXACT:
         return 1.0
-    # A floor of zero is at its bound and does not count as a fitted number.
+    # A floor of zero is at its bound and does not count as fitted.
     numbers = 2 if floor_known or law.floor == 0 else 3
     fitted = basis(slopes_of(x, np.array(law)[None])[0][:, :numbers], 0.0)
     term = ((x - x.mean()) / np.ptp(x))[:, None] ** 2

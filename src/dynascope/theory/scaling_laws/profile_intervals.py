@@ -31,16 +31,16 @@ def profile_interval(
     *,
     fixed: Sequence[int] = (),
 ) -> tuple[float, float]:
-    """Compute the profile interval of one number of a fitted law; for each value, all other numbers are fitted again.
+    """Compute the profile interval of a coefficient of a fitted law, with all other coefficients refitted.
 
     For a single run, the scatter of its points about the law, assumed independent, limits the increase of the sum of
     squares. For several runs, the scatter among the runs does, which may affect whole curves. Each run contributes a
-    score: the derivative of the sum of squares in the number, orthogonal to the derivatives in the other numbers. The
+    score: the derivative of the sum of squares in the coefficient, orthogonal to the derivatives in the others. The
     mean score is compared with zero by Student's t with n − 1 degrees of freedom for n runs.
 
     Returns:
-        The lower and upper end. If the runs rule out no value on a side, the end is the bound of the number (zero or
-        infinity).
+        The lower and upper end. If the runs rule out no value on a side, the end is the bound of the coefficient (zero
+        or infinity).
     """
     mean = runs.mean(axis=0)
     y, found = np.log(mean), np.array(law)
@@ -101,7 +101,7 @@ def slopes_of(x: Float[np.ndarray, " points"], laws: Float[np.ndarray, "laws 3"]
 
 
 def _alone(x: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]) -> Float[np.ndarray, "laws points"]:
-    """Derivatives of ln L in one number, orthogonal to those in the other numbers; a floor of zero is held fixed."""
+    """Derivatives of ln L in one coefficient, orthogonal to those in the others; a floor of zero is held fixed."""
     slopes = slopes_of(x, laws)
     slopes[laws[:, FLOOR] == 0, :, FLOOR] *= which == FLOOR
     mine, others = slopes[..., which], slopes[..., [k for k in range(3) if k not in (which, *fixed)]]

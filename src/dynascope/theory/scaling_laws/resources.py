@@ -90,7 +90,7 @@ def time_law(
 
 @_covers(
     data=f"{_DATA}, D samples",
-    gives="mean loss against the number of samples after long training, for any number of neurons",
+    gives="mean loss against the number of samples at convergence, for any number of neurons",
     exact=False,
 )
 def data_law(
@@ -147,7 +147,7 @@ def data_law(
     return lost * betaincc(beta, samples + 1, last) + model.weight * zeta(exponent + 1, neurons + 1)
 
 
-@_covers(data=_DATA, gives="loss against the number of neurons after long training on unlimited data")
+@_covers(data=_DATA, gives="loss against the number of neurons at convergence on unlimited data")
 def parameter_law(
     neurons: PositiveNumbers,
     exponent: PositiveFloat,

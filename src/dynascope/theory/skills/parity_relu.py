@@ -222,7 +222,7 @@ def integrated_path(
     return TiedWeights(first, second, third, path.y[3])
 
 
-@_covers(start="small", gives="when each neuron has half its strength")
+@_covers(start="small", gives="times at which neurons reach half their strength")
 def half_saturation_times(
     start: TiedWeights, *, target_scale: PositiveFloat, learning_rate: PositiveFloat = 1.0
 ) -> Float[np.ndarray, " neurons"]:

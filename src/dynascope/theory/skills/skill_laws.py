@@ -65,8 +65,8 @@ def time_emergence(
         InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), 5.2; Nam et al., arXiv:2404.17563. In the extended model f = a b B g the rate is B,
-        not B² as printed in 5.2.
+        Nam, DPhil thesis (2024), equation 5.2; Nam et al., arXiv:2404.17563. In the extended model f = a b B g, the
+        rate is B, not B² as printed in equation 5.2.
 
     Example:
         >>> strength = time_emergence([3000], [0.6, 0.1], offset=7.0, learning_rate=0.05, target_scale=5.0, rate=0.05)
@@ -152,7 +152,8 @@ def data_emergence(
         InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), 5.5; Nam et al., arXiv:2404.17563. Networks are more abrupt at d ≪ D_c.
+        Nam, DPhil thesis (2024), equation 5.5; Nam et al., arXiv:2404.17563. For d ≪ D_c, the strength of networks
+        rises more abruptly than this law.
 
     Example:
         >>> print(data_emergence([1000, 3000], [0.6, 0.2], 800).round(4))
@@ -174,7 +175,7 @@ def data_emergence(
 
 
 @_covers(
-    network="N features, given to skills in the order of their frequency",
+    network="N features, assigned to skills in order of frequency",
     data=_DATA,
     gives="strength of every skill of a network of N neurons",
     reference=f"{_REFERENCE}, 5.9",

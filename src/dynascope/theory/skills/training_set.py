@@ -58,9 +58,9 @@ def skill_strength(
         InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), sections 5.2.2 and B.1.6, whose 5.5 prints the loss-equivalent strength as the
-        correlation; Nam et al., arXiv:2404.17563. The features must be generic with respect to rotations: with disjoint
-        supports, φ would be 1 − (1 − 1/D_c)^d.
+        Nam, DPhil thesis (2024), sections 5.2.2 and B.1.6; equation 5.5 of the thesis states the loss-equivalent
+        strength as the correlation. Nam et al., arXiv:2404.17563. The features must be generic with respect to
+        rotations: with disjoint supports, φ would be 1 − (1 − 1/D_c)^d.
 
     Example:
         >>> print(skill_strength([400, 900], 800), skill_strength(400, 800, definition="loss_equivalent").round(4))

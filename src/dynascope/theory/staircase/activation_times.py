@@ -25,7 +25,7 @@ _THEORY = "Alternating Gradient Flows of diagonal networks"
 @covers(
     network="diagonal linear of any depth",
     data="any",
-    start="all weights of one small size",
+    start="small, all weights equal",
     gives="activation times and levels of all jumps",
     reference="arXiv:2506.06489",
     exact=False,

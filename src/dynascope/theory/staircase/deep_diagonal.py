@@ -32,7 +32,7 @@ Depth: TypeAlias = Annotated[int, Ge(2)]
 @covers(
     network="diagonal linear, depth above two",
     data="any",
-    start="all weights of one small size",
+    start="small, all weights equal",
     gives="times and levels of all jumps",
     reference="arXiv:2506.06489",
     exact=False,

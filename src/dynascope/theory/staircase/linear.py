@@ -42,7 +42,7 @@ _LARGEST_SHARE = 0.95
 @covers(
     network="two-layer linear, any widths",
     data="any",
-    start="small, Gaussian or any other",
+    start="small, of any distribution",
     gives="times, levels and features of all jumps",
     reference="arXiv:2506.06489",
     exact=False,
