@@ -304,7 +304,7 @@ def diagonal_networks():
 @pytest.mark.slow
 def test_an_ensemble_holds_what_each_member_does_alone(monkeypatch):
     # Six members, four at a time.
-    monkeypatch.setattr("dynascope.alternating.flow._together", lambda *_: 4)
+    monkeypatch.setattr("dynascope.alternating.flow._batch_size", lambda *_: 4)
     task, networks = random_diagonal(0), diagonal_networks()
     both = alternating_flow(task, networks, scale=[1e-3, 1e-6])
     assert dict(both.sizes) | {"seed": 3, "scale": 2} == dict(both.sizes)

@@ -105,7 +105,7 @@ def alternating_flow(
     with jax.enable_x64(True):
         runs = [Alternation(each, task, factor, *settings) for each in networks for factor in scales]
         common = runs[0].network, runs[0].average
-        together = min(len(runs), _together(*common))
+        together = min(len(runs), _batch_size(*common))
         ends = [run.alternate(jumps, duration, alone=len(runs) == 1) for run in runs]
         stopped = run_together(ends, common, together=together)
     records = [_record(run, why) for run, why in zip(runs, stopped, strict=True)]
@@ -135,7 +135,7 @@ def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]
     return networks, scales, dimensions | ({"scale": np.asarray(scales, np.float64)} if many else {})
 
 
-def _together(network: SumOfNeurons, average: Average) -> int:
+def _batch_size(network: SumOfNeurons, average: Average) -> int:
     """Number of members per batch.
 
     On a CPU, batches of small networks are 1.3 to 1.5 times as fast, which does not compensate for the longer

@@ -88,7 +88,7 @@ def predict_next_activation(
         (0, 5.5832, 5.5832)
     """
     require(
-        duration > 0, f"duration is {duration}", argument="duration", value=duration, remedy="choose more than zero"
+        duration > 0, f"duration is {duration}", argument="duration", value=duration, remedy="choose a positive time"
     )
     require_neurons(network)
     rows = np.asarray(network.neurons, np.float64)

@@ -106,11 +106,11 @@ def activations(
         growing = np.abs(end.growing(leader))
         first = int(np.argmax(growing > _ROUND_OFF * growing.max()))
         group = np.flatnonzero(np.abs(heads.rates - heads.rates[first]) <= _DEGENERATE * heads.rates[first])
-        turn = _turn(end.growing(leader)[group])
+        rotation = _rotation(end.growing(leader)[group])
         mode = modes[group[0]]
         delay = scale * gains[mode] ** (1 / 3) / rates[mode]
         off = _before(path, end.time - delay / unit)
-        seen = np.abs(off.growing(leader))
+        growing = np.abs(off.growing(leader))
         others, gaps = np.delete(np.arange(len(modes)), group), np.abs(1 - heads.rates / heads.rates[first])
         left = end.norms <= _TIED
         blow_up = (clock + end.time) * unit
@@ -118,16 +118,16 @@ def activations(
             Activation(
                 heads=tuple(names[~left].tolist()),
                 mode=int(mode),
-                direction=turn[0] @ axes[group],
+                direction=rotation[0] @ axes[group],
                 blow_up=blow_up,
                 half_learned=blow_up - _HALF_DELAY * delay,
                 degenerate=len(group) > 1,
-                mixing=float(np.max(seen[others] / gaps[others], initial=0.0) / np.linalg.norm(seen[group])),
+                mixing=float(np.max(growing[others] / gaps[others], initial=0.0) / np.linalg.norm(growing[group])),
                 crowding=float(scale * norm * off.norms[left].max(initial=0.0)),
             )
         )
-        axes[group] = turn @ axes[group]
-        off.plus[:, group], off.minus[:, group] = off.plus[:, group] @ turn.T, off.minus[:, group] @ turn.T
+        axes[group] = rotation @ axes[group]
+        off.plus[:, group], off.minus[:, group] = off.plus[:, group] @ rotation.T, off.minus[:, group] @ rotation.T
         unlearned = np.arange(len(modes)) != group[0]
         clock, names, modes, axes = clock + off.time, names[left], modes[unlearned], axes[unlearned]
         heads = _Heads(
@@ -220,7 +220,7 @@ def _before(path: Callable[[float], _Heads], time: float) -> _Heads:
     return path(float(root))
 
 
-def _turn(vector: np.ndarray) -> np.ndarray:
+def _rotation(vector: np.ndarray) -> np.ndarray:
     """Return an orthogonal matrix whose first row is the direction of the vector."""
-    turn = np.linalg.qr(np.column_stack([vector, np.eye(len(vector))]))[0].T
-    return turn * np.where(np.arange(len(vector)) == 0, np.sign(turn[0] @ vector), 1.0)[:, None]
+    rotation = np.linalg.qr(np.column_stack([vector, np.eye(len(vector))]))[0].T
+    return rotation * np.where(np.arange(len(vector)) == 0, np.sign(rotation[0] @ vector), 1.0)[:, None]

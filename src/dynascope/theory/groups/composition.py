@@ -104,7 +104,7 @@ def composition_staircase(
     unit = time_unit(scale, degree=k + 1, normalised=True)
     coefficients = _coefficients(group, x)
     parts = [part for irrep, each in coefficients for part in _parts(group, x, irrep, each, k)]
-    jumps = _together(parts)
+    jumps = _jumps_of_equal_utility(parts)
     energies = np.array([sum(part.energy for part in jump) for jump in jumps])
     total = float(x @ x)
     left = sum(irrep.members * irrep.dimension * float(np.sum(np.abs(each) ** 2)) for irrep, each in coefficients)
@@ -230,7 +230,7 @@ def _distinct(descending: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return descending[places], np.diff(np.append(places, len(descending)))
 
 
-def _together(parts: list[_Part]) -> list[list[_Part]]:
+def _jumps_of_equal_utility(parts: list[_Part]) -> list[list[_Part]]:
     """Group the parts into jumps of equal utility, in the order of learning."""
     jumps: list[list[_Part]] = []
     for part in sorted(parts, key=lambda each: -each.utility):

@@ -20,7 +20,7 @@ from dynascope.theory.modular.jumps import (
     enough_neurons,
     jumps_in_the_normalised_flow,
     jumps_in_the_plain_flow,
-    too_few,
+    shortage,
 )
 from dynascope.theory.papers import ALTERNATING
 from dynascope.validation import checked, require, require_known
@@ -48,7 +48,7 @@ _SAME_PHASE = 0.99  # length of the mean unit vector above which phases count as
 
 @finite_answers()
 def addition_utility(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, " neurons"]:
-    """Utilities U = E⟨f_i(x; θ_i), y⟩ of neurons on addition modulo p, at zero output of the network.
+    """Utilities U = E⟨f_i(x; θ_i), y⟩ of neurons on addition modulo p, while the output of the network is zero.
 
     Averaged over all p² pairs, with the unnormalised Fourier transform x̂[k] = Σ_j x[j] exp(−2πi jk/p),
 
@@ -298,7 +298,7 @@ def _warnings(spectrum: Spectrum, jumps: list[Jump], starts: Starts | None, scal
     for frequency in map(int, spectrum.frequencies[spectrum.active]):
         phases = starts.phase_differences[starts.takes == frequency - 1, frequency - 1]
         learning = [jump.neurons for jump in jumps if frequency in jump.frequencies]
-        few = too_few(spectrum, frequency, *(learning or [0]))
+        few = shortage(spectrum, frequency, *(learning or [0]))
         if few:
             needed = enough_neurons(p, frequency)
             yield f"{few.capitalize()}, which needs {needed}: it may be learned late, in part, or not at all."

@@ -8,7 +8,7 @@ import numpy as np
 
 from dynascope.theory.modular.growth import Spectrum, Starts
 
-__all__ = ["HARMONIC", "Jump", "enough_neurons", "jumps_in_the_normalised_flow", "jumps_in_the_plain_flow", "too_few"]
+__all__ = ["HARMONIC", "Jump", "enough_neurons", "jumps_in_the_normalised_flow", "jumps_in_the_plain_flow", "shortage"]
 
 HARMONIC = "it is three times frequency"
 _EQUAL = 1e-9  # relative difference below which utilities count as equal
@@ -41,7 +41,7 @@ def enough_neurons(p: int, frequency: int) -> int:
     return 2 if 2 * frequency == p else 6
 
 
-def too_few(spectrum: Spectrum, frequency: int, neurons: int) -> str:
+def shortage(spectrum: Spectrum, frequency: int, neurons: int) -> str:
     """State that too few neurons learn a frequency; empty if there are enough."""
     if neurons >= enough_neurons(spectrum.p, frequency):
         return ""
@@ -67,14 +67,15 @@ def jumps_in_the_normalised_flow(spectrum: Spectrum, starts: Starts | None, unit
             neurons = min(map(len, gains))
             # A frequency without neurons does not delay the others.
             begun = [gain.max() for gain in gains if len(gain)] or begun
-            half = [_half_grown(spectrum, k, gain) for k, gain in zip(group, gains, strict=True) if len(gain)] or half
-            slow = next(filter(None, (too_few(spectrum, k + 1, len(g)) for k, g in zip(group, gains, strict=True))), "")
+            each = list(zip(group, gains, strict=True))
+            half = [_half_loss_gain(spectrum, k, gain) for k, gain in each if len(gain)] or half
+            slow = next(filter(None, (shortage(spectrum, k + 1, len(gain)) for k, gain in each)), "")
         time, onset = (accelerated * max(unit - gain, 0.0) for gain in (min(half), max(begun)))
         jumps.append(Jump(spectrum.frequencies[group], accelerated, time, onset, neurons, slow))
-    return _marked(spectrum.p, jumps)
+    return _mark_harmonics(spectrum.p, jumps)
 
 
-def _half_grown(spectrum: Spectrum, k: int, gains: np.ndarray) -> float:
+def _half_loss_gain(spectrum: Spectrum, k: int, gains: np.ndarray) -> float:
     """Gain of a single neuron that would halve the loss of a frequency at the same time as all its neurons together.
 
     The learned fraction s obeys s' = 9 U* s (1 − s), from s = U*/E Σ_i exp(3 g_i) α³. The loss (1 − s)² is halved at
@@ -97,14 +98,14 @@ def jumps_in_the_plain_flow(spectrum: Spectrum, starts: Starts, unit: float) -> 
     for k, times in arrivals.items():
         # Two neurons leave 5/9 of the loss unexplained, three less than half.
         half = times[min(enough_neurons(p, k + 1) // 2, len(times)) - 1]
-        slow = too_few(spectrum, k + 1, len(times))
+        slow = shortage(spectrum, k + 1, len(times))
         if not slow and times[-1] > (1 + _TOGETHER) * times[0]:
             slow = "its neurons arrive one by one, and each arrival changes the others"
         jumps.append(Jump(spectrum.frequencies[[k]], half, half * unit, times[0] * unit, len(times), slow))
-    return _marked(p, sorted(jumps, key=lambda jump: jump.time))
+    return _mark_harmonics(p, sorted(jumps, key=lambda jump: jump.time))
 
 
-def _marked(p: int, jumps: list[Jump]) -> list[Jump]:
+def _mark_harmonics(p: int, jumps: list[Jump]) -> list[Jump]:
     """Mark jumps slow if their frequency is three times a frequency that is learned earlier."""
     known: list[int] = []
     marked = []

@@ -129,7 +129,7 @@ class JointLawFit:
         low, high = np.empty((2, n.size))
         chance = self.profile.allowed(self.confidence) * self.scatter
         for k, value in enumerate(np.ravel(found)):
-            ends = np.log(np.exp(self.centres[2]) / value) + self._interval(loss_at(self._near(n[k], d[k])))
+            ends = np.log(np.exp(self.centres[2]) / value) + self._interval(loss_at(self._centred(n[k], d[k])))
             width = np.hypot(ends, chance)
             low[k], high[k] = value * np.exp(-width[0]), value * np.exp(width[1])
         return ExpectedLoss(found, low.reshape(shape), high.reshape(shape))
@@ -168,7 +168,7 @@ class JointLawFit:
         """Compute the losses of models of different size at equal compute, as `JointLaw.isoflop` does."""
         return self.law.isoflop(compute, parameters, cost=cost)
 
-    def _near(self, parameters: float, data: float) -> tuple[float, float]:
+    def _centred(self, parameters: float, data: float) -> tuple[float, float]:
         return math.log(parameters) - self.centres[0], math.log(data) - self.centres[1]
 
     def _interval(self, quantity: Quantity) -> np.ndarray:
@@ -275,13 +275,14 @@ def fit_joint(
         issues.append((OutlierWarning, sentence))
     if found.misfit_p_value is not None and found.misfit_p_value < UNLIKELY:
         issues.append((MisfitWarning, misfit_sentence(found.misfit_p_value, "it leaves curvature in ln N and ln D")))
-    issues += [(UserWarning, sentence) for sentence in _unclear(found, scaled, float(values[~outliers].min()))]
+    least = float(values[~outliers].min())
+    issues += [(UserWarning, sentence) for sentence in _undetermined_terms(found, scaled, least)]
     for category, sentence in issues:
         warnings.warn(sentence, category, stacklevel=CALLER)
     return dataclasses.replace(found, unclear=tuple(sentence for _, sentence in issues))
 
 
-def _unclear(found: JointLawFit, scaled: Scaled, least: float) -> tuple[str, ...]:
+def _undetermined_terms(found: JointLawFit, scaled: Scaled, least: float) -> tuple[str, ...]:
     """Describe the terms that the losses do not determine, each with a remedy."""
     sentences = []
     if abs(float(np.corrcoef(scaled.n, scaled.d)[0, 1])) > _TOGETHER:

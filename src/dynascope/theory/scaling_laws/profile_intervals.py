@@ -48,24 +48,24 @@ def profile_interval(
     allowed = float(student.ppf((1 + confidence) / 2, freedom))
     residual = y - law.logarithm(x)
     deviations = runs / mean - 1 if len(runs) > 1 else residual[None] * math.sqrt(len(x) / freedom)
-    own = _alone(x, found[None], which, fixed)
-    usual = allowed * float(_scatter(deviations, own, len(runs))[0] / np.sum(own**2))
+    slopes = _orthogonal_slopes(x, found[None], which, fixed)
+    usual = allowed * float(_standard_error(deviations, slopes, len(runs))[0] / np.sum(slopes**2))
     if not usual > 0:
         return float(found[which]), float(found[which])
 
-    def against(values: np.ndarray) -> np.ndarray:
+    def statistic(values: np.ndarray) -> np.ndarray:
         starts = np.tile(found, (len(values), 1))
         starts[:, which] = values
         laws, squares = refit_above_floor(x, np.tile(y, (len(values), 1)), starts, fixed=(which, *fixed))
         if len(runs) > 1:
-            return _against(x, y, deviations, laws, which, fixed)
+            return _t_statistic(x, y, deviations, laws, which, fixed)
         return np.sqrt(np.maximum(squares - residual @ residual, 0) * freedom / (residual @ residual))
 
     def end(side: int) -> float:
         values, statistics = found[which : which + 1], np.zeros(1)
         for distances in (_NEAR, _FAR):
             further = np.clip(found[which] + side * usual * distances, *_SEARCHED[which])
-            values, statistics = np.append(values, further), np.append(statistics, against(further))
+            values, statistics = np.append(values, further), np.append(statistics, statistic(further))
             if statistics.max() > allowed:
                 return crossing(values, statistics, allowed)
         return float(_BOUNDS[which][side > 0])
@@ -73,21 +73,22 @@ def profile_interval(
     return end(-1), end(1)
 
 
-def _against(
+def _t_statistic(
     x: np.ndarray, y: np.ndarray, deviations: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]
 ) -> Float[np.ndarray, " laws"]:
     """Student's t statistic of the mean score over runs, for each value."""
-    own = _alone(x, laws, which, fixed)
+    slopes = _orthogonal_slopes(x, laws, which, fixed)
     rest = np.array([y - RaisedPowerLaw(*law).logarithm(x) for law in laws])
-    against = np.abs(np.sum(own * rest, axis=1)) / np.maximum(_scatter(deviations, own, len(deviations)), 1e-300)
-    return np.where(np.isfinite(against), against, np.inf)
+    error = np.maximum(_standard_error(deviations, slopes, len(deviations)), 1e-300)
+    statistics = np.abs(np.sum(slopes * rest, axis=1)) / error
+    return np.where(np.isfinite(statistics), statistics, np.inf)
 
 
-def _scatter(deviations: np.ndarray, own: np.ndarray, runs: int) -> np.ndarray:
+def _standard_error(deviations: np.ndarray, slopes: np.ndarray, runs: int) -> np.ndarray:
     """Standard error of the mean score over runs; for a single run, from the scatter of its points."""
     if runs > 1:
-        return np.std(deviations @ own.T, axis=0, ddof=1) / math.sqrt(runs)
-    return np.linalg.norm(deviations) / math.sqrt(deviations.size) * np.linalg.norm(own, axis=1)
+        return np.std(deviations @ slopes.T, axis=0, ddof=1) / math.sqrt(runs)
+    return np.linalg.norm(deviations) / math.sqrt(deviations.size) * np.linalg.norm(slopes, axis=1)
 
 
 def slopes_of(x: Float[np.ndarray, " points"], laws: Float[np.ndarray, "laws 3"]) -> Float[np.ndarray, "laws points 3"]:
@@ -100,7 +101,9 @@ def slopes_of(x: Float[np.ndarray, " points"], laws: Float[np.ndarray, "laws 3"]
     return np.stack([share, -share * x, last], axis=-1)
 
 
-def _alone(x: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]) -> Float[np.ndarray, "laws points"]:
+def _orthogonal_slopes(
+    x: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]
+) -> Float[np.ndarray, "laws points"]:
     """Derivatives of ln L in one coefficient, orthogonal to those in the others; a floor of zero is held fixed."""
     slopes = slopes_of(x, laws)
     slopes[laws[:, FLOOR] == 0, :, FLOOR] *= which == FLOOR
@@ -111,13 +114,13 @@ def _alone(x: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]) ->
     return mine - np.einsum("lpk,lqk,lq->lp", axes, axes, mine, optimize=True)
 
 
-def crossing(values: Float[np.ndarray, " values"], against: Float[np.ndarray, " values"], allowed: float) -> float:
+def crossing(values: Float[np.ndarray, " values"], statistics: Float[np.ndarray, " values"], allowed: float) -> float:
     """Interpolate the first value, counted from the estimate (the first value), whose statistic exceeds `allowed`.
 
     Example:
         >>> crossing(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 3.0]), 2.0)
         2.5
     """
-    k = int(np.argmax(against > allowed))
-    share = (allowed - against[k - 1]) / (against[k] - against[k - 1])
+    k = int(np.argmax(statistics > allowed))
+    share = (allowed - statistics[k - 1]) / (statistics[k] - statistics[k - 1])
     return float(values[k - 1] + share * (values[k] - values[k - 1]))

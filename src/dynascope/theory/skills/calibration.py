@@ -214,8 +214,8 @@ def _logistic(
         _require_points(inside)
         if np.array_equal(before, inside):
             break
-        found = _solved(steps[inside], strength[inside], found, _ROUGH)
-    found = _solved(steps[inside], strength[inside], found)
+        found = _newton(steps[inside], strength[inside], found, _ROUGH)
+    found = _newton(steps[inside], strength[inside], found)
     t, r = steps[inside], strength[inside]
     fitted = expit(found[0] * t - found[1])
     slopes = np.stack([t, -np.ones_like(t)], axis=1)
@@ -228,10 +228,10 @@ def _logistic(
 def _line(t: np.ndarray, logit: np.ndarray, weights: np.ndarray) -> Float[np.ndarray, " 2"]:
     centre = np.average(t, weights=weights)
     slope = weights @ ((t - centre) * logit) / (weights @ (t - centre) ** 2)
-    return _growing(np.array([slope, slope * centre - np.average(logit, weights=weights)]))
+    return _require_growth(np.array([slope, slope * centre - np.average(logit, weights=weights)]))
 
 
-def _solved(t: np.ndarray, r: np.ndarray, start: np.ndarray, precision: float = _ROUNDING) -> Float[np.ndarray, " 2"]:
+def _newton(t: np.ndarray, r: np.ndarray, start: np.ndarray, precision: float = _ROUNDING) -> Float[np.ndarray, " 2"]:
     """Maximise the concave function Σ r η − ln(1 + e^η), with η = slope · t − offset, by damped Newton steps."""
     centre = t.mean()
     z, now = t - centre, np.array([start[0], start[1] - start[0] * centre])
@@ -251,7 +251,7 @@ def _solved(t: np.ndarray, r: np.ndarray, start: np.ndarray, precision: float = 
         now = now + step
         if np.all(np.abs(step) <= precision * np.abs(now)):
             break
-    return _growing(np.array([now[0], now[1] + now[0] * centre]))
+    return _require_growth(np.array([now[0], now[1] + now[0] * centre]))
 
 
 def _ratio_interval(mean: np.ndarray, covariance: np.ndarray, allowed: float) -> tuple[float, float]:
@@ -274,7 +274,7 @@ def _require_points(inside: np.ndarray) -> None:
     )
 
 
-def _growing(found: np.ndarray) -> np.ndarray:
+def _require_growth(found: np.ndarray) -> np.ndarray:
     slope, offset = found
     require(
         slope > 0 and offset > 0,

@@ -44,8 +44,8 @@ def activation_staircase(
     The neurons are θᵢ = (uᵢ, vᵢ). For depth 2, β = u ⊙ v from u = scale·1, v = 0; for D > 2, β = u^D − v^D from
     u = v = scale·1. Dormant neurons see a frozen residual, so the integrals G of their multipliers are piecewise
     linear. A neuron activates when |Gᵢ| reaches the value at which its norm is one. The active neurons then minimise
-    the loss instantaneously. All times at a finite scale are therefore the times τ of the limit times a common factor:
-    for depth 2, they are τ·arccosh(scale⁻²)/2.
+    the loss instantaneously. At a finite scale, the times are therefore the accelerated times τ multiplied by a common
+    factor: t = τ·arccosh(scale⁻²)/2 for depth 2.
 
     Args:
         inputs: x, shape (n, d).

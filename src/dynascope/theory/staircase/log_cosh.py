@@ -97,9 +97,9 @@ def activation_phase(scale: OpenFraction) -> float:
 
         |G| = ½ arccosh(scale⁻²)
 
-    Alternating Gradient Flows activate a neuron at this value. Their times at a finite scale are the accelerated times
-    of the limit times this number, instead of log(1/scale). The ratio of the two is 1 + log 2/(2 log(1/scale)), up to
-    terms of order scale⁴.
+    Alternating Gradient Flows activate a neuron at this value. At a finite scale, their times are therefore the
+    accelerated times multiplied by this number instead of log(1/scale). The ratio of the two is
+    1 + log 2/(2 log(1/scale)), up to terms of order scale⁴.
 
     Example:
         >>> float(round(activation_phase(1e-4) / np.log(1e4), 9)), round(activation_phase(1e-300), 6)
