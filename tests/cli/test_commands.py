@@ -453,7 +453,7 @@ def bad(folder, data, table):
         (["predict", "trees.npz", "--scale", "inf"], "scale is inf"),
         (["predict", "trees.npz", "--width", 0], "width is 0"),
         (["predict", "trees.npz", "--seed", -1], "seed is -1"),
-        (["predict", "trees.npz", "--only", "y3"], "no target is called 'y3'"),
+        (["predict", "trees.npz", "--only", "y3"], "there is no target 'y3'"),
         (["predict", "trees.npz", "--network", "diagonal"], "select one target"),
         (["predict", "digits", "--target", "yield"], "digits has no named columns"),
         (["predict", "digits", "--drop", "yield"], "omit --drop"),

@@ -199,6 +199,6 @@ def test_targets_of_zero_are_named_and_not_the_network():
 
 @pytest.mark.parametrize("verb", [predict, observe, which])
 def test_the_path_of_a_file_is_no_task_and_the_error_says_how_to_read_it(verb):
-    with pytest.raises(InputError, match=r"read a file by read_table\(path") as caught:
+    with pytest.raises(InputError, match=r"read the file with read_table\(path") as caught:
         verb("wine.csv", "linear")
     assert caught.value.argument == "task"

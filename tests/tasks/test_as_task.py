@@ -37,14 +37,14 @@ def test_the_numbers_of_a_data_set_of_scikit_learn_stay_as_they_are():
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ("wine.csv", r"the task is of the type str: read a file by read_table"),
-        (Path("wine.csv"), r"read a file by read_table"),
-        (pd.DataFrame(X), r"the task is of the type DataFrame: say which columns .*read_table"),
-        ({"a": [1.0]}, r"the task is of the type dict: say which columns .*read_table"),
-        (X, r"the task is of the type ndarray"),
-        ((X,), "the task is of the type tuple"),
-        (Task, "the task is of the type type"),
-        (None, "the task is of the type NoneType"),
+        ("wine.csv", r"the task has the type str: read the file with read_table"),
+        (Path("wine.csv"), r"read the file with read_table"),
+        (pd.DataFrame(X), r"the task has the type DataFrame: specify the target columns .*read_table"),
+        ({"a": [1.0]}, r"the task has the type dict: specify the target columns .*read_table"),
+        (X, r"the task has the type ndarray"),
+        ((X,), "the task has the type tuple"),
+        (Task, "the task has the type type"),
+        (None, "the task has the type NoneType"),
     ],
 )
 def test_what_makes_no_task_is_refused(data, problem):

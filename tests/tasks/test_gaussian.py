@@ -89,7 +89,11 @@ def test_the_description_says_what_was_drawn():
         ({"noise": np.nan}, "noise", "noise is nan"),
         ({"samples": 1}, "samples", "samples is 1: choose an integer of at least 2"),
         ({"samples": 0, "exact_moments": True}, "samples", "samples is 0: choose an integer of at least 2"),
-        ({"samples": 2, "exact_moments": True, "noise": 1.0}, "samples", "samples is 2: choose at least 3, so"),
+        (
+            {"samples": 2, "exact_moments": True, "noise": 1.0},
+            "samples",
+            "samples is 2: choose at least 3 for exact moments",
+        ),
     ],
 )
 def test_bad_arguments_are_refused_by_name(arguments, argument, problem):

@@ -11,7 +11,7 @@ from dynascope.tasks.split import split_rows
 def test_every_row_is_on_one_side_and_both_sides_are_in_order(samples, fraction, seed):
     test = round(samples * fraction)
     if not 2 <= test <= samples - 2:
-        with pytest.raises(InputError, match=r"leaves at least two samples on each side|above 0 and below 1"):
+        with pytest.raises(InputError, match=r"leaves at least two samples in each part|above 0 and below 1"):
             split_rows(samples, fraction, seed)
         return
     train_rows, test_rows = split_rows(samples, fraction, seed)

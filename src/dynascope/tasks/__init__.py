@@ -1,4 +1,4 @@
-"""What is learned: data with its second moments."""
+"""Learning tasks: data sets, data streams and expectations in closed form."""
 
 from dynascope.validation import face
 

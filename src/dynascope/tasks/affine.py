@@ -1,4 +1,4 @@
-"""Affine maps of columns: what was done to data, kept so that it can be done to other data and undone."""
+"""Affine maps of columns, to repeat a preprocessing step on other data or to undo it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _CONSTANT = 1e-12  # a column whose spread is below this fraction of its size is
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AffineMap:
-    """Rows x become z = (x − shift) M.
+    """An affine map of rows, z = (x − shift) M.
 
     Attributes:
-        shift: Array (d,), what is subtracted from each row.
-        matrix: M, array (d, k); or (d,) where each column is multiplied by a number of its own.
+        shift: Array (d,), subtracted from each row.
+        matrix: M, array (d, k), or (d,) if the map only scales each column.
 
     Example:
         >>> to_celsius = AffineMap(np.array([32.0]), np.array([5 / 9]))
@@ -44,24 +44,25 @@ class AffineMap:
     @classmethod
     @checked
     def identity(cls, dimension: PositiveInt) -> AffineMap:
-        """The map that changes nothing."""
+        """The identity map."""
         return cls(np.zeros(dimension), np.ones(dimension))
 
     @classmethod
     def centring(cls, values: Float[np.ndarray, "n d"]) -> AffineMap:
-        """Each column less its mean; one that is constant becomes exactly zero, for other rows too.
+        """The map that subtracts the mean of each column.
 
-        Without the exact zero, rounding in the mean would leave a direction of noise for whitening to blow up.
+        It maps constant columns to exactly zero, also in other data. Otherwise, whitening would amplify the rounding
+        error of their means.
         """
         values = require_array("values", values, (None, None))
         return cls(values.mean(axis=0), np.where(varying(values), 1.0, 0.0))
 
     @classmethod
     def standardising(cls, values: Float[np.ndarray, "n d"]) -> AffineMap:
-        """Each column to mean 0 and E[z²] = 1; one that is constant becomes exactly zero, for other rows too."""
+        """The map to columns with mean 0 and E[z²] = 1; constant columns become exactly zero, also in other data."""
         values = require_array("values", values, (None, None))
         kept = varying(values)
-        # Over the largest value, whose square would vanish or overflow in extreme units.
+        # Dividing by the largest value prevents underflow and overflow of the squares.
         size = np.where(kept, np.abs(values).max(axis=0), 1.0)
         spread = size * np.where(kept, (values / size).std(axis=0), 1.0)
         return cls(values.mean(axis=0), np.where(kept, 1.0 / spread, 0.0))
@@ -73,34 +74,36 @@ class AffineMap:
 
     @property
     def output_dimension(self) -> int:
-        """Number of columns k after it."""
+        """Number of columns k after the map."""
         return self.matrix.shape[-1]
 
     @cached_property
     def inverse(self) -> Float[np.ndarray, "k d"] | Float[np.ndarray, " d"]:
-        """M⁻¹, the least one where M loses directions."""
+        """M⁻¹, or the pseudoinverse if M is not invertible."""
         if self.matrix.ndim == 2:
             return np.linalg.pinv(self.matrix)
         return np.divide(1.0, self.matrix, out=np.zeros_like(self.matrix), where=self.matrix != 0)
 
     def apply(self, x: ArrayLike) -> Float[np.ndarray, "n k"]:
-        """The rows (x − shift) M.
+        """Compute (x − shift) M.
 
         Raises:
-            InputError: x is not (n, d) finite numbers.
+            InputError: If x is not a finite array of shape (n, d).
         """
         return _times(require_array("x", x, (None, self.input_dimension)) - self.shift, self.matrix)
 
     def invert(self, z: ArrayLike) -> Float[np.ndarray, "n d"]:
-        """The rows z M⁻¹ + shift; directions that M lost are at the shift.
+        """Compute z M⁻¹ + shift; in directions that M maps to zero, the result equals the shift.
 
         Raises:
-            InputError: z is not (n, k) finite numbers.
+            InputError: If z is not a finite array of shape (n, k).
         """
         return _times(require_array("z", z, (None, self.output_dimension)), self.inverse) + self.shift
 
     def weights(self, weights: ArrayLike) -> tuple[Float[np.ndarray, "d m"], Float[np.ndarray, " m"]]:
-        """The linear map z ↦ z W as one of the original rows, x ↦ x W′ + b: W′ = M W and b = −shift W′.
+        """Express a linear map z ↦ z W in the original columns as x ↦ x W′ + b.
+
+            W′ = M W,   b = −shift W′
 
         Args:
             weights: W, array (k, m).
@@ -109,7 +112,7 @@ class AffineMap:
             W′, array (d, m), and b, array (m,).
 
         Raises:
-            InputError: W is not (k, m) finite numbers.
+            InputError: If W is not a finite array of shape (k, m).
 
         Example:
             >>> weights, bias = AffineMap(np.array([32.0]), np.array([0.5])).weights([[3.0]])
@@ -121,19 +124,19 @@ class AffineMap:
         return original, -self.shift @ original
 
     def then(self, following: AffineMap) -> AffineMap:
-        """This map and another one after it, as one."""
+        """The composition of this map with a following map."""
         return AffineMap(
             self.shift + _times(following.shift[None], self.inverse)[0], _product(self.matrix, following.matrix)
         )
 
     def only(self, columns: Sequence[int]) -> AffineMap:
-        """What becomes of some columns alone, where each column is multiplied by a number of its own."""
+        """The restriction of a map that only scales columns to some of them."""
         require(
             self.matrix.ndim == 1,
             "the map mixes its columns",
             argument="columns",
             value=list(columns),
-            remedy="choose columns before it, or those of what it gives",
+            remedy="select columns of the data before or after the map",
         )
         there = range(len(self.shift))
         require(
@@ -141,19 +144,19 @@ class AffineMap:
             f"columns is {shown(list(columns))}",
             argument="columns",
             value=list(columns),
-            remedy=f"give the places of some of the {len(there)} columns, from 0",
+            remedy=f"give column indices from 0 to {len(there) - 1}",
         )
         return AffineMap(self.shift[list(columns)], self.matrix[list(columns)])
 
 
 def varying(values: Float[np.ndarray, "n d"]) -> np.ndarray:
-    """Which columns are not constant, up to rounding.
+    """Mask of the columns that are not constant up to rounding.
 
     Example:
         >>> varying(np.array([[0.1, 1.0], [0.1, 2.0]]))
         array([False,  True])
     """
-    low, high = values.min(axis=0), values.max(axis=0)  # no array as large as the data is made
+    low, high = values.min(axis=0), values.max(axis=0)  # avoids temporary arrays of the size of the data
     return high - low > _CONSTANT * np.maximum(-low, high)
 
 

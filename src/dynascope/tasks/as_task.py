@@ -1,4 +1,4 @@
-"""What one may give where a task is wanted."""
+"""Conversion of arrays and scikit-learn data sets to tasks."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dynascope.tasks.task import Task
 
 __all__ = ["TaskLike", "as_task"]
 
-# Anything else is refused by `as_task`, which says what to give instead.
+# `as_task` rejects all other types and names a suitable replacement.
 TaskLike: TypeAlias = Learnable | Sequence[Any] | Mapping[str, Any] | Any
 
 
 def as_task(data: Any) -> Learnable:
-    """The task, or that of a pair (inputs, targets) or of a data set of scikit-learn, whose numbers stay as they are.
+    """Convert a pair (inputs, targets) or a scikit-learn data set to a task, without rescaling; return tasks unchanged.
 
     Args:
-        data: A task of any kind, a pair of what `Task` takes, or a data set of scikit-learn.
+        data: A task of any kind, a pair of arguments for `Task`, or a scikit-learn data set.
 
     Raises:
-        InputError: It is none of these, or makes no task.
+        InputError: If the data has another type or invalid values.
 
     Example:
         >>> as_task(([[1.0], [2.0], [3.0]], [2.0, 4.0, 6.0]))
@@ -41,17 +41,17 @@ def as_task(data: Any) -> Learnable:
             parts.targets,
             name=parts.name,
             source=parts.name,
-            came="were given",
+            origin="were given",
             text=False,
             image_shape=parts.image_shape,
             centre=False,
         )
     kind = type(data).__name__
-    remedy = "give a Task, a pair (inputs, targets) of arrays, or a data set of scikit-learn"
+    remedy = "give a Task, a pair (inputs, targets) of arrays, or a scikit-learn data set"
     if isinstance(data, str) or hasattr(data, "__fspath__"):
-        remedy = "read a file by read_table(path, target=…)"
+        remedy = "read the file with read_table(path, target=…)"
     elif isinstance(getattr(data, "tensors", None), tuple):
-        remedy = "give its tensors, as the pair data.tensors"
+        remedy = "give the pair data.tensors"
     elif hasattr(data, "columns") or isinstance(data, dict):
-        remedy = "say which columns are the targets, by read_table(frame, target=…)"
-    raise InputError(f"the task is of the type {kind}", argument="task", value=kind, remedy=remedy)
+        remedy = "specify the target columns with read_table(frame, target=…)"
+    raise InputError(f"the task has the type {kind}", argument="task", value=kind, remedy=remedy)

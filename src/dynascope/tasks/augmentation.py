@@ -1,4 +1,4 @@
-"""Random crops and mirror images, which classifiers of photographs are trained on."""
+"""Data augmentation for image classifiers: random crops and horizontal flips."""
 
 from __future__ import annotations
 
@@ -21,21 +21,24 @@ __all__ = ["CropAndFlip"]
 @checked
 @dataclasses.dataclass(frozen=True)
 class CropAndFlip:
-    """Random crops of a zero-padded frame, and mirror images with probability one half.
+    """Random crops of zero-padded images, and horizontal flips with probability ½.
 
-    Each image x of h × w pixels gets a frame of p zeros on every side, X of (h + 2p) × (w + 2p), of which a window of
-    its own size is kept: z[i, j] = X[a + i, b + j], with a and b drawn evenly from 0, …, 2p. Then it is mirrored, left
-    to right, or not: z[i, w − 1 − j]. All draws are independent.
+    An image x of h × w pixels is padded with p zeros on every side to X and cropped to its original size,
 
-    It is called inside or outside of `jax.jit` and is found again by its values; a key always gives the same images,
-    whatever the precision of JAX.
+        z[i, j] = X[a + i, b + j],
+
+    with a and b uniform on 0, …, 2p. With probability ½ it is then flipped to z[i, w − 1 − j]. All draws are
+    independent.
+
+    An instance can be called inside and outside of `jax.jit`. Instances with equal attributes share compiled programs.
+    A key produces the same images in single and double precision.
 
     Attributes:
-        padding: p, the zeros on every side; 0 for no crop.
-        flip: Whether images are mirrored at random.
+        padding: Number p of zeros on every side, at least 0; 0 disables cropping.
+        flip: Whether images are flipped at random.
 
     Raises:
-        InputError: A padding that is no integer from 0, or a flip that is neither true nor false.
+        InputError: If the padding is not a non-negative integer, or if `flip` is not a boolean.
 
     References:
         K. He et al., Deep residual learning for image recognition, arXiv:1512.03385, section 4.2.
@@ -52,14 +55,14 @@ class CropAndFlip:
     def __call__(
         self, key: Array, images: Num[Array | np.ndarray, "n height width channels"]
     ) -> Num[Array, "n height width channels"]:
-        """The images, each cropped and mirrored on its own.
+        """Crop and flip each image independently.
 
         Args:
             key: JAX random key.
-            images: Shape (n, height, width, channels), known or traced.
+            images: Shape (n, height, width, channels), concrete or traced.
 
         Raises:
-            InputError: The images have another number of axes.
+            InputError: If the images do not have four axes.
         """
         shape = jnp.shape(images)
         require(
@@ -67,7 +70,7 @@ class CropAndFlip:
             f"images has shape {shape}",
             argument="images",
             value=shape,
-            remedy="pass images of shape (samples, height, width, channels), not flat ones",
+            remedy="pass images of shape (samples, height, width, channels)",
         )
         return _cropped_and_flipped(self, key, images)
 
@@ -77,7 +80,7 @@ def _cropped_and_flipped(augment: CropAndFlip, key: Array, images: Array) -> Arr
     place, side = jax.random.split(key)
     around, image_shape = augment.padding, images.shape[1:]
     if around:
-        # Draws of named types are the same in single and in double precision.
+        # Explicit types make the draws the same in single and double precision.
         corners = jax.random.randint(place, (len(images), 2), 0, 2 * around + 1, jnp.int32)
         framed = jnp.pad(images, ((0, 0), (around, around), (around, around), (0, 0)))
         zero = jnp.int32(0)

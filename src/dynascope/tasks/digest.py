@@ -1,4 +1,4 @@
-"""A short digest of data, by which two people see whether they used the same."""
+"""A short digest for checking whether two data sets are the same."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from jaxtyping import Num
 
 __all__ = ["data_digest"]
 
-_BITS = 20  # of each column that count
+_BITS = 20  # significant bits of each column
 _FLOOR = 1e-9  # of the largest column, below which a column is rounding noise
-# What is written down is round: numbers and sizes are moved off the places where rounding could fall on either side.
+# Data are often round numbers; this offset moves them away from the rounding boundaries.
 _OFF = 0.3719
-_BYTES = 2**24  # of what is digested at once
+_BYTES = 2**24  # digested at once
 
 
 def data_digest(*arrays: Num[np.ndarray, "n ..."]) -> str:
-    """The first twelve hexadecimal digits of a hash of arrays, the same on every machine.
+    """The first twelve hexadecimal digits of a hash of arrays, independent of the machine.
 
-    Machines differ in the last digits of a mean or a product. So of each column as many digits are read as single
-    precision nearly has, and numbers that differ by less than a millionth of their column count as equal.
+    Means and products have different rounding errors on different machines. Every value is therefore rounded to about
+    a millionth of the largest value of its column.
 
     Args:
-        *arrays: Finite numbers, one sample a row.
+        *arrays: Finite numbers, one sample per row.
 
     Example:
         >>> x = np.array([[1.0, 2000.0], [3.0, 1000.0]])

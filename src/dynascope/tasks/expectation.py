@@ -1,4 +1,4 @@
-"""A squared loss whose average over the data is known in closed form."""
+"""A squared loss in closed form."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ __all__ = ["Expectation"]
 
 
 class Expectation(eqx.Module):
-    """A loss L(network) = ½ E‖f(x) − y‖² given as a formula instead of as samples.
+    """A loss L(network) = ½ E‖f(x) − y‖² given by a formula instead of samples.
 
-    It goes wherever a `Task` goes as long as nobody asks for samples: into `gradient_flow` and `alternating_flow`. Any
-    frozen equinox module with the same attributes does, so that the arrays in a formula can be leaves of a module.
+    `gradient_flow`, `alternating_flow` and all other functions that need no samples accept it in place of a `Task`. If
+    the formula contains arrays, write an equinox module with the same attributes and methods, so that the arrays are
+    leaves of the module.
 
     Attributes:
         function: L, a differentiable JAX function of the network.
         name: Short name, used in file names and titles.
-        description: Where the formula comes from, one sentence each; shown in reports.
+        description: Origin of the formula, one sentence each; shown in reports.
 
     Example:
         >>> import jax.numpy as jnp
@@ -37,9 +38,9 @@ class Expectation(eqx.Module):
     description: tuple[str, ...] = eqx.field(static=True, default=())
 
     def loss(self, network: Network) -> Any:
-        """L of the network."""
+        """Evaluate L for a network."""
         return self.function(network)
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to."""
+        """Attributes that describe the task in records."""
         return {"task": self.name, "description": list(self.description)}

@@ -1,4 +1,4 @@
-"""Gaussian regression: inputs of a given covariance and linear targets."""
+"""Gaussian regression: inputs with a given covariance, and linear targets."""
 
 from __future__ import annotations
 
@@ -26,27 +26,26 @@ def regression(
     seed: Seed = 0,
     exact_moments: bool = False,
 ) -> Task:
-    """Gaussian inputs x ~ N(0, Σ) with targets y = x B + noise · ε, ε ~ N(0, I).
+    """Draw Gaussian inputs x ~ N(0, Σ) with targets y = x B + noise · ε, ε ~ N(0, I).
 
-    With `exact_moments` the draw is transformed linearly, by the symmetric transform that moves it least, so that
-    E[x xᵀ] = Σ, and when there is noise E[ε εᵀ] = I and E[ε xᵀ] = 0, hold for the finite sample and not only in
-    expectation: then Σyx = Bᵀ Σ, and a model solved for these moments is exact. These are moments about zero; the mean
-    of the sample is not made zero.
+    With `exact_moments`, the smallest symmetric linear transform of the draw makes its second moments exact for the
+    finite sample: E[x xᵀ] = Σ and, with noise, E[ε εᵀ] = I and E[ε xᵀ] = 0. Then Σyx = Bᵀ Σ, and theories that depend
+    only on these moments apply exactly. The moments are about zero; the sample mean is not set to zero.
 
     Args:
         samples: Number of samples n.
-        input_covariance: Σ of shape (d, d), or the d variances of independent inputs.
-        target_map: B of shape (d, c), or (d,) for one target.
+        input_covariance: Σ, shape (d, d), or the d variances of independent inputs.
+        target_map: B, shape (d, c), or (d,) for one target.
         noise: Standard deviation of the noise on each target.
         seed: Seed of the draw.
-        exact_moments: Make the moments of the sample exact; needs n ≥ d, or n ≥ d + c with noise.
+        exact_moments: Whether to make the sample moments exact; requires n ≥ d, or n ≥ d + c with noise.
 
     Returns:
         Task with inputs (n, d) and targets (n, c).
 
     Raises:
-        InputError: A covariance that is not symmetric, positive semi-definite and non-zero, shapes that do not fit, a
-            negative noise, or too few samples.
+        InputError: If the covariance is not symmetric, positive semi-definite and non-zero, if shapes do not match, if
+            the noise is negative, or if there are too few samples.
 
     Example:
         >>> task = regression(samples=8, input_covariance=[2.0, 1.0], target_map=[[3.0], [0.5]], exact_moments=True)
@@ -63,7 +62,7 @@ def regression(
         f"samples is {samples}",
         argument="samples",
         value=samples,
-        remedy=f"choose at least {fewest}" + (", so that the moments can be exact" if exact_moments else ""),
+        remedy=f"choose at least {fewest}" + (" for exact moments" if exact_moments else ""),
     )
     draw = np.random.default_rng(seed).normal(size=(samples, dimension + noise_dimension))
     if exact_moments:
@@ -77,7 +76,7 @@ def regression(
         targets,
         name="regression",
         description=(
-            f"{samples} Gaussian samples whose second moment is {exactly} that of their distribution.",
+            f"{samples} Gaussian samples, whose second moment is {exactly} that of the distribution.",
             "Targets are a linear map of the inputs"
             + (f" with noise of standard deviation {noise:g}." if noise else " without noise."),
         ),

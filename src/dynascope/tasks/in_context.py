@@ -1,4 +1,4 @@
-"""In-context linear regression: prompts of labelled examples and a query, in expectation."""
+"""In-context linear regression for linear attention, with the exact loss over random prompts."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ __all__ = ["InContextRegression"]
 
 
 class InContextRegression(eqx.Module):
-    """In-context linear regression in expectation over prompts, for linear attention.
+    """In-context linear regression with the exact expected loss of linear attention.
 
-    With Σ̂ = 1/N Σ_n x_n x_nᵀ the prediction of linear attention is βᵀ Σ̂ P x_query. As
-    E Σ̂² = (1 + 1/N) Σ² + tr(Σ)/N Σ = C for Gaussian inputs, the loss ½ E(f − y)² is exactly
+    A prompt has N labelled Gaussian examples, y_n = β·x_n, and a query. Linear attention predicts βᵀ Σ̂ P x_query with
+    Σ̂ = 1/N Σ_n x_n x_nᵀ. With C = E Σ̂² = (1 + 1/N) Σ² + tr(Σ)/N Σ, the loss ½ E(f − y)² is
 
         L(P) = ½ [tr Σ − 2 tr(Σ² P) + tr(C P Σ Pᵀ)] = ½ ‖(I − ΣP) Σ^½‖² + (‖ΣP Σ^½‖² + tr Σ ‖Σ^½ P Σ^½‖²)/(2N).
 
     Attributes:
         covariance: Σ, shape (d, d).
         root: Σ^½, shape (d, d).
-        context_length: N ≥ 1, which may be infinite; in expectation it need not be whole.
+        context_length: Number N ≥ 1 of examples, possibly infinite or fractional.
         name: Short name, used in file names and titles.
         feature_names: Names of the d inputs.
-        image_shape: (height, width) when the inputs are an image, else None.
-        origin: Where the covariance comes from, one sentence each.
+        image_shape: (height, width) if the inputs are an image, else None.
+        origin: Origin of the covariance, one sentence each.
 
     Args:
-        covariance: Σ of shape (d, d), or the d variances of independent inputs.
-        context_length: N.
+        covariance: Σ, shape (d, d), or the d variances of independent inputs.
+        context_length: Number N ≥ 1 of examples in a prompt.
         name: Short name.
         feature_names: Names of the inputs; empty for "x1", "x2", ….
-        image_shape: (height, width) of inputs that are an image.
-        origin: Where the covariance comes from, one sentence each.
+        image_shape: (height, width) if the inputs are an image.
+        origin: Origin of the covariance, one sentence each.
 
     Raises:
-        InputError: N is below one, or the covariance is not symmetric, positive semi-definite and non-zero.
+        InputError: If N is below one, or if the covariance is not symmetric, positive semi-definite and non-zero.
 
     Source: arXiv:2501.16265; C is the second Wishart moment.
 
@@ -88,7 +88,7 @@ class InContextRegression(eqx.Module):
 
     @classmethod
     def on_inputs_of(cls, task: Task, context_length: float) -> InContextRegression:
-        """In-context regression on Gaussian inputs with the second moment of a task's inputs; its targets play no part.
+        """Make a task with Gaussian inputs that have the same second moment as the inputs of a given task.
 
         Example:
             >>> task = Task([[1.0, 0.0], [0.0, 2.0]], [[1.0], [0.0]], name="mine")
@@ -106,7 +106,7 @@ class InContextRegression(eqx.Module):
 
     @property
     def description(self) -> tuple[str, ...]:
-        """What the expectation is over, one sentence each."""
+        """Description of the distribution, one sentence each."""
         examples = "infinitely many" if math.isinf(self.context_length) else f"{self.context_length:g}"
         return (
             *self.origin,
@@ -116,7 +116,7 @@ class InContextRegression(eqx.Module):
 
     @property
     def target_names(self) -> tuple[str, ...]:
-        """Name of the one output."""
+        """Name of the output."""
         return ("y1",)
 
     @property
@@ -126,7 +126,7 @@ class InContextRegression(eqx.Module):
         return square + (square + self.covariance.trace() * self.covariance) / self.context_length
 
     def loss(self, network: Network) -> Float[Array, ""]:
-        """L = ½ E(f − y)² of a network with the attribute `matrix`, which is P."""
+        """Compute L = ½ E(f − y)² for a network with the attribute `matrix`, P."""
         covariance, root = jnp.asarray(self.covariance), jnp.asarray(self.root)
         matrix: Any = getattr(network, "matrix", None)
         require(
@@ -136,14 +136,14 @@ class InContextRegression(eqx.Module):
             value=np.shape(matrix),
             remedy=f"pass linear attention on {len(covariance)} inputs",
         )
-        # As a sum of squares, which rounding cannot make negative.
+        # A sum of squares stays non-negative despite rounding.
         queried = matrix @ root
         explained = covariance @ queried
         noise = jnp.sum(explained**2) + jnp.trace(covariance) * jnp.sum((root @ queried) ** 2)
         return (jnp.sum((root - explained) ** 2) + noise / self.context_length) / 2
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to."""
+        """Attributes that describe the task in records."""
         return {
             "task": self.name,
             "description": list(self.description),

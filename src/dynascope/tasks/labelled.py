@@ -1,4 +1,4 @@
-"""What a classifier learns: inputs of any kind, each with the label of its class."""
+"""Classification data: inputs of any shape with class labels."""
 
 from __future__ import annotations
 
@@ -25,22 +25,26 @@ _FEWEST = 2  # samples, and classes
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Labelled:
-    """Inputs of any shape with class labels; what is given is kept in its precision and is not copied.
+    """Inputs of any shape with class labels.
 
-    The loss of a function f on it is L = ½ E‖f(x) − e_y‖², with e_y the one-hot vector of the class y: mean over
-    samples, sum over classes.
+    The loss of a function f is
+
+        L = ½ E‖f(x) − e_y‖²,
+
+    with the one-hot vector e_y of the class y: mean over samples, sum over classes. Arrays keep their precision and are
+    not copied.
 
     Attributes:
-        inputs: Array (n, …), one sample a row, such as vectors (n, d), images (n, height, width, channels) or tokens
-            (n, length); of float32, float64 or whole numbers.
-        labels: Array (n,) of whole numbers, classes counted from 0.
+        inputs: Array (n, …) of float32, float64 or integers, one sample per row: vectors (n, d), images
+            (n, height, width, channels), tokens (n, length), ….
+        labels: Array (n,) of integers; classes are counted from 0.
         class_names: One name for each of the c classes; empty for "class 0", "class 1", … up to the largest label.
         name: Short name, used in file names and titles.
-        description: What was done to the data on the way in, one sentence each; shown in reports.
+        description: Description of the data and its preprocessing, one sentence each; shown in reports.
 
     Raises:
-        InputError: Mismatched lengths, values that are not finite or not of these types, labels that are negative or
-            without a name, or fewer than two samples or classes.
+        InputError: If lengths differ, if inputs are not finite or have another type, if a label is negative or has no
+            class name, or if there are fewer than two samples or classes.
 
     Example:
         >>> pixels = np.arange(24, dtype=np.float32).reshape(4, 3, 2, 1)
@@ -77,7 +81,7 @@ class Labelled:
 
     @property
     def input_dimension(self) -> int:
-        """Number of numbers in one input."""
+        """Number of entries of one input."""
         return math.prod(self.inputs.shape[1:])
 
     @property
@@ -87,14 +91,14 @@ class Labelled:
 
     @property
     def target_names(self) -> tuple[str, ...]:
-        """The names of the classes, under the name that they have in a `Task`."""
+        """The class names, as in a `Task`."""
         return self.class_names
 
     def one_hot(self, dtype: Any = float) -> Float[np.ndarray, "n c"]:
-        """The targets e_y, shape (n, c): one in the column of a sample's class, zero elsewhere.
+        """Compute the one-hot targets e_y, shape (n, c).
 
         Args:
-            dtype: Type of the numbers.
+            dtype: Type of the entries.
 
         Example:
             >>> Labelled(np.eye(3), np.array([0, 1, 1])).one_hot().tolist()
@@ -103,10 +107,10 @@ class Labelled:
         return (self.labels[:, None] == np.arange(self.output_dimension)).astype(dtype)
 
     def loss(self, network: Network) -> Any:
-        """L = ½ E‖f(x) − e_y‖² of a network on these samples, in the precision of its outputs.
+        """Compute L = ½ E‖f(x) − e_y‖² for a network, in the precision of its outputs.
 
         Raises:
-            InputError: The outputs are not of the shape (n, c).
+            InputError: If the outputs do not have shape (n, c).
         """
         outputs = network(self.inputs)
         shape = (self.samples, self.output_dimension)
@@ -120,7 +124,7 @@ class Labelled:
         return ((outputs - self.one_hot(outputs.dtype)) ** 2).sum() / (2 * self.samples)
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to."""
+        """Attributes that describe the data in records."""
         return {
             "task": self.name,
             "description": list(self.description),
@@ -137,10 +141,10 @@ class Labelled:
 
     @checked
     def split(self, *, test_fraction: OpenFraction = 0.2, seed: Seed = 0) -> tuple[Labelled, Labelled]:
-        """A random split into a training and a test part, which have the same classes; by the rows of `Task.split`.
+        """Split the data randomly into a training and a test part with the same classes, like `Task.split`.
 
         Raises:
-            InputError: The fraction leaves fewer than two samples on one side.
+            InputError: If either part has fewer than two samples.
 
         Example:
             >>> data = Labelled(np.eye(10), np.arange(10) % 5)
@@ -154,10 +158,10 @@ class Labelled:
         return train, test
 
     def task(self) -> Task:
-        """The task of flat inputs, as floating-point numbers, and one-hot targets.
+        """Make a regression task with flattened floating-point inputs and one-hot targets.
 
         Raises:
-            InputError: The inputs are empty, or beyond 1e150.
+            InputError: If the inputs are empty or exceed 1e150.
 
         Example:
             >>> task = Labelled(np.zeros((4, 3, 2)), np.array([0, 1, 1, 0])).task()
@@ -189,16 +193,16 @@ def _check_inputs(inputs: np.ndarray) -> None:
         f"inputs has shape {inputs.shape}",
         argument="inputs",
         value=inputs.shape,
-        remedy="give one sample a row, at least two of them, none of them empty",
+        remedy="give at least two non-empty samples, one per row",
     )
     require(
         inputs.dtype.kind in "iu" or inputs.dtype in (np.float32, np.float64),
         f"inputs has values of type {inputs.dtype}",
         argument="inputs",
         value=str(inputs.dtype),
-        remedy="give float32, float64 or whole numbers",
+        remedy="give float32, float64 or integers",
     )
-    # The extremes carry what is not finite, and take no memory beside that of the data.
+    # NaN and infinite values appear in the extremes, which need no additional memory.
     require(
         bool(np.isfinite([inputs.min(), inputs.max()]).all()),
         "inputs has values that are not finite",
@@ -213,21 +217,21 @@ def _checked_names(names: Any, largest: int) -> tuple[str, ...]:
         f"class_names is {names!r}",
         argument="class_names",
         value=repr(names),
-        remedy="give a tuple with one name for each class, or nothing",
+        remedy="give a tuple with one name per class, or omit it",
     )
     names = tuple(names) or tuple(f"class {label}" for label in range(largest + 1))
     require(
         len(names) >= _FEWEST,
-        "there is one class only",
+        "there is only one class",
         argument="class_names",
         value=len(names),
-        remedy="give at least two classes, and name them where the labels hold one only",
+        remedy="give at least two classes, with class_names if the labels contain only one",
     )
     require(
         largest < len(names),
-        f"labels goes up to {largest} and {len(names)} classes have a name",
+        f"the largest of labels is {largest}, but only {len(names)} classes have a name",
         argument="labels",
         value=largest,
-        remedy="count classes from 0, and name each",
+        remedy="count classes from 0, and give each a name",
     )
     return names

@@ -1,4 +1,4 @@
-"""Multi-index models: targets that depend on a few directions of a Gaussian input, in expectation."""
+"""Multi-index models: the exact loss for targets that depend on a few directions of a Gaussian input."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ _ROUNDING = 1e-10  # deviation from orthonormality that counts as rounding
 
 
 class MultiIndex(eqx.Module):
-    """A multi-index model in expectation over x ~ N(0, I), for two-layer networks with a power as activation.
+    """A multi-index model with the exact loss over x ~ N(0, I) of two-layer networks with a power activation.
 
-    The target is y = Σ_r g_r(⟨w_r, x⟩). With (w·x)^k = Σ_j h_j ‖w‖^(k−j) [‖w‖^j He_j(w·x/‖w‖)], in which
-    h_j = k!/(2^q q! j!), q = (k − j)/2 a whole number, and E[‖w‖^j He_j(ŵ·x) ‖v‖^j He_j(v̂·x)] = j! (w·v)^j, the loss
-    of f = Σ_i a_i (w_i·x)^k is exactly, in any dimension,
+    The target is y = Σ_r g_r(⟨w_r, x⟩). The derivation expands the activation in Hermite polynomials,
+
+        (w·x)^k = Σ_j h_j ‖w‖^(k−j) [‖w‖^j He_j(w·x/‖w‖)],   h_j = k!/(2^q q! j!),   q = (k − j)/2 an integer,
+
+    and uses E[‖w‖^j He_j(ŵ·x) ‖v‖^j He_j(v̂·x)] = j! (w·v)^j. The loss of f = Σ_i a_i (w_i·x)^k is, in any dimension,
 
         L = ½ E y² + Σ_j j! Σ_i c_ij [½ Σ_n c_nj ⟨w_i, w_n⟩^j − Σ_r g_rj ⟨w_i, w_r⟩^j],   c_ij = a_i h_j ‖w_i‖^(k−j).
 
@@ -40,12 +42,12 @@ class MultiIndex(eqx.Module):
 
     Args:
         links: Hermite coefficients of the link functions, shape (R, p + 1): g_r(z) = Σ_j links[r, j] He_j(z), with the
-            probabilists' polynomials He₀ = 1, He₁ = z, He₂ = z² − 1, …. Orders above k, or of the other parity than k,
-            cannot be learned.
-        directions: w_r, orthonormal rows, shape (R, d). One row makes a single-index model.
+            probabilists' polynomials He₀ = 1, He₁ = z, He₂ = z² − 1, …. The network cannot learn orders above k, nor
+            orders whose parity differs from that of k.
+        directions: w_r, orthonormal rows, shape (R, d). A single row defines a single-index model.
 
     Raises:
-        InputError: Directions that are not orthonormal, or another number of links.
+        InputError: If the directions are not orthonormal, or if the number of links differs from that of directions.
 
     Example:
         >>> from dynascope.networks import TwoLayer
@@ -69,14 +71,14 @@ class MultiIndex(eqx.Module):
 
     @property
     def description(self) -> tuple[str, ...]:
-        """What the expectation is over, one sentence each."""
+        """Description of the target and the distribution, one sentence each."""
         return (_about(self.links, self.directions), "The loss is the exact expectation over standard Gaussian inputs.")
 
     def loss(self, network: Network) -> Float[Array, ""]:
-        """L = ½ E(f − y)² of a `TwoLayer` with one output and an activation that is a multiple of z^k.
+        """Compute L = ½ E(f − y)² for a `TwoLayer` network with one output and an activation proportional to z^k.
 
         Raises:
-            InputError: The network is another one, or has another number of inputs.
+            InputError: If the network has another architecture or another number of inputs.
         """
         degree, factor, first, second = _power(network)
         inputs, coordinates = first.shape[0], self.directions.shape[1]
@@ -90,12 +92,15 @@ class MultiIndex(eqx.Module):
         return _loss(self.links, self.directions, first, factor * second[:, 0], degree)
 
     def strengths(self, network: Network) -> Float[Array, " index"]:
-        """Σ_i a_i ⟨w_i, w_r⟩^k of each direction w_r, which is its strength once a target of this power is learned."""
+        """Σ_i a_i ⟨w_i, w_r⟩^k for each direction w_r.
+
+        When the network has learned a target Σ_r s_r ⟨w_r, x⟩^k, this is s_r.
+        """
         degree, _, first, second = _power(network)
         return ((self.directions @ first) ** degree @ second)[:, 0]
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to."""
+        """Attributes that describe the task in records."""
         return {
             "task": self.name,
             "description": list(self.description),
@@ -107,7 +112,7 @@ class MultiIndex(eqx.Module):
 
 @functools.partial(jit, static_argnames="degree")
 def _loss(links: Array, directions: Array, first: Array, second: Array, degree: int) -> Array:
-    """L for the activation z^degree."""
+    """Compute L for the activation z^degree."""
     products, overlaps, squares = first.T @ first, first.T @ directions.T, jnp.sum(first**2, axis=0)
     loss = jnp.sum(links[:, 0]) ** 2 / 2
     for order in range(1, links.shape[1]):
@@ -119,19 +124,19 @@ def _loss(links: Array, directions: Array, first: Array, second: Array, degree: 
             if order < links.shape[1]:
                 slope -= overlaps**order @ links[:, order]
             loss += math.factorial(order) * (scaled @ slope)
-    # The expectation of a square is not negative; rounding may be, which changes the value and not the derivatives.
+    # The loss is non-negative. Clipping removes negative rounding errors without changing the derivatives.
     return loss + jax.lax.stop_gradient(jnp.maximum(loss, 0) - loss)
 
 
 def _power(network: Network) -> tuple[int, float, Any, Any]:
-    """K and p of the activation p z^K, and the weights W₁ and W₂."""
+    """Return k and p of the activation p z^k, and the weights W₁ and W₂."""
     activation = network.activation if isinstance(network, OneHiddenLayer) else None
     if activation is None or activation.negative != (-1) ** activation.degree * activation.positive:
         raise InputError(
             f"the network is a {type(network).__name__} with activation {getattr(activation, 'name', None)}",
             argument="network",
             value=getattr(activation, "name", type(network).__name__),
-            remedy="give a TwoLayer with activation linear, quadratic or power-K, whose Hermite expansion is finite",
+            remedy="use a TwoLayer network with the activation linear, quadratic or power-K",
         )
     assert isinstance(network, OneHiddenLayer)
     outputs = network.second.shape[1]
@@ -140,7 +145,7 @@ def _power(network: Network) -> tuple[int, float, Any, Any]:
         f"the network has {outputs} outputs",
         argument="network",
         value=outputs,
-        remedy="give it one",
+        remedy="use a network with one output",
     )
     return activation.degree, activation.positive, network.first, network.second
 
@@ -148,8 +153,8 @@ def _power(network: Network) -> tuple[int, float, Any, Any]:
 def _about(links: Any, directions: Any) -> str:
     count, dimension = directions.shape
     return (
-        f"The target depends on {count} of {dimension} directions, through polynomials of degree "
-        f"{links.shape[1] - 1} at most."
+        f"The target depends on {count} of {dimension} directions, through polynomials of degree at "
+        f"most {links.shape[1] - 1}."
     )
 
 
@@ -157,13 +162,13 @@ def _checked(links: ArrayLike, directions: ArrayLike) -> tuple[np.ndarray, np.nd
     directions = require_array("directions", directions, (None, None))
     require(directions.size > 0, "there are no directions", argument="directions", remedy="give at least one")
     links = require_array("links", links, (len(directions), None))
-    require(links.size > 0, "the links have no coefficients", argument="links", remedy="give at least one each")
+    require(links.size > 0, "the links have no coefficients", argument="links", remedy="give at least one per link")
     deviation = float(np.abs(directions @ directions.T - np.eye(len(directions))).max())
     require(
         deviation <= _ROUNDING,
-        f"the directions are not orthonormal, by {deviation:.2g}",
+        f"the directions deviate from orthonormality by {deviation:.2g}",
         argument="directions",
         value=deviation,
-        remedy="orthonormalise them first, for instance by numpy.linalg.qr",
+        remedy="orthonormalise them first, for instance with numpy.linalg.qr",
     )
     return links, directions

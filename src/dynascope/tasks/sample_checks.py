@@ -1,4 +1,4 @@
-"""What samples must be to make a task."""
+"""Checks of the samples and column names of a task."""
 
 from __future__ import annotations
 
@@ -15,31 +15,35 @@ _SMALLEST = 1e-150  # and those of smaller ones underflow
 
 
 def check_samples(x: np.ndarray, y: np.ndarray) -> None:
-    """Raise `InputError` unless these are two samples or more of an input and a target, none too large or too small.
+    """Check the number of samples and columns, and the size of the values.
 
     Args:
-        x: Inputs, one sample a row.
-        y: Targets, one sample a row.
+        x: Inputs, one sample per row.
+        y: Targets, one sample per row.
+
+    Raises:
+        InputError: If the lengths differ, if there are fewer than two samples, no inputs or no targets, or if the
+            squares of the values overflow or underflow.
 
     Example:
         >>> check_samples(np.eye(2), np.ones((3, 1)))
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: x has 2 samples and y has 3: give one target for each sample.
+        dynascope.errors.InputError: x has 2 samples and y has 3: give one target per sample.
     """
     require(
         len(x) == len(y),
         f"x has {len(x)} samples and y has {len(y)}",
         argument="y",
         value=len(y),
-        remedy="give one target for each sample",
+        remedy="give one target per sample",
     )
     require(
         len(x) >= 2,
         f"x has {len(x)} sample{'s' if len(x) != 1 else ''}",
         argument="x",
         value=len(x),
-        remedy="give at least two",
+        remedy="give at least two samples",
     )
     require(
         x.shape[1] > 0 and y.shape[1] > 0,
@@ -55,19 +59,22 @@ def check_samples(x: np.ndarray, y: np.ndarray) -> None:
             f"{name} has values as large as {largest:.1e}",
             argument=name,
             value=largest,
-            remedy="choose units in which its squares do not overflow",
+            remedy="choose units in which the squares do not overflow",
         )
         require(
             largest == 0 or largest > _SMALLEST,
-            f"{name} has no value larger than {largest:.1e}",
+            f"the largest value of {name} is {largest:.1e}",
             argument=name,
             value=largest,
-            remedy="choose units in which its squares do not underflow",
+            remedy="choose units in which the squares do not underflow",
         )
 
 
 def column_names(field: str, names: Sequence[str], letter: str, width: int) -> tuple[str, ...]:
-    """The names of columns; numbered ones if none are given.
+    """Check the names of columns; the default is numbered names.
+
+    Raises:
+        InputError: If the number of names differs from `width`.
 
     Example:
         >>> column_names("feature_names", (), "x", 2)
@@ -79,6 +86,6 @@ def column_names(field: str, names: Sequence[str], letter: str, width: int) -> t
         f"{field} has {len(names)} names for {width} columns",
         argument=field,
         value=len(names),
-        remedy="give one name for each column",
+        remedy="give one name per column",
     )
     return names

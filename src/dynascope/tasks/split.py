@@ -1,4 +1,4 @@
-"""A random split of samples into those for training and those for a test."""
+"""Random split of samples into a training and a test part."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from dynascope.validation.bounded_scalars import OpenFraction, Seed
 
 __all__ = ["split_rows"]
 
-_FEWEST = 2  # samples on either side, as a task needs
+_FEWEST = 2  # samples that each part needs
 
 
 @checked
 def split_rows(
     samples: int, test_fraction: OpenFraction, seed: Seed
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
-    """The rows of the training samples and those of the test samples, each in increasing order.
+    """Draw the row indices of the training and test parts, each in increasing order.
 
     Args:
         samples: Number of rows.
-        test_fraction: Fraction of them in the test, rounded to whole samples.
+        test_fraction: Fraction of the rows in the test part, rounded to whole samples.
         seed: Seed of the draw.
 
     Raises:
-        InputError: The fraction leaves fewer than two samples on one side.
+        InputError: If either part has fewer than two samples.
 
     Example:
         >>> train, test = split_rows(5, 0.4, seed=0)
@@ -38,7 +38,7 @@ def split_rows(
         f"test_fraction {test_fraction} gives {test} test samples of {samples}",
         argument="test_fraction",
         value=test_fraction,
-        remedy="choose a fraction that leaves at least two samples on each side",
+        remedy="choose a fraction that leaves at least two samples in each part",
     )
     order = np.random.default_rng(seed).permutation(samples)
     return np.sort(order[test:]), np.sort(order[:test])

@@ -1,4 +1,4 @@
-"""Standardisation to mean 0 and variance 1, so that inputs are comparable."""
+"""Standardisation of inputs and targets to mean 0 and variance 1."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ def standardising(
     *,
     classes: bool | None = None,
 ) -> tuple[AffineMap, AffineMap, str]:
-    """The maps that standardise inputs and targets, and a sentence that says so and how losses read afterwards.
+    """Maps that standardise inputs and targets, and a sentence that explains the units of the loss.
 
-    Targets that are quantities are standardised too: else the one of several with the largest numbers would be learned
-    first, and a start of small scale would be small beside some units and not beside others. Classes have the same
-    units already, and are centred alone.
+    Quantitative targets are standardised as well. Otherwise, the target with the largest units would be learned first,
+    and an initialisation could be small in some units but not in others. Class labels are only centred.
 
     Args:
         inputs: Array (n, d).
         targets: Array (n, c).
-        target_names: One name for each target.
+        target_names: One name per target.
         classes: Whether the targets are class labels; None decides by their values.
 
     Example:
@@ -41,10 +40,10 @@ def standardising(
     """
     scaled = AffineMap.standardising(inputs)
     if are_classes(targets) if classes is None else classes:
-        return scaled, AffineMap.centring(targets), f"Inputs are {_WORD}, and class targets (0 or 1) centred."
+        return scaled, AffineMap.centring(targets), f"Inputs are {_WORD}, and class targets (0 or 1) are centred."
     mapped = AffineMap.standardising(targets)
     if len(target_names) > 1:
-        return scaled, mapped, f"Inputs and targets are {_WORD}: each target adds 0.5 to the loss at the start."
+        return scaled, mapped, f"Inputs and targets are {_WORD}: each target contributes 0.5 to the initial loss."
     variance = float(mapped.inverse[0]) ** 2
     sentence = f"Inputs and target are {_WORD}: a loss times {variance:.4g} is in units of {target_names[0]!r} squared."
     return scaled, mapped, sentence

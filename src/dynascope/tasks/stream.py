@@ -1,4 +1,4 @@
-"""A task without end: every batch is drawn where it is used."""
+"""Data streams, in which every batch consists of new samples."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["Stream"]
 
 
 class Stream(abc.ABC):
-    """A task whose samples are drawn in JAX, without end, so that training sees each of them once.
+    """Base class of tasks that draw an unlimited number of samples in JAX, each used for one training step.
 
-    `descend` takes one together with a batch size: the compiled loop draws each batch in the step that uses it, and
-    nothing is kept, so that the memory does not grow with the steps. To make one, write `sample`. It is compiled into
-    the loop, so an instance must not change; a frozen dataclass is found again by its values.
+    `descend` accepts a stream together with a batch size. The compiled loop draws each batch in the step that uses it,
+    so the memory does not grow with the number of steps. Subclasses implement `sample`, which is compiled into the
+    loop. Instances must be immutable; frozen dataclasses with equal fields share compiled programs.
 
     Attributes:
         name: Short name, used in file names and titles.
-        description: Where the samples come from, one sentence each; shown in reports.
+        description: Origin of the samples, one sentence each; shown in reports.
 
     Example:
         >>> import dataclasses, jax
@@ -42,50 +42,53 @@ class Stream(abc.ABC):
 
     @property
     def description(self) -> tuple[str, ...]:
-        """Where the samples come from, one sentence each."""
+        """Origin of the samples, one sentence each."""
         return ()
 
     @abc.abstractmethod
     def sample(self, key: Any, samples: int, *, dtype: Any = float) -> tuple[Any, ...]:
-        """Draw samples in pure JAX: inputs (n, d) and targets (n, c); what follows them is left to the task.
+        """Draw samples in pure JAX.
 
         Args:
             key: JAX random key.
-            samples: n, known when compiling.
-            dtype: Of inputs and targets.
+            samples: Number n of samples, static under `jax.jit`.
+            dtype: Type of inputs and targets.
+
+        Returns:
+            Inputs (n, d) and targets (n, c), optionally followed by further arrays.
         """
 
     @property
     def has_expectation(self) -> bool:
-        """Whether the loss over the whole distribution is known as a formula."""
+        """Whether the expected loss over the distribution has a closed form."""
         return False
 
     def expectation(self) -> Expectation:
-        """The exact loss, where it is known.
+        """Return the exact expected loss.
 
         Raises:
-            InputError: It is not.
+            InputError: If the loss has no closed form.
         """
         raise InputError(
-            f"the loss of {self.name} is known from samples only",
+            f"the expected loss of {self.name} has no closed form",
             argument="task",
             value=self.name,
-            remedy="train by Descent with batches",
+            remedy="train with Descent and a batch size",
         )
 
     def loss(self, network: Network) -> Any:
-        """No flow descends a stream as a whole.
+        """Raise an error, because a stream has no finite set of samples for a full-batch loss.
 
         Raises:
-            InputError: Always, with what to do instead.
+            InputError: Always.
         """
         raise InputError(
-            f"the task {self.name} is a stream of samples, of which there is no end",
+            f"the task {self.name} is an infinite stream of samples, so it has no full-batch loss",
             argument="task",
             value=type(network).__name__,
-            remedy="train by Descent with batches" + (", or its expectation()" if self.has_expectation else ""),
+            remedy="train with Descent and a batch size" + (", or on expectation()" if self.has_expectation else ""),
         )
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to."""
+        """Attributes that describe the task in records."""
         return {"task": self.name, "description": list(self.description)}

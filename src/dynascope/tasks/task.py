@@ -1,4 +1,4 @@
-"""A task: what is learned, as arrays with their second moments."""
+"""Regression tasks: inputs and targets with their second moments."""
 
 from __future__ import annotations
 
@@ -31,24 +31,28 @@ _CENTRED = "Inputs and targets are centred."
 class Task:
     """Inputs and targets, with the second moments on which linear theories depend.
 
-    The loss of a function f on the task is L = ½ E‖f(x) − y‖²: mean over samples, sum over outputs.
+    The loss of a function f on the task is
 
-    Numbers stay as they are given. They may be arrays of NumPy, JAX or PyTorch, lists, or data frames and series, whose
-    names are kept. Images (n, height, width) are flattened. Targets of shape (n,), or one named column, are class
-    labels if they are text, truth values or categories, or integers with 2 to 20 distinct values and at least twice as
-    many samples as distinct values, unless `classification` says otherwise. Class labels are one-hot encoded.
+        L = ½ E‖f(x) − y‖²:
+
+    mean over samples, sum over outputs.
+
+    Data can be NumPy, JAX or PyTorch arrays, lists, or data frames and series, whose column names are kept. Values are
+    not rescaled. Images (n, height, width) are flattened. Targets of shape (n,), or one named column, are class labels
+    if they are text, booleans or categories, or integers with 2 to 20 distinct values and at least twice as many
+    samples as distinct values. `classification` overrides this rule. Class labels are one-hot encoded.
 
     Attributes:
-        inputs: Array (n, d), one sample a row.
+        inputs: Array (n, d), one sample per row.
         targets: Array (n, c).
         name: Short name, used in file names and titles.
-        description: What was done to the data on the way in, one sentence each; shown in reports.
-        image_shape: (height, width) when a row of inputs is an image, else None.
-        feature_names: One name for each of the d inputs; empty for "x1", "x2", …, or for an image "pixel ROW,COLUMN",
-            both counted from 1.
-        target_names: One name for each of the c outputs; empty for "y1", "y2", ….
-        transform: How the numbers came from those that were given first, by `centred`, `standardised` and `whitened`:
-            it maps results back, and brings other data along. None if nothing was done.
+        description: Description of the data and its preprocessing, one sentence each; shown in reports.
+        image_shape: (height, width) if a row of inputs is an image, else None.
+        feature_names: One name for each of the d inputs. The default is "x1", "x2", … or, for images,
+            "pixel ROW,COLUMN", counted from 1.
+        target_names: One name for each of the c outputs. The default is "y1", "y2", ….
+        transform: The preprocessing by `centred`, `standardised` and `whitened`, or None. It maps results back to the
+            original units and applies the same preprocessing to other data.
 
     Args:
         inputs: Numbers, (n, d) or (n, height, width).
@@ -56,14 +60,14 @@ class Task:
         name: As above.
         description: As above.
         image_shape: As above.
-        feature_names: As above; those of a data frame if empty.
-        target_names: As above; those of a data frame or series, or of the classes, if empty.
+        feature_names: As above; if empty, the column names of a data frame are used.
+        target_names: As above; if empty, the names of a data frame or series, or of the classes, are used.
         transform: As above.
         classification: Whether the targets are class labels; None decides by the rule above.
 
     Raises:
-        InputError: Values that are not numbers, not finite or beyond 1e150, mismatched lengths, or fewer than two
-            samples.
+        InputError: If values are not numbers, not finite or beyond 1e150, if lengths differ, or if there are fewer than
+            two samples.
 
     Example:
         >>> task = Task(inputs=[[1.0, 0.0], [0.0, 1.0]], targets=[[2.0], [0.0]], name="two points")
@@ -158,11 +162,11 @@ class Task:
         return float(np.sum(self.targets**2) / self.samples)
 
     def loss(self, network: Network) -> Any:
-        """L = ½ E‖f(x) − y‖² of a network on these samples."""
+        """Compute L = ½ E‖f(x) − y‖² for a network."""
         return ((network(self.inputs) - self.targets) ** 2).sum() / (2 * self.samples)
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to."""
+        """Attributes that describe the task in records."""
         return {
             "task": self.name,
             "description": list(self.description),
@@ -178,10 +182,10 @@ class Task:
         return data_digest(self.inputs, self.targets)
 
     def only(self, target_name: str) -> Task:
-        """The task with a single one of its targets.
+        """Select a single target.
 
         Raises:
-            InputError: No target has that name.
+            InputError: If no target has this name.
 
         Example:
             >>> Task([[1.0], [2.0]], [[0.0, 1.0], [1.0, 3.0]], target_names=("a", "b")).only("b").targets.ravel()
@@ -189,7 +193,7 @@ class Task:
         """
         require(
             target_name in self.target_names,
-            f"no target is called {target_name!r}",
+            f"there is no target {target_name!r}",
             argument="only",
             value=target_name,
             remedy=f"choose from {', '.join(self.target_names)}",
@@ -205,26 +209,26 @@ class Task:
         )
 
     def centred(self) -> Task:
-        """The task with the mean of every input and target removed.
+        """Subtract the mean of every input and target.
 
         Raises:
-            InputError: All inputs or all targets are constant, so that nothing is left to learn.
+            InputError: If all inputs or all targets are constant.
         """
         _require_varying(self)
         return self.mapped(AffineMap.centring(self.inputs), AffineMap.centring(self.targets), _CENTRED)
 
     def standardised(self, *, classes: bool | None = None) -> Task:
-        """The task with every input, and every target that is a quantity, at mean 0 and variance 1.
+        """Rescale every input and every quantitative target to mean 0 and variance 1.
 
-        Targets that are class labels, each 0 or 1, are centred alone, so that losses keep their meaning. Columns that
-        are constant become zero. The description says how losses read afterwards.
+        Class labels (0 or 1) are only centred, so that losses remain comparable. Constant columns become zero. The
+        description states the units of the loss.
 
         Args:
-            classes: Whether the targets are class labels; None takes them as such if they are one-hot, or one of two
+            classes: Whether the targets are class labels; None decides by whether they are one-hot, or binary with
                 values that differ by one.
 
         Raises:
-            InputError: All inputs or all targets are constant, so that nothing is left to learn.
+            InputError: If all inputs or all targets are constant.
 
         Example:
             >>> task = Task([[1.0], [3.0]], [[10.0], [30.0]]).standardised()
@@ -235,12 +239,12 @@ class Task:
         return self.mapped(*standardising(self.inputs, self.targets, self.target_names, classes=classes))
 
     def mapped(self, inputs: AffineMap, targets: AffineMap, sentence: str) -> Task:
-        """The task with maps of its inputs and targets, which `transform` keeps.
+        """Apply affine maps to inputs and targets, and record them in `transform`.
 
         Args:
-            inputs: Map of the inputs; one that mixes them leaves them without names.
-            targets: Map of the targets, each of which has a factor of its own.
-            sentence: What the description says of it, once.
+            inputs: Map of the inputs. If it mixes columns, the default names replace the feature names.
+            targets: Map of the targets, which may only scale each column.
+            sentence: Sentence for the description; it is not repeated.
         """
         return self._moved(inputs.apply(self.inputs), targets.apply(self.targets), inputs, targets, sentence)
 
@@ -260,11 +264,11 @@ class Task:
 
     @checked
     def whitened(self, *, relative_cutoff: Fraction = 1e-12) -> Task:
-        """The task in coordinates where E[x xᵀ] is the identity on the range of the inputs.
+        """Whiten the inputs on their range, so that E[x xᵀ] is the identity.
 
-        Directions in which the second moment is below `relative_cutoff` times its largest value carry no data and are
-        dropped, so the input dimension becomes the rank. `transform` maps weights of these coordinates back, and other
-        data to them.
+        Directions in which the second moment is below `relative_cutoff` times its largest eigenvalue are dropped, so
+        the input dimension becomes the rank. `transform` maps weights back to the original coordinates and applies the
+        whitening to other data.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -277,17 +281,17 @@ class Task:
         root = np.sqrt(self.samples)
         whitening = AffineMap(np.zeros(self.input_dimension), axes[kept].T * (root / singular[kept]))
         sentence = f"Inputs are whitened on their range, which has dimension {kept.sum()}."
-        # The map would multiply rounding by the inverse of the least singular value.
+        # Singular vectors are used directly, because the map amplifies rounding by the inverse smallest singular value.
         return self._moved(
             left[:, kept] * root, self.targets, whitening, AffineMap.identity(self.output_dimension), sentence
         )
 
     @checked
     def split(self, *, test_fraction: OpenFraction = 0.2, seed: Seed = 0) -> tuple[Task, Task]:
-        """A random split into a training and a test task.
+        """Split the samples randomly into a training and a test task.
 
         Raises:
-            InputError: The fraction leaves fewer than two samples on one side.
+            InputError: If either task has fewer than two samples.
 
         Example:
             >>> task = Task([[0.0], [1.0], [2.0], [3.0]], [[0.0], [1.0], [2.0], [3.0]])

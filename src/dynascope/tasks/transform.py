@@ -1,4 +1,4 @@
-"""What was done to the inputs and targets of a task, so that results map back and other data follow."""
+"""The preprocessing of a task, for mapping results back and for applying it to other data."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Transform"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Transform:
-    """How the inputs and targets of a task came from the original ones: x′ = (x − shift) M, and so y′.
+    """The affine preprocessing of inputs and targets, x′ = (x − shift) M and the same for y′.
 
     Attributes:
         inputs: The map of the inputs.
-        targets: The map of the targets, each of which has a factor of its own.
+        targets: The map of the targets, which only scales each column.
         feature_names: The names of the original inputs.
 
     Example:
@@ -41,17 +41,17 @@ class Transform:
     feature_names: tuple[str, ...]
 
     def then(self, inputs: AffineMap, targets: AffineMap) -> Transform:
-        """This, and maps of inputs and targets after it."""
+        """The composition of this transform with further maps of inputs and targets."""
         return Transform(self.inputs.then(inputs), self.targets.then(targets), self.feature_names)
 
     def apply(self, task: Task) -> Task:
-        """Other data of the same kind, such as a test set, in the coordinates of the task.
+        """Apply the preprocessing to other data, such as a test set.
 
         Args:
-            task: Inputs and targets as they were before the transform.
+            task: Inputs and targets before preprocessing.
 
         Raises:
-            InputError: The data have another number of inputs or targets.
+            InputError: If the data have another number of inputs or targets.
 
         Example:
             >>> from dynascope.tasks.task import Task
@@ -59,24 +59,24 @@ class Transform:
             >>> train.standardised().transform.apply(test).inputs.ravel()
             array([0., 2.])
         """
-        given, wanted = (
+        given, expected = (
             (task.input_dimension, task.output_dimension),
             (self.inputs.input_dimension, self.targets.input_dimension),
         )
         require(
-            given == wanted,
-            f"the task has {given[0]} inputs and {given[1]} targets, and the transform takes {wanted[0]} and "
-            f"{wanted[1]}",
+            given == expected,
+            f"the task has {given[0]} inputs and {given[1]} targets, but the transform expects {expected[0]} and "
+            f"{expected[1]}",
             argument="task",
             value=given,
-            remedy="give data as they were before the transform",
+            remedy="give data without preprocessing",
         )
-        return task.mapped(self.inputs, self.targets, "Inputs and targets are in the coordinates of another task.")
+        return task.mapped(self.inputs, self.targets, "Inputs and targets have the preprocessing of another task.")
 
     def original(self, network: Network) -> Callable[[Any], np.ndarray]:
-        """The function of original inputs, with outputs in original units, that a network on the task stands for.
+        """Convert a network on the task to a function of original inputs with outputs in original units.
 
         Args:
-            network: A function of a batch of the task's inputs.
+            network: A function of a batch of preprocessed inputs.
         """
         return lambda x: self.targets.invert(np.asarray(network(self.inputs.apply(x))))

@@ -85,7 +85,7 @@ def test_it_describes_itself_as_the_samples_do():
 @pytest.mark.parametrize(
     ("x", "message"),
     [
-        (np.eye(6)[0], "mean 0.166667: subtract it"),
+        (np.eye(6)[0], "mean 0.166667: subtract the mean"),
         (np.zeros(6), "the encoding is zero"),
         (np.ones(5), "encoding has shape"),
         ([np.nan, 0, 0, 0, 0, 0], "encoding"),
@@ -106,5 +106,5 @@ def test_a_bad_encoding_is_refused(x, message):
     ],
 )
 def test_another_network_is_refused(network):
-    with pytest.raises(InputError, match='give TwoLayer\\(12, width, 6, activation="quadratic"\\)'):
+    with pytest.raises(InputError, match='use TwoLayer\\(12, width, 6, activation="quadratic"\\)'):
         GroupComposition(dihedral(3), of_mean_zero(6, 0)).loss(network)

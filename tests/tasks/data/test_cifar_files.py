@@ -70,7 +70,7 @@ def write(name, change):
     [
         (write("data_batch_1.bin", lambda data: data[:-1]), "not a whole number of images"),
         (write("data_batch_1.bin", lambda data: b""), "holds 0 bytes"),
-        (write("data_batch_1.bin", lambda data: b"\x0a" + data[1:]), "the label 10 where there are 10 classes"),
+        (write("data_batch_1.bin", lambda data: b"\x0a" + data[1:]), "the label 10, but there are 10 classes"),
         (write("batches.meta.txt", lambda data: b"one\ntwo\n"), "has 2 names for 10 classes"),
         (write("batches.meta.txt", lambda data: b"\xff\xfe"), "is not text"),
         (write("train.bin", lambda data: data), "CIFAR-10 and the binary files of CIFAR-100"),

@@ -22,11 +22,11 @@ def test_columns_that_are_dropped_are_neither_inputs_nor_targets(drop):
     ("target", "drop", "argument", "problem"),
     [
         ("age", "grith", "drop", "trees.csv has no column 'grith': choose 'girth' or another of 'height'"),
-        ("age", ["age"], "drop", "'age' is a target and dropped: name it once"),
+        ("age", ["age"], "drop", "'age' is in target and in drop: name it once"),
         ("age", ["height", "girth", "kind"], "target", "every column of trees.csv is dropped or a target"),
-        (None, "age", "target", "no target column of trees.csv is named"),
-        (pd.Series([1.0]), (), "target", "target is of the type Series: name columns of the table"),
-        ("age", pd.Index(["kind"]), "drop", "drop is of the type Index: name columns of the table"),
+        (None, "age", "target", "no target column of trees.csv is given"),
+        (pd.Series([1.0]), (), "target", "target has the type Series: give the name of a column"),
+        ("age", pd.Index(["kind"]), "drop", "drop has the type Index: give the name of a column"),
     ],
 )
 def test_names_that_leave_nothing_to_learn_are_refused(target, drop, argument, problem):
@@ -69,7 +69,7 @@ def test_a_column_without_a_name_that_says_more_is_not_left_out_in_silence(rows)
     with pytest.raises(InputError, match=r"column 1 of trees\.csv has no name, and its values do not number or name"):
         split_columns(columns, "y", source="trees.csv")
     assert list(split_columns(columns, "y", "", source="trees.csv")[0]) == ["a"]
-    with pytest.raises(InputError, match=r"column 2 of trees\.csv has no name: name it"):
+    with pytest.raises(InputError, match=r"column 2 of trees\.csv has no name: name the column"):
         split_columns({"a": columns["a"], "": Column.of([1, 2, 3]), "y": columns["y"]}, "y", source="trees.csv")
 
 

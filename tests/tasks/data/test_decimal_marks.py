@@ -1,4 +1,4 @@
-"""Decimal commas and marks between thousands, told apart by the whole column or the whole table."""
+"""Decimal commas and thousands separators, recognised from the whole column or table."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_what_nothing_decides_is_rejected(read, a, b, mark):
     if not mark:
         assert read(a=a, b=b)[0]["a"].tolist() == [1.234, 2.345]
         return
-    with pytest.raises(InputError, match=f"in 'a'.*whose {mark} may be a decimal mark or stand between thousands"):
+    with pytest.raises(InputError, match=f"in 'a'.*whose {mark} can be a decimal mark or a thousands separator"):
         read(a=a, b=b)
 
 
@@ -91,7 +91,7 @@ def test_between_commas_a_point_is_a_decimal_mark(tmp_path):
     assert frame["a"].tolist() == [1.234, 967]
     assert ["'a'" in each for each in notes] == [True]
     (tmp_path / "trees.csv").write_text('"a","b"\n"1.234","1"\n"967","2"\n')
-    with pytest.raises(InputError, match="in 'a', whose point may be a decimal mark"):
+    with pytest.raises(InputError, match="in 'a', whose point can be a decimal mark"):
         read_delimited(tmp_path / "trees.csv")
 
 

@@ -117,15 +117,15 @@ def test_row_names_have_the_name_that_pandas_gives_them(table, text, names):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("step,loss\n0,3,5\n1,2,5\n2,1,5\n", "the rows of trees.csv have 3 fields and line 1 names 2"),
-        ("kind,loss\noak,3,5\nelm,2,5\n", "the rows of trees.csv have 3 fields and line 1 names 2"),
-        ("a;y\n1.5;1;2\n1.5;3;4\n", "the rows of trees.csv have 3 fields and line 1 names 2"),
-        ("loss\n0,3\n1,2\n2,1\n", "the rows of trees.csv have 2 fields and line 1 names 1"),
+        ("step,loss\n0,3,5\n1,2,5\n2,1,5\n", "the rows of trees.csv have 3 fields, but line 1 has 2 names"),
+        ("kind,loss\noak,3,5\nelm,2,5\n", "the rows of trees.csv have 3 fields, but line 1 has 2 names"),
+        ("a;y\n1.5;1;2\n1.5;3;4\n", "the rows of trees.csv have 3 fields, but line 1 has 2 names"),
+        ("loss\n0,3\n1,2\n2,1\n", "the rows of trees.csv have 2 fields, but line 1 has 1 names"),
         ("a,y\n1,2\n3,4,5\n", "line 3 of trees.csv has 3 fields, and there are 2 columns"),
         ("y a b\n1 2 3\n4   6\n", "line 3 of trees.csv has 2 fields, and there are 3 columns"),
         ("# x\na\ty\n" + "".join(f"{i}\t1\t2\n" for i in range(50000)) + "50000\t1\n", "line 50003 of .* has 2 fields"),
         ("Station\nUnits\n1,2,3\n4,5,6\n", "no line of trees.csv names the 3 columns"),
-        ("# a\n\n# b\n", "trees.csv holds nothing but comments"),
+        ("# a\n\n# b\n", "trees.csv contains only comments"),
         ("a,a\n1,2\n", "trees.csv has several columns named 'a'"),
     ],
 )
@@ -157,7 +157,7 @@ def test_aligned_row_names_are_not_taken_for_the_first_column(table):
     frame = pd.DataFrame({"height": [9.5, 7.0], "y": [1.0, 2.0]})
     assert columns(table(frame.to_string())[0]) == {"Unnamed: 0": [0, 1], "height": [9.5, 7], "y": [1, 2]}
     assert columns(table(frame.to_string(index=False))[0]) == {"height": [9.5, 7], "y": [1, 2]}
-    with pytest.raises(InputError, match=r"no line of trees\.csv names the 3 columns: .* in quotes"):
+    with pytest.raises(InputError, match=r"no line of trees\.csv names the 3 columns: .* quoted"):
         table(frame.rename(columns={"height": "height m"}).to_string())
 
 

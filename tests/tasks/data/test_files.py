@@ -94,7 +94,7 @@ def test_tables_have_mean_0_and_spread_1_unless_it_is_declined(csv, standardise)
 
 
 def test_what_is_standardised_is_centred(csv):
-    with pytest.raises(InputError, match="standardise is asked for without centre"):
+    with pytest.raises(InputError, match="standardise is set without centre"):
         read_table(csv("a,y\n1,2\n3,4\n"), target="y", standardise=True, centre=False)
 
 
@@ -243,7 +243,7 @@ def test_files_that_are_not_there_or_not_readable_are_refused(tmp_path):
     assert "is a directory" in refused(tmp_path)
     remedies = {
         "oaks": "give a .npz, .npy, .csv, .tsv or .parquet file",
-        "oaks.csv.gz": "unpack it, and give a .npz",
+        "oaks.csv.gz": "decompress it, and give a .npz",
         "oaks.xlsx": "save it as .csv, or read it with pandas",
     }
     for name, remedy in remedies.items():
@@ -257,7 +257,7 @@ def test_files_that_are_not_there_or_not_readable_are_refused(tmp_path):
 def test_a_file_that_may_not_be_read_says_so(tmp_path, monkeypatch):
     (tmp_path / "oaks.csv").write_text("a,y\n1,2\n2,3\n")
     monkeypatch.setattr("os.access", lambda *_: False)  # as permissions do not bind who tests as root
-    assert "oaks.csv may not be read" in refused(tmp_path / "oaks.csv", target="y")
+    assert "oaks.csv cannot be read" in refused(tmp_path / "oaks.csv", target="y")
 
 
 @pytest.mark.parametrize(("encoding", "told"), [("utf-16", 0), ("cp1252", 1), ("utf-8-sig", 0), ("utf-8", 0)])
@@ -329,7 +329,7 @@ def test_nothing_is_unpickled(tmp_path, npz):
         ({"x": FIVE, "y": np.where(FIVE > 8, np.inf, FIVE)}, "trees.npz has 1 row with missing or infinite values in"),
         ({"x": FIVE, "y": np.ones(5)}, "the target y is constant"),
         ({"x": np.ones((5, 2)), "y": FIVE}, "the input x is constant"),
-        ({"x": FIVE, "y": ["oak"] * 5}, "the target y has one class only"),
+        ({"x": FIVE, "y": ["oak"] * 5}, "the target y has only one class"),
         ({"x": FIVE, "y": list("abcde")}, "the target y has 5 classes in 5 samples"),
         ({"x": 1e200 * FIVE, "y": FIVE}, "x has values as large as 9.0e+200"),
     ],
@@ -339,8 +339,8 @@ def test_arrays_that_make_no_task_are_refused(npz, saved, problem):
 
 
 def test_arrays_have_no_target_to_choose_and_nothing_to_drop(npz):
-    assert "target is 'y' and trees.npz has no columns" in refused(npz(x=FIVE, y=FIVE), target="y")
-    assert "drop is ['x1'] and trees.npz has no columns" in refused(npz(x=FIVE, y=FIVE), drop=["x1"])
+    assert "target is 'y', but trees.npz has no named columns" in refused(npz(x=FIVE, y=FIVE), target="y")
+    assert "drop is ['x1'], but trees.npz has no named columns" in refused(npz(x=FIVE, y=FIVE), drop=["x1"])
 
 
 def test_arrays_with_gaps_are_filled_or_cut_like_tables(npz):
@@ -352,19 +352,19 @@ def test_arrays_with_gaps_are_filled_or_cut_like_tables(npz):
 def test_an_array_without_its_partner_is_refused(tmp_path):
     np.save(tmp_path / "trees.npy", FIVE)
     np.save(tmp_path / "trees-x.npy", FIVE)
-    assert "name the two NAME-x.npy and NAME-y.npy" in refused(tmp_path / "trees.npy")
-    assert "there is no file trees-y.npy beside trees-x.npy" in refused(tmp_path / "trees-x.npy")
+    assert "name the files NAME-x.npy and NAME-y.npy" in refused(tmp_path / "trees.npy")
+    assert "there is no file trees-y.npy next to trees-x.npy" in refused(tmp_path / "trees-x.npy")
 
 
 @pytest.mark.parametrize(
     ("text", "target", "problem"),
     [
-        ("a,y\n1,2\n3,4\n", None, "no target column of trees.csv is named"),
-        ("a,y\n1,2\n3,4\n", [], "no target column of trees.csv is named"),
+        ("a,y\n1,2\n3,4\n", None, "no target column of trees.csv is given"),
+        ("a,y\n1,2\n3,4\n", [], "no target column of trees.csv is given"),
         ("a,yield\n1,2\n3,4\n", "yeild", "has no column 'yeild': choose 'yield'"),
         ("a,y\n1,2\n3,4\n", "girth", "trees.csv has no column 'girth'"),
         ("a,y\n1,2\n3,4\n", ["y", "a"], "every column of trees.csv is a target"),
-        ("y\n1\n3\n", "y", "every column of trees.csv is a target: .* with a comma, semicolon or tab between"),
+        ("y\n1\n3\n", "y", "every column of trees.csv is a target: .* by commas, semicolons or tabs"),
         ("a,y\n", "y", "trees.csv has 0 samples"),
         ("a,y\n1,2\n", "y", "trees.csv has 1 sample"),
         ("a,b,y\n1,?,2\n2,3,3\n", "y", r"trees.csv has text such as '\?' in the input 'b'"),
@@ -381,8 +381,12 @@ def test_an_array_without_its_partner_is_refused(tmp_path):
             "column 1 of trees.csv has no name, and its values do not number or name the rows",
         ),
         (",a,y\n0.5,1,2\n0.7,3,4\n", "y", "column 1 of trees.csv has no name, and its values do not number or name"),
-        ("a,,y\n1,2,3\n2,3,4\n", "y", 'column 2 of trees.csv has no name: name it, or leave it out with `drop=""`'),
-        ("a,y\n0,1,2\n1,3,4\n", "y", "rows of trees.csv have 3 fields and line 1 names 2"),
+        (
+            "a,,y\n1,2,3\n2,3,4\n",
+            "y",
+            'column 2 of trees.csv has no name: name the column, or leave it out with `drop=""`',
+        ),
+        ("a,y\n0,1,2\n1,3,4\n", "y", "rows of trees.csv have 3 fields, but line 1 has 2 names"),
         ("a,y\n1,2\n3,4,5\n", "y", "line 3 of trees.csv has 3 fields, and there are 2 columns"),
         ("a,b,y\n1,2\n3,4,5\n", "y", "trees.csv has 1 row with missing or infinite values in 'y'"),
         ("a,y\n1,2\n3,2\n", "y", "the target y is constant"),
@@ -403,7 +407,7 @@ def test_tables_that_make_no_task_are_refused(csv, text, target, problem):
         ({"a": pd.to_timedelta([1, 2])}, "trees.parquet has dates or times such as"),
         (
             {"a": pd.Categorical(["oak", "elm"])},
-            "every input of trees.parquet is text that has another value in nearly",
+            "every input of trees.parquet is text with a different value in nearly",
         ),
         ({"a": [[1.0], [2.0]]}, "trees.parquet has values that are not numbers, such as '[1.]' in the input 'a'"),
         ({"a": [b"1", b"2"]}, "trees.parquet has values that are not numbers, such as"),

@@ -80,9 +80,9 @@ def spoil(change):
         (spoil(lambda data: gzip.compress(data)[:-20]), "cannot be decompressed"),
         (spoil(lambda data: idx(PIXELS[:0])), "holds 0 bytes"),
         (spoil(lambda data: idx(PIXELS[:-1])), "has 6 images and train-labels-idx1-ubyte has 7 labels"),
-        (lambda folder: (folder / "train-labels-idx1-ubyte").unlink(), "no file train-labels-idx1-ubyte beside"),
+        (lambda folder: (folder / "train-labels-idx1-ubyte").unlink(), "no file train-labels-idx1-ubyte next to"),
         (lambda folder: save(folder, "emnist-train"), "several files of images"),
-        (lambda folder: save(folder, labels=np.zeros(7, np.uint8)), "one class only among 7 images"),
+        (lambda folder: save(folder, labels=np.zeros(7, np.uint8)), "only one class among 7 images"),
         (lambda folder: save(folder, "t10k", PIXELS[:, 1:]), "test images have"),
     ],
 )

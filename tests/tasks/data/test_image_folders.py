@@ -73,11 +73,11 @@ def deep(folder):
     [
         (lambda f: (f / "cat" / "b.pgm").write_bytes(b"P5 4 5 255\n12"), "cat/b.pgm cannot be read as an image"),
         (lambda f: (f / "dog" / "a.png").write_bytes(b""), "dog/a.png cannot be read as an image"),
-        (lambda f: save(GREY[0, :4], f / "dog" / "z.png"), "dog/z.png has 4 × 4 pixels, and cat/b.pgm has 5 × 4"),
+        (lambda f: save(GREY[0, :4], f / "dog" / "z.png"), "dog/z.png has 4 × 4 pixels, but cat/b.pgm has 5 × 4"),
         (lambda f: (f / "cat" / "b.pgm").unlink(), "the folder cat has no images"),
-        (lambda f: (f / "cat").rename(f.parent / "gone"), "one class only among 2 images"),
+        (lambda f: (f / "cat").rename(f.parent / "gone"), "only one class among 2 images"),
         (deep, "more than eight bits"),
-        (lambda f: (f / "train").mkdir(), "keep train and test only"),
+        (lambda f: (f / "train").mkdir(), "keep only train and test"),
     ],
 )
 def test_damage_is_named(folder, damage, message):
@@ -98,5 +98,5 @@ def test_an_empty_folder_names_what_is_read(tmp_path):
 def test_a_class_of_test_images_only_is_refused(tmp_path):
     for name in ("train/cat/a.png", "train/dog/a.png", "test/cow/a.png"):
         save(GREY[0], tmp_path / name)
-    with pytest.raises(InputError, match="the class cow has test images and no training images"):
+    with pytest.raises(InputError, match="the class cow has test images but no training images"):
         read_images(tmp_path)

@@ -32,7 +32,7 @@ def test_text_that_tells_rows_apart_is_left_out(labels, kept):
 @pytest.mark.parametrize(
     ("inputs", "problem"),
     [
-        ({"name": Column.of(list("abc"))}, "every input of trees.csv is text that has another value in nearly every"),
+        ({"name": Column.of(list("abc"))}, "every input of trees.csv is text with a different value in nearly every"),
         ({"a": Column.of(["1", "2", "?"]), "b": Column.of([31, 35, 33])}, r"text such as '\?' in the input 'a'"),
     ],
 )
@@ -90,15 +90,15 @@ def test_two_values_are_one_column_as_a_second_would_mirror_it():
     [
         (
             {"kind=oak": AGE, "kind": Column.of(KIND)},
-            "trees.csv has a column 'kind=oak', as a value of 'kind' would be called",
+            "trees.csv has a column 'kind=oak', the name of an encoded value of 'kind'",
         ),
         (
             {"kind": Column.of(KIND), "kind=oak": AGE},
-            "trees.csv has a column 'kind=oak', as a value of 'kind' would be called",
+            "trees.csv has a column 'kind=oak', the name of an encoded value of 'kind'",
         ),
         ({"born": Column.of(["2020-01-02"] * 6)}, "dates or times in text such as '2020-01-02' in the input 'born'"),
         ({"a": Column.of([b"1"] * 6)}, "values that are not numbers, such as"),
-        ({"a": Column.of([f"v{i}" for i in range(1001)] * 2)}, "1001 values of text in the input 'a'"),
+        ({"a": Column.of([f"v{i}" for i in range(1001)] * 2)}, "1001 different text values in the input 'a'"),
     ],
 )
 def test_columns_that_cannot_be_encoded_are_refused(inputs, problem):

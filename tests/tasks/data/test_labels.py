@@ -46,7 +46,7 @@ def test_a_long_list_of_classes_is_cut_in_the_sentence_only():
 @pytest.mark.parametrize(
     ("labels", "problem"),
     [
-        (["a", "a"], "the target y has one class only"),
+        (["a", "a"], "the target y has only one class"),
         (["a", "b"], "the target y has 2 classes in 2 samples"),
         (list(range(1001)) * 2, "the target y has 1001 classes in 2002 samples: .* at most 1000"),
     ],

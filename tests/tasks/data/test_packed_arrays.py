@@ -30,9 +30,9 @@ def test_an_archive_gives_the_arrays_that_are_asked_for_and_all_names(tmp_path, 
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"PK and more", "is not an array"),
-        (npy(FIVE)[:-8], "says that it has 80 bytes, and it has 72"),
-        (npy(FIVE) + b"0", "says that it has 80 bytes, and it has 81"),
+        (b"PK and more", "is not a NumPy array"),
+        (npy(FIVE)[:-8], "declares 80 bytes, but the data has 72"),
+        (npy(FIVE) + b"0", "declares 80 bytes, but the data has 81"),
         (npy(FIVE).replace(b"(5, 2)", b"(9**9)"), "malformed"),
         (b"\x93NUMPY\x02\x00\xff\xff\xff\xff", "a header of 4294967295 bytes"),
     ],

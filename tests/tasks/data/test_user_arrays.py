@@ -64,11 +64,11 @@ def test_integers_that_repeat_are_labels_unless_it_is_declined():
     [
         (pd.DataFrame({"kind": ["oak", "elm"]}), "x has text such as 'oak' in the input 'kind': .*read_table"),
         (pd.DataFrame({"age": [1.0, None], "size": [np.inf, 2.0]}), r"x has missing .* in 'age' \(1\), 'size' \(1\)"),
-        ([1.0, 2.0], r"x has shape \(2,\): pass one sample a row.*, as x\[:, None\]"),
+        ([1.0, 2.0], r"x has shape \(2,\): pass an array .*; x\[:, None\]"),
         (np.ones((2, 2, 2, 2)), r"x has shape \(2, 2, 2, 2\)"),
-        ([["oak"], ["elm"]], r"x holds text: .*x\.astype\(float\)"),
-        ([[1j], [2.0]], "x holds complex numbers"),
-        (np.array([["2020-01-02"]], "datetime64[D]"), "x holds dates or times"),
+        ([["oak"], ["elm"]], r"x contains text: .*x\.astype\(float\)"),
+        ([[1j], [2.0]], "x contains complex numbers"),
+        (np.array([["2020-01-02"]], "datetime64[D]"), "x contains dates or times"),
         ([[1.0], "a"], "x is not an array of real numbers"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Composition in groups: addition modulo p, arithmetic modulo p, any finite group."""
+"""Algebraic tasks: modular arithmetic and composition in finite groups."""

@@ -1,4 +1,4 @@
-"""Composition of the elements of a finite group, each shown as a shifted encoding."""
+"""Composition of k elements of a finite group, each represented by a shifted encoding vector."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_NUMBERS = 2e7  # of inputs and targets together, 160 MB
 
 
 class Composition(NamedTuple):
-    """What is composed.
+    """The group, encoding and sequence length of a composition task.
 
     Attributes:
         group: The group of n elements.
         encoding: x, shape (n,).
-        sequence_length: k.
+        sequence_length: Number k of composed elements.
     """
 
     group: Group
@@ -33,10 +33,10 @@ class Composition(NamedTuple):
 
 
 class SampledComposition(Task):
-    """A task that knows what it composes, for the theory of it; one that is made from it with other numbers does not.
+    """A composition task with its group and encoding, which the theory requires.
 
     Attributes:
-        composition: What it composes.
+        composition: The group, encoding and sequence length; None for tasks derived from this one with other data.
     """
 
     composition: Composition | None = None
@@ -46,23 +46,25 @@ class SampledComposition(Task):
 def group_composition(
     group: Group, encoding: ArrayLike | None = None, *, sequence_length: PositiveInt = 2
 ) -> SampledComposition:
-    """The task to compose k elements: from (x_{g_1}, …, x_{g_k}) to x_{g_1 ⋯ g_k}, all nᵏ sequences once.
+    """All nᵏ sequences of k group elements with their products as targets.
 
-    An element g is shown as the shifted encoding x_g[h] = x[g⁻¹ h]. `TwoLayer(k n, width, n, activation="power-k")` is
-    the network whose order of learning `theory.groups.composition_staircase` predicts. For a cyclic group and k = 2 the
-    task is modular addition.
+        (x_{g_1}, …, x_{g_k}) ↦ x_{g_1 ⋯ g_k}
+
+    The element g is encoded as x_g[h] = x[g⁻¹ h]. `theory.groups.composition_staircase` predicts the order in which
+    `TwoLayer(k n, width, n, activation="power-k")` learns the task. For a cyclic group and k = 2, the task is modular
+    addition.
 
     Args:
         group: The group of n elements.
-        encoding: x, shape (n,). By default 1 at the identity and 0 elsewhere, less the mean.
-        sequence_length: k, from 1.
+        encoding: Encoding vector x, shape (n,). The default is 1 at the identity and 0 elsewhere, minus the mean.
+        sequence_length: Number k of elements, at least 1.
 
     Returns:
-        The task: inputs (nᵏ, k n) and targets (nᵏ, n), the last element of the sequence varying fastest.
+        A task with inputs (nᵏ, k n) and targets (nᵏ, n). The last element of the sequence varies fastest.
 
     Raises:
-        InputError: The encoding is not n finite numbers or is the same for all elements, k is not a positive whole
-            number, or the task would hold more than twenty million numbers.
+        InputError: If the encoding is constant or not a finite vector of length n, if k is not a positive integer, or
+            if the task would hold more than twenty million numbers.
 
     Source: Sequential Group Composition (arXiv 2602.03655).
 
@@ -76,28 +78,28 @@ def group_composition(
     x = np.eye(n)[0] - 1 / n if encoding is None else require_array("encoding", encoding, (n,))
     require(
         bool(np.ptp(x) > 0),
-        f"the encoding is {x[0]} everywhere",
+        f"the encoding is constant with value {x[0]}",
         argument="encoding",
         value=float(x[0]),
-        remedy="give different numbers to different elements",
+        remedy="give an encoding with at least two different values",
     )
     k = sequence_length
     require(
         float(n) ** (k + 1) * (k + 1) <= _MOST_NUMBERS,
-        f"{n}^{k} sequences of {k} elements of {group.name} make {n ** (k + 1) * (k + 1):.1e} numbers",
+        f"{n}^{k} sequences of {k} elements of {group.name} require {n ** (k + 1) * (k + 1):.1e} numbers",
         argument="sequence_length",
         value=k,
         remedy="choose a smaller group or a shorter sequence",
     )
     sequences = np.indices((n,) * k).reshape(k, -1)
-    shown = x[group.table[group.inverse]]
+    encoded = x[group.table[group.inverse]]
     task = SampledComposition(
-        inputs=np.concatenate([shown[elements] for elements in sequences], axis=1),
-        targets=shown[group.product(list(sequences))],
+        inputs=np.concatenate([encoded[elements] for elements in sequences], axis=1),
+        targets=encoded[group.product(list(sequences))],
         name=f"composition of {k} elements of {group.name}",
         description=(
             f"All {n**k} sequences of {k} elements of the group {group.name} ({n} elements), and their products.",
-            "An element g is shown as the encoding x_g[h] = x[g⁻¹ h].",
+            "The element g is encoded as x_g[h] = x[g⁻¹ h].",
         ),
         feature_names=tuple(f"x{j + 1}[{h}]" for j in range(k) for h in range(n)),
         target_names=tuple(f"y[{h}]" for h in range(n)),

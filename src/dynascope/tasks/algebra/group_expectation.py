@@ -1,4 +1,4 @@
-"""Composition of two elements of a finite group, averaged over all pairs in closed form."""
+"""Composition of two elements of a finite group: the loss of quadratic networks in closed form."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ _ROUNDING = 1e-9  # a Fourier coefficient, or a singular value, below this fract
 
 
 class GroupComposition(eqx.Module):
-    """Composition of two group elements, averaged over all n² pairs without forming them; for quadratic networks.
+    """Composition of two group elements, with the exact loss of quadratic networks over all n² pairs.
 
-    An element g is shown as x_g[h] = x[g⁻¹ h]. With a_i(g) = u_i·x_g and b_i(h) = v_i·x_h, both of zero mean because x
-    is, and c_i(s) = w_i·x_s, the output f = Σ_i w_i (a_i + b_i)² has
+    The element g is encoded as x_g[h] = x[g⁻¹ h], where x has mean zero. The responses a_i(g) = u_i·x_g and
+    b_i(h) = v_i·x_h therefore have mean zero. With c_i(s) = w_i·x_s, the output f = Σ_i w_i (a_i + b_i)² satisfies
 
         E⟨f, y⟩ = 2 Σ_i E[a_i(g) b_i(h) c_i(g·h)] = (2/n³) Σ_i Σ_ρ d_ρ Re⟨â_i(ρ) b̂_i(ρ), ĉ_i(ρ)⟩,
         E‖f‖² = E‖A(g)‖² + E‖B(h)‖² + 2⟨E A, E B⟩ + 4 Σ_ij (w_i·w_j) E[a_i a_j] E[b_i b_j],
 
-    where A(g) = Σ_i w_i a_i(g)² and B(h) = Σ_i w_i b_i(h)² depend on one element each. The loss costs about
-    H n (3 H + 4 n) multiplications for H neurons, where the samples cost 3 H n³, and equals theirs to rounding. For a
-    cyclic group it is `tasks.ModularAddition`.
+    where A(g) = Σ_i w_i a_i(g)² and B(h) = Σ_i w_i b_i(h)² depend on one element each. For H neurons, the loss
+    takes about H n (3 H + 4 n) multiplications; the loss on all samples takes 3 H n³ and has the same value up to
+    rounding. For a cyclic group, this task is equivalent to `tasks.ModularAddition`.
 
     Attributes:
-        analysis: Maps weights (n,) to coordinates of their responses, orthonormal but for n; shape (n, m) for an
-            encoding whose shifts span m dimensions.
-        synthesis: Maps those to the responses a(g) for all g, shape (m, n).
-        transforms: For each irrep ρ in the encoding the map from weights to the Fourier coefficients of their responses
-            in ρ, shape (n, d, d).
-        multiplicities: For each of them d, or 2d where ρ stands for a conjugate pair.
+        analysis: Map from weights (n,) to coordinates of their responses, in which inner products are averages over the
+            group. Shape (n, m) if the shifts of the encoding span m dimensions.
+        synthesis: Map from these coordinates to the responses a(g) for all g, shape (m, n).
+        transforms: For each irrep ρ in the encoding, the map from weights to the Fourier coefficients of their
+            responses in ρ, shape (n, d, d).
+        multiplicities: For each irrep, d, or 2d if ρ represents a conjugate pair.
         target_power: ‖x‖² = E‖y‖².
         name: Short name.
-        description: What the elements are, one sentence each.
+        description: Description of the data, one sentence each.
 
     Args:
         group: The group of n elements.
         encoding: x, shape (n,), of mean zero.
 
     Raises:
-        InputError: The encoding is not n finite numbers, not all zero, of mean zero.
+        InputError: If the encoding is not a finite, non-zero vector of length n with mean zero.
 
     References:
-        Sequential Group Composition, arXiv:2602.03655, for the task; the closed form of its loss is ours.
+        Sequential Group Composition, arXiv:2602.03655, for the task. The closed form of the loss is derived here.
 
     Example:
         >>> import jax
@@ -80,13 +80,13 @@ class GroupComposition(eqx.Module):
 
     def __init__(self, group: Group, encoding: ArrayLike):
         x, n = valid_encoding(group, np.asarray(encoding)), group.order
-        shown = x[group.table[group.inverse]]
-        left, singular, right = np.linalg.svd(shown.T)
+        encoded = x[group.table[group.inverse]]
+        left, singular, right = np.linalg.svd(encoded.T)
         rank = int(np.sum(singular > _ROUNDING * singular[0]))
         self.analysis = left[:, :rank] * singular[:rank] / n**0.5
         self.synthesis = right[:rank] * n**0.5
         transforms = [
-            (irrep, np.einsum("gh,gpq->hpq", shown, irrep.matrices))
+            (irrep, np.einsum("gh,gpq->hpq", encoded, irrep.matrices))
             for irrep in real_irreducible_representations(group)
         ]
         largest = max(np.abs(each).max() for _, each in transforms)
@@ -97,11 +97,11 @@ class GroupComposition(eqx.Module):
         self.name = f"composition of 2 elements of {group.name}"
         self.description = (
             f"All {n**2} pairs of elements of the group {group.name} ({n} elements), averaged in closed form.",
-            "An element g is shown as the encoding x_g[h] = x[g⁻¹ h].",
+            "The element g is encoded as x_g[h] = x[g⁻¹ h].",
         )
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to."""
+        """Attributes that describe the task in records."""
         n = len(self.analysis)
         return {
             "task": self.name,
@@ -112,10 +112,10 @@ class GroupComposition(eqx.Module):
         }
 
     def loss(self, network: Network) -> Float[Array, ""]:
-        """L = ½ E‖f(x) − y‖² of a two-layer quadratic network from 2n inputs to n outputs.
+        """Compute L = ½ E‖f(x) − y‖² for a two-layer quadratic network with 2n inputs and n outputs.
 
         Raises:
-            InputError: The network is another one.
+            InputError: If the network has another architecture.
         """
         n = len(self.analysis)
         u, v, w = quadratic_weights(network, n)

@@ -1,4 +1,4 @@
-"""Addition modulo p of encoded numbers, as samples and as an expectation in closed form."""
+"""Addition of encoded numbers modulo p, as samples and as an expectation in closed form."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from dynascope.validation import require, require_array, require_kind
 
 __all__ = ["ModularAddition", "modular_addition"]
 
-_ROUNDING = 1e-9  # the share of an encoding that may be its mean, or a Fourier coefficient that counts as zero
+_ROUNDING = 1e-9  # means and Fourier coefficients below this fraction of the largest count as zero
 _MOST_NUMBERS = 256  # the samples hold 3 p³ numbers, 400 MB at this p
 
 
 def modular_addition(encoding: int | ArrayLike) -> Task:
-    """All p² pairs of numbers to add modulo p: inputs (x_a, x_b), target x_(a+b).
+    """All p² pairs of numbers modulo p with their sums: inputs (x_a, x_b), target x_(a+b).
 
     The number a is encoded as x_a[j] = x[(j − a) mod p].
 
     Args:
-        encoding: x, shape (p,), of any mean; or p, for the one-hot encoding.
+        encoding: Encoding vector x, shape (p,), with any mean; or p, for the one-hot encoding.
 
     Returns:
         Task with inputs (p², 2p) and targets (p², p); the pair (a, b) is row a·p + b.
 
     Raises:
-        InputError: A modulus below three or above 256 (for larger ones use `ModularAddition`, which holds no samples),
-            or an encoding that is no finite vector.
+        InputError: If the modulus is below 3 or above 256 (`ModularAddition` has no upper limit), or if the encoding is
+            not a finite vector.
 
     References:
         Alternating Gradient Flows, arXiv:2506.06489.
@@ -57,10 +57,10 @@ def modular_addition(encoding: int | ArrayLike) -> Task:
     require_kind(Annotated[int, Ge(3)], p=p)
     require(
         p <= _MOST_NUMBERS,
-        f"p is {p}, which makes {p * p} samples of {3 * p} numbers",
+        f"p is {p}, which requires {p * p} samples of {3 * p} numbers",
         argument="encoding",
         value=p,
-        remedy="use ModularAddition, which holds no samples",
+        remedy="use ModularAddition, which stores no samples",
     )
     numbers = np.arange(p)
     shifted = x[(numbers - numbers[:, None]) % p]
@@ -74,35 +74,36 @@ def modular_addition(encoding: int | ArrayLike) -> Task:
 
 
 class ModularAddition(eqx.Module):
-    """Addition modulo p, averaged over all p² pairs without forming them; for two-layer quadratic networks.
+    """Addition modulo p, with the exact loss of two-layer quadratic networks over all p² pairs.
 
-    With a_i(g) = u_i·x_g and b_i(h) = v_i·x_h, both of zero mean because x is, the output Σ_i w_i (a_i + b_i)² has
+    The responses a_i(g) = u_i·x_g and b_i(h) = v_i·x_h have mean zero because x has mean zero. The output
+    f = Σ_i w_i (a_i + b_i)² satisfies
 
         E⟨f, y⟩ = 2 Σ_i E[a_i(g) b_i(h) w_i·x_(g+h)],
         E‖f‖² = Σ_ij (w_i·w_j) {A_ij + 4 E[a_i a_j] E[b_i b_j]},
         A_ij = E[a_i² a_j²] + E[b_i² b_j²] + E[a_i²] E[b_j²] + E[b_i²] E[a_j²],
 
-    averages over one number each. They are taken in the real Fourier coordinates of the frequencies that x contains,
-    which are all that a and b depend on. The loss costs 3 H² p multiplications for H neurons, where the samples cost
-    3 H p³, and equals theirs to rounding.
+    where every average is over a single number. The averages are computed in real Fourier coordinates, restricted to
+    the frequencies of x. For H neurons, the loss takes 3 H² p multiplications; the loss on all samples takes 3 H p³
+    and has the same value up to rounding.
 
     Attributes:
-        analysis: Maps weights (p,) to the Fourier coefficients of their responses, real parts then imaginary parts,
+        analysis: Map from weights (p,) to the Fourier coefficients of their responses, first real then imaginary parts,
             shape (p, 2K) for K frequencies.
-        synthesis: Maps those to the responses a(g) for all g, shape (2K, p).
-        multiplicity: 2 for each frequency, 1 for p/2, which is its own conjugate, shape (K,).
+        synthesis: Map from these coefficients to the responses a(g) for all g, shape (2K, p).
+        multiplicity: 2 for each frequency, except 1 for p/2, which is its own conjugate; shape (K,).
         target_power: ‖x‖² = E‖y‖².
         name: Short name.
-        description: What the numbers are, one sentence each.
+        description: Description of the data, one sentence each.
 
     Args:
-        encoding: x, shape (p,), of zero mean.
+        encoding: Encoding vector x, shape (p,), with mean zero.
 
     Raises:
-        InputError: A modulus below three, or an encoding that is no finite vector, zero, or not of zero mean.
+        InputError: If p is below 3, or if the encoding is not a finite, non-zero vector with mean zero.
 
     References:
-        Alternating Gradient Flows, arXiv:2506.06489, for the task; the closed form of its loss is ours.
+        Alternating Gradient Flows, arXiv:2506.06489, for the task. The closed form of the loss is derived here.
 
     Example:
         >>> import jax
@@ -127,13 +128,13 @@ class ModularAddition(eqx.Module):
         x = require_array("encoding", encoding, (None,))
         p = len(x)
         require_kind(Annotated[int, Ge(3)], p=p)
-        require(np.any(x != 0), "the encoding is zero", argument="encoding", value=0.0, remedy="give one that varies")
+        require(np.any(x != 0), "the encoding is zero", argument="encoding", value=0.0, remedy="give a non-zero one")
         require(
             abs(x.sum()) <= _ROUNDING * np.abs(x).sum(),
-            f"the encoding has the mean {x.mean():.6g}",
+            f"the encoding has mean {x.mean():.6g}",
             argument="encoding",
             value=float(x.mean()),
-            remedy="subtract it",
+            remedy="subtract the mean",
         )
         spectrum = np.fft.rfft(x)
         kept = np.flatnonzero(np.abs(spectrum) > _ROUNDING * np.abs(spectrum).max())
@@ -153,12 +154,12 @@ class ModularAddition(eqx.Module):
 
     @property
     def encoding(self) -> Float[np.ndarray, " p"]:
-        """x, shape (p,)."""
-        # What a weight of one on the first place responds to the number a: x_a[0] = x[−a].
+        """The encoding vector x, shape (p,)."""
+        # The response of a unit weight on the first entry to the number a is x_a[0] = x[−a].
         return np.roll(np.asarray(self.analysis[0] @ self.synthesis)[::-1], 1)
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to."""
+        """Attributes that describe the task in records."""
         p = len(self.analysis)
         return {
             "task": self.name,
@@ -169,10 +170,10 @@ class ModularAddition(eqx.Module):
         }
 
     def loss(self, network: Network) -> Float[Array, ""]:
-        """L = ½ E‖f(x) − y‖² of a two-layer quadratic network from 2p inputs to p outputs.
+        """Compute L = ½ E‖f(x) − y‖² for a two-layer quadratic network with 2p inputs and p outputs.
 
         Raises:
-            InputError: The network is another one.
+            InputError: If the network has another architecture.
         """
         p = len(self.analysis)
         u, v, w = quadratic_weights(network, p)
@@ -195,7 +196,7 @@ class ModularAddition(eqx.Module):
 
 
 def _product(one: Any, other: Any) -> tuple[Any, Any]:
-    """Real and imaginary part of the product of coefficients given as real parts, then imaginary parts."""
+    """Real and imaginary parts of products of complex coefficients, given as real parts followed by imaginary parts."""
     half = one.shape[-1] // 2
     (a, b), (c, d) = ((z[..., :half], z[..., half:]) for z in (one, other))
     return a * c - b * d, a * d + b * c

@@ -1,4 +1,4 @@
-"""Arithmetic modulo p, with some of all pairs for training and the others held out: the task of grokking."""
+"""Arithmetic modulo p with held-out pairs, the standard task for grokking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ModularArithmetic"]
 
 _OPERATIONS = {"addition": "+", "subtraction": "−", "multiplication": "·", "division": "/"}
 _MOST_NUMBERS = 256  # the samples hold 3 p³ numbers, 400 MB at this p
-_FEWEST = 2  # pairs on either side, as a task needs
+_FEWEST = 2  # pairs that each side of the split needs
 
 
 @checked
@@ -26,24 +26,24 @@ _FEWEST = 2  # pairs on either side, as a task needs
 class ModularArithmetic:
     """The table of c = a ∘ b modulo p, split into training and test pairs.
 
-    The pairs are all (a, b) from 0 to p − 1, ordered by a, then by b. Multiplication keeps the 2p − 1 pairs with a
-    zero, which all give 0. Division a/b, the c with c b = a, leaves out b = 0 and keeps a = 0, and needs a prime p.
+    The pairs (a, b) with 0 ≤ a, b < p are ordered by a, then by b. Multiplication includes the 2p − 1 pairs with a
+    zero, whose result is 0. Division a/b is the solution c of c b = a. It excludes b = 0, includes a = 0 and requires a
+    prime p.
 
-    The split is plain random: every set of training pairs of that size is equally likely, and classes are as unequal
-    as chance makes them.
+    The split is uniformly random and not stratified: every set of training pairs of the given size is equally likely.
 
     Attributes:
         operation: "addition", "subtraction", "multiplication" or "division".
         p: The modulus, from 3 to 256.
-        train_fraction: Fraction of the pairs that is trained on, rounded to whole pairs.
-        symmetric: Whether (a, b) and (b, a) come to the same side, so that no test pair is a training pair turned
-            around; for addition and multiplication. Where the pairs of equals are used up, one training pair may be
-            missing.
+        train_fraction: Fraction of the pairs used for training, rounded to whole pairs.
+        symmetric: Whether (a, b) and (b, a) are on the same side of the split, so that no test pair is a training
+            pair in reverse order. Only for addition and multiplication. The training set can be one pair smaller than
+            `train_fraction` requires if no pair (a, a) remains to complete it.
         seed: Seed of the split.
 
     Raises:
-        InputError: An unknown operation, a modulus out of range, or not prime for division, a fraction that leaves
-            fewer than two pairs on a side, or a symmetric split of an operation that is not.
+        InputError: If the operation is unknown, if p is out of range or, for division, not prime, if either side has
+            fewer than two pairs, or if `symmetric` is set for subtraction or division.
 
     References:
         A. Power et al., Grokking: generalization beyond overfitting on small algorithmic datasets, arXiv:2201.02177.
@@ -65,24 +65,24 @@ class ModularArithmetic:
     def __post_init__(self):
         require(
             self.operation != "division" or all(self.p % k for k in range(2, self.p)),
-            f"p is {self.p}, by which not every number can be divided",
+            f"p is {self.p}, which is not prime, so division modulo p is not always defined",
             argument="p",
             value=self.p,
             remedy="choose a prime number",
         )
         require(
             not self.symmetric or self.operation in ("addition", "multiplication"),
-            f"a {self.operation} is not symmetric",
+            f"{self.operation} is not symmetric",
             argument="symmetric",
             value=self.symmetric,
-            remedy="leave it out, or choose addition or multiplication",
+            remedy="omit it, or choose addition or multiplication",
         )
         require(
             _FEWEST <= self._train_count <= len(self.pairs) - _FEWEST,
             f"train_fraction is {self.train_fraction}, which trains on {self._train_count} of {len(self.pairs)} pairs",
             argument="train_fraction",
             value=self.train_fraction,
-            remedy="choose a number between 0 and 1 that leaves two pairs or more on either side",
+            remedy="choose a fraction that leaves at least two pairs on either side",
         )
 
     @functools.cached_property
@@ -94,7 +94,7 @@ class ModularArithmetic:
 
     @functools.cached_property
     def results(self) -> Int[np.ndarray, " n"]:
-        """The results c of all pairs, their labels."""
+        """The results c of all pairs, which are their class labels."""
         a, b = self.pairs.T
         if self.operation == "division":
             inverses = np.array([0, *(pow(k, -1, int(self.p)) for k in range(1, self.p))])
@@ -103,7 +103,7 @@ class ModularArithmetic:
 
     @functools.cached_property
     def trained(self) -> Bool[np.ndarray, " n"]:
-        """Which pairs are trained on."""
+        """Mask of the training pairs."""
         draw = np.random.default_rng(self.seed)
         chosen = np.zeros(len(self.pairs), bool)
         if not self.symmetric:
@@ -120,12 +120,12 @@ class ModularArithmetic:
 
     @functools.cached_property
     def train(self) -> Task:
-        """The training pairs: inputs (n, 2p), the one-hot a beside the one-hot b, and the one-hot result (n, p)."""
+        """The training pairs: inputs (n, 2p) are one-hot a and b side by side, targets (n, p) are one-hot results."""
         return self._task(self.trained, "training")
 
     @functools.cached_property
     def test(self) -> Task:
-        """The other pairs."""
+        """The test pairs, encoded like the training pairs."""
         return self._task(~self.trained, "test")
 
     @property

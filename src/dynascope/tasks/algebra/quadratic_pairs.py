@@ -1,4 +1,4 @@
-"""The networks on which addition and composition of pairs have a loss in closed form."""
+"""Quadratic networks, for which the loss of adding or composing pairs has a closed form."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["quadratic_weights"]
 
 
 def quadratic_weights(network: Network, n: int) -> tuple[Any, Any, Any]:
-    """The weights u and v (width, n) of the first and second of a pair, and w (width, n), of a quadratic network.
+    """Split the weights of a quadratic network into u, v (for the two elements of a pair) and w, each (width, n).
 
     Args:
-        network: A two-layer network from 2n inputs to n outputs with the activation z².
-        n: Numbers in the encoding of an element.
+        network: A two-layer network with 2n inputs, n outputs and the activation z².
+        n: Length of the encoding of one element.
 
     Raises:
-        InputError: The network is another one.
+        InputError: If the network has another architecture.
     """
     name, sizes = type(network).__name__, ""
     if isinstance(network, OneHiddenLayer):
@@ -26,10 +26,10 @@ def quadratic_weights(network: Network, n: int) -> tuple[Any, Any, Any]:
         shape = network.first.shape[0], network.second.shape[1]
         if kind == (2, 1, 1) and shape == (2 * n, n):
             return network.first[:n].T, network.first[n:].T, network.second
-        sizes = f" from {shape[0]} to {shape[1]} numbers"
+        sizes = f" with {shape[0]} inputs and {shape[1]} outputs"
     raise InputError(
         f"the network is a {name}{sizes}",
         argument="network",
         value=name,
-        remedy=f'give TwoLayer({2 * n}, width, {n}, activation="quadratic"), or train on samples of the task',
+        remedy=f'use TwoLayer({2 * n}, width, {n}, activation="quadratic"), or train on samples of the task',
     )

@@ -1,1 +1,1 @@
-"""Tasks from files: arrays, tables and images, and the digits that need no file."""
+"""Tasks from arrays, tables and images, and the handwritten digits of scikit-learn."""

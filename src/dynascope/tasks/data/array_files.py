@@ -1,4 +1,4 @@
-"""Files of arrays: inputs x and targets y, never unpickled."""
+"""Inputs x and targets y from NumPy files, without unpickling."""
 
 from __future__ import annotations
 
@@ -21,19 +21,22 @@ _Contents = TypeVar("_Contents")
 
 
 def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Read x and y from an `.npz` archive, or from a pair of `.npy` files given the one of the inputs.
+    """Read x and y from an `.npz` archive or from a pair of `.npy` files.
+
+    Args:
+        path: The archive, or the file of the inputs, named x.npy or NAME-x.npy, next to the file of the targets.
 
     Returns:
-        x of shape (n,), (n, d) or (n, height, width) and y of shape (n,) or (n, c), of numbers, truth values or text.
+        x of shape (n,), (n, d) or (n, height, width), and y of shape (n,) or (n, c): numbers, booleans or text.
 
     Raises:
-        InputError: A file that is damaged or larger than may be unpacked, arrays that are missing, hold other values
-            or do not fit together.
+        InputError: If a file is damaged or exceeds the memory limit, or if an array is missing, has an invalid type or
+            shape, or has another number of samples than the other array.
     """
     check = partial(require, argument="path", value=str(path))
     x, y = _read_npz(path) if path.suffix.lower() == ".npz" else _read_npy_pair(path)
     for name, array, most in (("x", x, 3), ("y", y, 2)):
-        remedy = "save real numbers" if name == "x" else "save real numbers, truth values or text"
+        remedy = "save real numbers" if name == "x" else "save real numbers, booleans or text"
         problem = f"the array {name} in {path.name} holds values of type {array.dtype}"
         check(array.dtype.kind in "biufSU", problem, remedy=remedy)
         remedy = "save it as (samples, columns)" + (" or (samples, height, width)" if name == "x" else "")
@@ -56,11 +59,11 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _read_npy_pair(path: Path) -> tuple[np.ndarray, np.ndarray]:
     check = partial(require, argument="path", value=str(path))
-    problem = f"{path.name} is one array where inputs and targets are needed"
-    remedy = "name the two NAME-x.npy and NAME-y.npy and give the path of the first"
+    problem = f"{path.name} holds a single array, but inputs and targets are required"
+    remedy = "name the files NAME-x.npy and NAME-y.npy, and give the path of the first"
     check(re.fullmatch(r"(.*[-_])?x", path.stem), problem, remedy=remedy)
     sibling = path.with_name(f"{path.stem[:-1]}y{path.suffix}")
-    check(sibling.is_file(), f"there is no file {sibling.name} beside {path.name}", remedy="save the targets there")
+    check(sibling.is_file(), f"there is no file {sibling.name} next to {path.name}", remedy="save the targets there")
     return _undamaged(path, read_array), _undamaged(sibling, read_array)
 
 
@@ -72,7 +75,7 @@ def _undamaged(path: Path, read: Callable[[Path], _Contents]) -> _Contents:
     except Exception as error:  # damaged files raise a dozen types, most of them undocumented
         problem, remedy = (
             f"{path.name} cannot be read ({shown_error(error)})",
-            "write it again as arrays of numbers or text",
+            "save it again as arrays of numbers or text",
         )
         raise InputError(problem, argument="path", value=str(path), remedy=remedy) from None
 

@@ -1,4 +1,4 @@
-"""Images, labels and class names in the binary version of CIFAR-10 and CIFAR-100."""
+"""Images, labels and class names from the binary version of CIFAR-10 and CIFAR-100."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["cifar_names", "read_cifar"]
 def read_cifar(
     path: Path, allow: Callable[[int, str], None], *, label_bytes: int, label: int
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Read one file of records, each of one or two labels and the three channels of 32 × 32 pixels.
+    """Read one binary file, in which each record holds one or two labels and a 32 × 32 RGB image.
 
     Args:
         path: The file.
         allow: Raises `InputError` if this many bytes of the named file exceed the memory limit.
         label_bytes: Number of labels in a record: 1 in CIFAR-10, 2 (coarse and fine) in CIFAR-100.
-        label: Which of them is read, counted from 0.
+        label: Index of the label to read, from 0.
 
     Yields:
         The name of the file, pixels (n, 32, 32, 3) and labels (n,).
 
     Raises:
-        InputError: The file is empty or ends within a record.
+        InputError: If the file is empty or ends within a record.
     """
     record = np.dtype([("labels", np.uint8, (label_bytes,)), ("channels", np.uint8, (3, 32, 32))])
     size = path.stat().st_size
@@ -41,10 +41,10 @@ def read_cifar(
 
 
 def cifar_names(path: Path, expected: int) -> tuple[str, ...]:
-    """Read the class names from a text file, one a line; without the file, classes are named by their numbers.
+    """Read class names from a text file with one name per line; if the file is missing, use the class numbers.
 
     Raises:
-        InputError: The file is not text or has another number of names.
+        InputError: If the file is not text, or if the number of names differs from `expected`.
     """
     if not path.is_file():
         return tuple(str(label) for label in range(expected))

@@ -1,4 +1,4 @@
-"""Names of columns in messages, and columns without a name."""
+"""Column names: lists for messages, and default names for unnamed columns."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dynascope.validation import require
 __all__ = ["counted", "is_unnamed", "listed", "require_different", "with_names"]
 
 _LISTED = 12
-_UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)?|\.\.\.\d+)?")  # as pandas and R's readr call them
+_UNNAMED = re.compile(r"(Unnamed: \d+(\.\d+)?|\.\.\.\d+)?")  # default names of pandas and R's readr
 
 
 def listed(names: Iterable[str]) -> str:
-    """The names in quotes, the first dozen of them.
+    """A list of the first dozen names in quotes.
 
     Example:
         >>> listed(["a", "b"])
@@ -24,7 +24,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """The names in quotes, each with its number, the first dozen of them.
+    """A list of the first dozen names in quotes, each with its count.
 
     Example:
         >>> counted({"a": 2, "b": 1})
@@ -34,7 +34,7 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def with_names(names: Sequence[str]) -> list[str]:
-    """The names, with those that pandas gives to columns without one.
+    """The column names, with the default names of pandas for unnamed columns.
 
     Example:
         >>> with_names(["", "Unnamed: 0", "age", ""])
@@ -45,7 +45,7 @@ def with_names(names: Sequence[str]) -> list[str]:
 
 
 def is_unnamed(name: str) -> bool:
-    """Whether a column has no name, or the one that pandas or R gives to such a column.
+    """Whether a column name is empty or a default name of pandas or R.
 
     Example:
         >>> is_unnamed(""), is_unnamed("Unnamed: 0"), is_unnamed("age")
@@ -62,7 +62,7 @@ def require_different(names: Sequence[str], source: str, *, argument: str) -> No
         f"{source} has several columns named {listed(repeated)}",
         argument=argument,
         value=repeated,
-        remedy="give each its own name",
+        remedy="give each column a different name",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which columns of a table are inputs, which are targets, and which are left out."""
+"""Division of the columns of a table into inputs, targets and dropped columns."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def split_frame(
     source: str,
     argument: str,
 ) -> tuple[dict[str, Column], dict[str, Column], list[str]]:
-    """Split the columns of a data frame as `split_columns` does; its index names the rows and is left out.
+    """Split the columns of a data frame like `split_columns`, without its index.
 
     Raises:
-        InputError: Two columns have the same name, or as in `split_columns`.
+        InputError: If two columns have the same name, or if `split_columns` raises an error.
 
     Example:
         >>> frame = pd.DataFrame({"a": [1.0, 2.0], "y": [2.0, 1.0]}, index=["oak", "elm"])
         >>> split_frame(frame, "y", source="table", argument="table")[2]
-        ['Left out, as it names the rows: the index (reset_index() in pandas makes a column of it).']
+        ['Left out, since it names the rows: the index (reset_index() in pandas turns it into a column).']
     """
     inputs, targets, notes = split_columns(columns_of(frame, "x", argument=argument), target, drop, source=source)
     if frame.index.equals(pd.RangeIndex(len(frame))) and not any(frame.index.names):
         return inputs, targets, notes
-    called = "".join(f" {name!r}" for name in frame.index.names if name is not None)
-    left_out = f"Left out, as it names the rows: the index{called} (reset_index() in pandas makes a column of it)."
+    names = "".join(f" {name!r}" for name in frame.index.names if name is not None)
+    left_out = f"Left out, since it names the rows: the index{names} (reset_index() in pandas turns it into a column)."
     return inputs, targets, [*notes, left_out]
 
 
@@ -50,20 +50,20 @@ def split_columns(
 ) -> tuple[dict[str, Column], dict[str, Column], list[str]]:
     """Split the columns of a table into inputs and targets.
 
-    First columns without a name are left out if they name or number the rows.
+    Unnamed columns at the beginning are left out if they name or number the rows.
 
     Args:
         columns: The columns by name.
-        target: The name of the target column, or several.
-        drop: The name of a column that is neither, or several; "" is every column without a name.
-        source: What the table is called in messages.
+        target: Name of the target column, or several names.
+        drop: Name of a column to leave out, or several names; "" stands for all unnamed columns.
+        source: Name of the table in messages.
 
     Returns:
-        Inputs, targets, and sentences that name what was left out.
+        Inputs, targets, and sentences that list the columns left out.
 
     Raises:
-        InputError: No target, a name that is not a column or is both, a column without a name that does not name the
-            rows, or no column left for the inputs.
+        InputError: If no target is given, if a name is not a column or is both a target and dropped, if an unnamed
+            column does not name the rows, or if no input column remains.
 
     Example:
         >>> columns = {name: Column.of([0.5, 0.0]) for name in "abcd"}
@@ -77,7 +77,7 @@ def split_columns(
         dropped = [name for name in columns if name in dropped or name in unnamed]
     require(
         bool(wanted),
-        f"no target column of {source} is named",
+        f"no target column of {source} is given",
         argument="target",
         value=target,
         remedy=f"choose `target` from {listed(columns)}",
@@ -92,7 +92,7 @@ def split_columns(
             remedy=f"choose {f'{close[0]!r} or another of' if close else 'from'} {listed(columns)}",
         )
     both = [name for name in dropped if name in wanted]
-    require(not both, f"{listed(both)} is a target and dropped", argument="drop", value=both, remedy="name it once")
+    require(not both, f"{listed(both)} is in target and in drop", argument="drop", value=both, remedy="name it once")
     rows = _row_names(columns, wanted, dropped, source)
     inputs = {name: column for name, column in columns.items() if name not in (*wanted, *dropped, *rows)}
     require(
@@ -100,16 +100,16 @@ def split_columns(
         f"every column of {source} is {'dropped or ' if dropped else ''}a target",
         argument="target",
         value=wanted,
-        remedy="leave at least one column as an input, with a comma, semicolon or tab between columns",
+        remedy="keep at least one column as an input, and separate columns by commas, semicolons or tabs",
     )
     notes = [f"Left out as requested: {listed(dropped)}."] if dropped else []
     places = [list(columns).index(name) + 1 for name in rows]
-    notes += [f"Left out: column {place}, which has no name and only tells rows apart." for place in places]
+    notes += [f"Left out: column {place}, which has no name and only identifies the rows." for place in places]
     return inputs, {name: columns[name] for name in wanted}, notes
 
 
 def _row_names(columns: Mapping[str, Column], targets: Sequence[str], dropped: Sequence[str], source: str) -> list[str]:
-    """The first columns, as long as they have no name and name the rows; others need a name."""
+    """The unnamed columns at the beginning, which must name the rows; all other columns must have a name."""
     kept = [name for name in columns if name not in dropped]
     unnamed = [name for name in kept if is_unnamed(name) and name not in targets]
     for place, name in enumerate(unnamed):
@@ -120,7 +120,7 @@ def _row_names(columns: Mapping[str, Column], targets: Sequence[str], dropped: S
             + (", and its values do not number or name the rows" if first else ""),
             argument="path",
             value=name,
-            remedy='name it, or leave it out with `drop=""`',
+            remedy='name the column, or leave it out with `drop=""`',
         )
     return unnamed
 
@@ -130,9 +130,9 @@ def _names(argument: str, given: Any) -> list[str]:
         return [] if given is None else [str(given)]
     require(
         isinstance(given, list | tuple) and all(isinstance(each, str | int) for each in given),
-        f"{argument} is of the type {type(given).__name__}",
+        f"{argument} has the type {type(given).__name__}",
         argument=argument,
         value=type(given).__name__,
-        remedy="name columns of the table, one or several in a list",
+        remedy="give the name of a column, or a list of names",
     )
     return list(dict.fromkeys(map(str, given)))

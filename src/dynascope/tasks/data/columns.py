@@ -1,4 +1,4 @@
-"""Columns of a table: what each holds, determined once."""
+"""Columns of a table and the kinds of their values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORDS: dict[Kind, str] = {
     "category": "categories",
     "date": "dates or times",
 }
-_LOOKED_AT = 1000  # different values of a column of text
+_EXAMINED = 1000  # distinct values of a text column
 _DATE = re.compile(
     r"(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d{2}))(\D.*)?"
     r"|\d{1,2}:\d{2}(:\d{2}.*)?"
@@ -50,8 +50,9 @@ class Column:
 
     Attributes:
         values: The values, indexed by row from 0.
-        kind: What they are, gaps apart: "number", "integer" or "truth" (truth values); "text", of which half or more
-            may be a "written number", such as 12 %; "category" of pandas; "date" (also times); or "other".
+        kind: Kind of the values that are not missing: "number", "integer", "truth" (booleans), "text", "written
+            number" (text of which at least half looks like numbers, for example 12 %), "category" (of pandas), "date"
+            (also times) or "other".
     """
 
     values: pd.Series
@@ -59,7 +60,7 @@ class Column:
 
     @classmethod
     def of(cls, values: Any) -> Column:
-        """The column of a series, whose kind is determined here.
+        """Make a column of a series and determine its kind.
 
         Example:
             >>> [Column.of(each).kind for each in ([1, 2], [1.5, None], ["oak", "elm"], ["1.2.2020", "3.2.2020"])]
@@ -85,12 +86,12 @@ class Column:
 
     @property
     def label(self) -> bool:
-        """Whether the values are words that can be encoded."""
+        """Whether the values are text or categories that can be encoded."""
         return self.kind in ("text", "written number", "category")
 
     @cached_property
     def gaps(self) -> Bool[np.ndarray, " n"]:
-        """Where a value is missing, or a number is infinite.
+        """Mask of missing values and infinite numbers.
 
         Example:
             >>> Column.of([1.0, None, float("inf")]).gaps.tolist()
@@ -101,24 +102,30 @@ class Column:
 
     @property
     def numbers(self) -> Float[np.ndarray, " n"]:
-        """The values as numbers, gaps as NaN."""
+        """The values as numbers, with NaN for missing values."""
         return self.values.to_numpy(dtype=np.float64, na_value=np.nan)
 
     @property
     def names_rows(self) -> bool:
-        """Whether every row has a value of its own, a whole number, a word or a date."""
+        """Whether all rows have different values that are integers, text, categories or dates."""
         return self.kind in ("integer", "text", "category", "date") and not self.gaps.any() and self.values.is_unique
 
     def rows(self, kept: np.ndarray) -> Column:
-        """Some of the rows; what they hold is of the same kind."""
+        """Select rows and keep the kind of the column."""
         return Column(self.values.iloc[kept].reset_index(drop=True), self.kind)
 
 
 def columns_of(value: Any, letter: str, *, argument: str, names: Sequence[str] = ()) -> dict[str, Column]:
-    """The columns of a frame by their names, or of an array by those given, or else "x1", "x2", …; "x" if single.
+    """Split a frame or an array into columns by name.
+
+    Args:
+        value: A frame, series or array.
+        letter: Default name of the column of an array, numbered if there are several: "x1", "x2", ….
+        argument: Name of the argument, for messages.
+        names: Names for the columns of an array.
 
     Raises:
-        InputError: It is no table of columns with names of their own.
+        InputError: If the value is not a table, or if two columns have the same name.
 
     Example:
         >>> list(columns_of([[1, 2], [3, 4]], "x", argument="x")), list(columns_of([1, 2], "x", argument="x"))
@@ -131,7 +138,7 @@ def columns_of(value: Any, letter: str, *, argument: str, names: Sequence[str] =
         named = [str(name) for name in table.columns]
         require_different(named, argument, argument=argument)
         return {name: Column.of(table.iloc[:, i]) for i, name in enumerate(named)}
-    # Column after column in memory, as each is looked at by itself.
+    # Column-major order, because each column is examined separately.
     columns = list(np.asfortranarray(table.reshape(len(table), int(np.prod(table.shape[1:])))).T)
     if len(names) != len(columns):
         names = [letter if len(columns) == 1 else f"{letter}{i + 1}" for i in range(len(columns))]
@@ -139,15 +146,15 @@ def columns_of(value: Any, letter: str, *, argument: str, names: Sequence[str] =
 
 
 def to_numbers(columns: Mapping[str, Column], role: str, source: str) -> Float[np.ndarray, "n d"]:
-    """The columns as numbers, gaps as NaN.
+    """Convert columns to a matrix of numbers, with NaN for missing values.
 
     Args:
         columns: The columns by name.
-        role: What they are, "input" or "target", for messages.
-        source: What the table is called in messages.
+        role: "input" or "target", for messages.
+        source: Name of the table in messages.
 
     Raises:
-        InputError: A column holds something else.
+        InputError: If a column is not numeric.
     """
     other = {name: column for name, column in columns.items() if not column.numeric}
     if other:
@@ -156,21 +163,21 @@ def to_numbers(columns: Mapping[str, Column], role: str, source: str) -> Float[n
         return np.column_stack([column.numbers for column in columns.values()])
     except OverflowError:
         raise InputError(
-            f"{source} has an integer that is too large for any number in the {role} {listed(columns)}",
+            f"{source} has an integer that is too large for a floating-point number in the {role} {listed(columns)}",
             argument="path",
             value=list(columns),
-            remedy="give it in other units",
+            remedy="use other units",
         ) from None
 
 
 def not_numbers(columns: Mapping[str, Column], role: str, source: str, *, remedy: str = "") -> InputError:
-    """The error for columns that are not numbers; it shows a value of the first.
+    """Make the error for columns that are not numeric, with a value of the first column as an example.
 
     Args:
         columns: The columns by name.
-        role: What they are, "input" or "target".
-        source: What the table is called.
-        remedy: What to do, if it is not to leave out an input.
+        role: "input" or "target".
+        source: Name of the table.
+        remedy: Remedy, in place of the default one.
     """
     first = next(iter(columns.values()))
     words = _WORDS.get(first.kind, "values that are not numbers,")
@@ -191,7 +198,7 @@ def not_numbers(columns: Mapping[str, Column], role: str, source: str, *, remedy
 
 
 def _mostly(holds: Callable[[str], bool], values: pd.Series) -> bool:
-    different = values.dropna().unique()[:_LOOKED_AT]
+    different = values.dropna().unique()[:_EXAMINED]
     return 2 * sum(holds(str(text).strip()) for text in different) >= len(different) > 0
 
 

@@ -1,4 +1,4 @@
-"""Reads numbers with decimal commas or with marks between thousands, as the whole table shows which is which."""
+"""Numbers with decimal commas or thousands separators, resolved from the whole table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynascope.tasks.data.column_names import listed
 
 __all__ = ["with_numbers"]
 
-_BLANKS = r"'\u2019\u00a0\u202f "  # between thousands, beside either decimal mark
+_BLANKS = r"'\u2019\u00a0\u202f "  # possible thousands separators with either decimal mark
 _GROUPS = rf"[1-9]\d{{0,2}}(([%s]\d{{3}})+|([{_BLANKS}]\d{{3}})+)"
 _NUMBERS = {
     mark: rf"[-+]?((\d+|{_GROUPS % other})([{mark}]\d*)?|[{mark}]\d+)([eE][-+]?\d+)?" for mark, other in (",.", ".,")
@@ -20,22 +20,23 @@ _BELOW_THOUSAND = r"[-+]?\d{1,3}"
 def with_numbers(
     frame: pd.DataFrame, written: pd.DataFrame, source: str, *, decimal_points: bool, argument: str
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Read columns of numbers with decimal commas or with marks between thousands.
+    """Read columns of numbers with decimal commas or thousands separators.
 
-    A number such as 1,234 can be read in two ways. A column of nothing else is read as the other columns are.
+    A number such as 1,234 is ambiguous. A column of ambiguous numbers is read with the decimal mark of the other
+    columns.
 
     Args:
         frame: The columns as pandas reads them with decimal points.
         written: The same columns as text.
         source: Name of the table in errors.
-        decimal_points: Whether a number such as 1.234 has a decimal point unless another column shows decimal commas.
-        argument: Name of the argument that gave it, for errors.
+        decimal_points: Whether a number such as 1.234 has a decimal point unless another column has decimal commas.
+        argument: Name of the argument that holds the path, for errors.
 
     Returns:
-        The table, and sentences that name the columns.
+        The table, and sentences that list the converted columns.
 
     Raises:
-        InputError: A comma or a point may be a decimal mark or stand between thousands, and nothing shows which.
+        InputError: If a comma or point can be a decimal mark or a thousands separator, and no other column decides.
 
     Example:
         >>> written = pd.DataFrame({"a": ["1,5", "2"], "b": ["1,234", "2,345"]})
@@ -53,10 +54,10 @@ def with_numbers(
         example = next(value for value in values[doubtful[0]] if not value.isdigit())
         raise InputError(
             f"{source} has numbers such as {example!r} in {listed(doubtful)}, whose "
-            f"{'comma' if ',' in example else 'point'} may be a decimal mark or stand between thousands",
+            f"{'comma' if ',' in example else 'point'} can be a decimal mark or a thousands separator",
             argument=argument,
             value=doubtful,
-            remedy="write decimal points in all numbers, and nothing between thousands",
+            remedy="use decimal points and no thousands separators",
         )
     decimal = [name for name in values if name in commas or (commas and name in either)]
     grouped = [name for name in (*points, *either) if name not in decimal and frame[name].dtype.kind not in "iuf"]
@@ -65,14 +66,14 @@ def with_numbers(
     with_comma = [name for name in decimal if values[name].str.contains(",").any()]
     without = [name for name in values if name in changed and name not in with_comma]
     notes = [f"Decimal commas were read in {listed(with_comma)}."] if with_comma else []
-    notes += [f"Marks between thousands were removed in {listed(without)}."] if without else []
+    notes += [f"Thousands separators were removed in {listed(without)}."] if without else []
     assumed = [name for name in either if name not in (*changed, *doubtful) and _is_doubtful(values[name], False)]
     notes += [f"The points in {listed(assumed)} were read as decimal points."] if assumed else []
     return frame.assign(**changed), notes
 
 
 def _is_doubtful(column: pd.Series, decimal_points: bool) -> bool:
-    """Whether numbers with one kind of mark may have another value, where no other column shows which."""
+    """Whether a column with one kind of mark is ambiguous when no other column determines the decimal mark."""
     if column.str.contains(",").any():
         return True
     whole = pd.Series(column[~column.str.contains(".", regex=False)])

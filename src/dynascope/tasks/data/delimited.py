@@ -1,4 +1,4 @@
-"""Reads delimited text into a data frame: tables and loss curves alike."""
+"""Delimited text, such as tables and loss curves, read into data frames."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynascope.validation import require
 __all__ = ["ReadTable", "read_delimited"]
 
 _LONGEST = 10**6  # characters in a line
-_HEAD = 1000  # lines from which the layout is found
+_HEAD = 1000  # lines that determine the layout
 
 
 class ReadTable(NamedTuple):
@@ -27,8 +27,8 @@ class ReadTable(NamedTuple):
 
     Attributes:
         frame: The columns.
-        notes: One sentence for each decision that the file did not force.
-        empty: Which fields hold nothing, shape of the frame; a written "nan" is missing, but not empty.
+        notes: One sentence for each decision about an ambiguous format.
+        empty: Mask of the empty fields, shape of the frame; the text "nan" is a missing value but not empty.
     """
 
     frame: pd.DataFrame
@@ -37,12 +37,12 @@ class ReadTable(NamedTuple):
 
 
 def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -> ReadTable:
-    r"""Read a text file of columns.
+    r"""Read columns from a text file.
 
-    The separator is the one of comma, semicolon, tab, bar, blanks and colon under which all rows have the same number
-    of fields. Comments and lines of text before the column names are skipped. Decimal commas and marks between
-    thousands are read where the whole column, or the whole file, shows which they are. A column without a name is
-    called "Unnamed: 0" by its place, as in pandas; row names without a header come first.
+    The separator (comma, semicolon, tab, bar, blanks or colon) is the one for which all rows have the same number of
+    fields. Comments and lines of text before the column names are skipped. Decimal commas and thousands separators are
+    recognised from the whole column or file. An unnamed column is called "Unnamed: 0" by its position, as in pandas.
+    Row names without a header become the first column.
 
     Args:
         path: The file, in UTF-8, UTF-16 or Windows-1252.
@@ -50,8 +50,8 @@ def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -
         header: Whether the first row holds names even if it consists of numbers.
 
     Raises:
-        InputError: Rows differ in length, no line names the columns, or a number can be read in two ways.
-        Exception: The file is damaged; pandas and Python raise a dozen types.
+        InputError: If rows differ in length, if no line names the columns, or if numbers are ambiguous.
+        Exception: If the file is damaged; the type depends on pandas and Python.
 
     Example:
         >>> import tempfile
@@ -66,21 +66,21 @@ def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -
     lines = io.StringIO(text, newline="").readlines()
     longest = max(map(len, lines), default=0)
     if longest > _LONGEST or not text.strip():
-        raise ValueError(f"a line has {longest} characters" if longest else "it holds no text")
+        raise ValueError(f"a line has {longest} characters" if longest else "it contains no text")
     comments = next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)
     layout = find_layout(lines[: comments + _HEAD], path.name, argument=argument, header=header)
     names = with_names(["", *layout.names] if layout.row_names else layout.names)
     body, width = lines[layout.skipped :], 1
     for line, row in rows_of(body, layout.separator):
         width = max(width, len(row))
-        # pandas fills short rows at their end, which moves numbers to other columns if a field within is missing.
+        # pandas pads short rows at the end, which shifts values into other columns if a field in the middle is missing.
         short = len(row) < len(names) and (layout.separator == " " or layout.row_names)
         require(
             not short and not "".join(row[len(names) :]).strip(),
             f"line {line + layout.skipped} of {path.name} has {len(row)} fields, and there are {len(names)} columns",
             argument=argument,
             value=path.name,
-            remedy="give each row one field for each column, and put quotes around text that holds the separator",
+            remedy="give each row one field per column, and quote text that contains the separator",
         )
     require_different(names, path.name, argument=argument)
 
@@ -97,17 +97,17 @@ def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -
     frame, written = frame.loc[:, kept], written.loc[:, kept]
     if layout.before:
         notes.append(f"Skipped before the column names: {layout.before} line{'s' if layout.before > 1 else ''}.")
-    # Between commas, only a quoted number may have a point between thousands.
+    # In comma-separated files, only a quoted number can have a point as a thousands separator.
     points = layout.separator == "," and not re.search(r'"\s*[-+]?\d{1,3}\.\d{3}\s*"', text)
     frame, marks = with_numbers(frame, written, path.name, decimal_points=points, argument=argument)
     return ReadTable(frame, [*notes, *marks], written.isna().to_numpy())
 
 
 def _decoded(data: bytes) -> tuple[str, list[str]]:
-    """The text, and a sentence if its encoding was guessed."""
+    """Decode the text, and return a sentence if the encoding was guessed."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16"), []
     try:
         return data.decode("utf-8-sig"), []
     except UnicodeDecodeError:
-        return data.decode("cp1252"), ["Letters were read as Windows-1252, since they are not UTF-8."]
+        return data.decode("cp1252"), ["The text was read as Windows-1252, since it is not valid UTF-8."]

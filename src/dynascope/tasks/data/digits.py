@@ -1,4 +1,4 @@
-"""Handwritten digits: a real classification task that needs no download."""
+"""The handwritten digits of scikit-learn, a classification task that requires no download."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["digits", "drawn_digits"]
 
 
 def digits() -> Task:
-    """The 1797 handwritten digits of 8 × 8 pixels that come with scikit-learn.
+    """The 1797 handwritten digits of 8 × 8 pixels in scikit-learn.
 
-    Pixels are divided by 16, so that they lie in [0, 1]; the ten classes are one-hot encoded; inputs and targets are
-    centred. Three of the 64 pixels are blank in every image, so the second moment of the inputs has rank 61.
+    Pixels are scaled to [0, 1], the ten classes are one-hot encoded, and inputs and targets are centred. Three of the
+    64 pixels are zero in every image, so the second moment of the inputs has rank 61.
 
     Returns:
         Task with inputs (1797, 64) and targets (1797, 10).
@@ -47,7 +47,7 @@ def digits() -> Task:
 
 
 def drawn_digits(samples: int, draw: np.random.Generator) -> Task:
-    """So many of the handwritten digits, centred anew."""
+    """A random subset of the handwritten digits, centred again."""
     whole = digits()
     rows = np.sort(draw.permutation(whole.samples)[:samples])
     description = *whole.description, f"{samples} of them are drawn."
@@ -56,14 +56,14 @@ def drawn_digits(samples: int, draw: np.random.Generator) -> Task:
 
 
 def _bundled() -> tuple[np.ndarray, np.ndarray]:
-    """Pixels and labels, from the file itself: to import scikit-learn takes longer than everything else here."""
+    """Pixels and labels, read directly from the file because importing scikit-learn is slow."""
     found = find_spec("sklearn")
     for place in (found and found.submodule_search_locations) or ():
         file = Path(place, "datasets", "data", "digits.csv.gz")
         if file.is_file():
             table = np.loadtxt(file, delimiter=",")
             return table[:, :-1], table[:, -1].astype(int)
-    from sklearn.datasets import load_digits  # of a version that has it elsewhere
+    from sklearn.datasets import load_digits  # in versions that store the file elsewhere
 
     pixels, labels = load_digits(return_X_y=True)
     return np.asarray(pixels), np.asarray(labels)

@@ -1,4 +1,4 @@
-"""Tasks from files: arrays and tables."""
+"""Tasks from files of arrays and tables."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ def task_from_file(
     classification: bool | None = None,
     image_shape: tuple[int, int] | None = None,
 ) -> Task:
-    """Read a task from a file of arrays or a table, as `read_table` documents it."""
+    """Read a task from a file of arrays or a table; `read_table` documents the arguments."""
     path = Path(path)
     _check_file(path)
     table = path.suffix.lower() in TABLES
-    told: list[str] = []
+    notes: list[str] = []
     if table:
-        frame, told, _ = read_frame(path)
+        frame, notes, _ = read_frame(path)
         inputs, targets, left_out = split_frame(frame, target, drop, source=path.name, argument="path")
-        told += left_out
+        notes += left_out
     else:
         for argument, names in (("target", target), ("drop", drop or None)):
             require(
                 names is None,
-                f"{argument} is {names!r} and {path.name} has no columns to choose from",
+                f"{argument} is {names!r}, but {path.name} has no named columns",
                 argument=argument,
                 value=names,
-                remedy="leave it out, since a file of arrays has its inputs in x and its targets in y",
+                remedy="omit it, since array files store the inputs in x and the targets in y",
             )
         x, y = read_arrays(path)
         image_shape = (int(x.shape[1]), int(x.shape[2])) if x.ndim == 3 and image_shape is None else image_shape
@@ -62,8 +62,8 @@ def task_from_file(
         targets,
         name=name or (path.suffix.lower() == ".npy" and re.sub(r"[-_]?x$", "", path.stem)) or path.stem,
         source=path.name,
-        came=f"were read from {path.name}",
-        told=told,
+        origin=f"were read from {path.name}",
+        notes=notes,
         text=table,
         image_shape=image_shape,
         missing=missing,
@@ -76,17 +76,17 @@ def task_from_file(
 def _check_file(path: Path) -> None:
     problem, remedy = "", ""
     if path.is_dir():
-        problem, remedy = f"{path} is a directory", "name a file in it"
+        problem, remedy = f"{path} is a directory", "give the path of a file"
     elif not path.is_file():
         problem, remedy = f"there is no file {path}", "check the path"
     elif path.suffix.lower() not in (*TABLES, *_ARRAYS):
         problem, remedy = f"{path.name} has an unknown extension", "give a .npz, .npy, .csv, .tsv or .parquet file"
         if path.suffix.lower() in _PACKED:
-            remedy = f"unpack it, and {remedy}"
+            remedy = f"decompress it, and {remedy}"
         elif path.suffix.lower() in _OTHER_TABLES:
             remedy = "save it as .csv, or read it with pandas and give the frame to read_table(frame, target=…)"
     elif not os.access(path, os.R_OK):
-        problem, remedy = f"{path} may not be read", "ask for the right to read it, or give a copy"
+        problem, remedy = f"{path} cannot be read", "change its permissions, or give a readable copy"
     elif path.stat().st_size == 0:
         problem, remedy = f"{path.name} is empty", "write the data into it"
     require(not problem, problem, argument="path", value=str(path), remedy=remedy)

@@ -1,4 +1,4 @@
-"""Images and labels in IDX files, the format of MNIST and its relatives."""
+"""Images and labels from IDX files, the format of MNIST and related data sets."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ __all__ = ["read_idx"]
 
 
 def read_idx(path: Path, allow: Callable[[int, str], None]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Read one file of images, compressed or not, and the labels in the file of the same name beside it.
+    """Read one file of images, compressed or not, and the file of labels in the same folder.
 
     Args:
-        path: The file of images. In the name of the file of labels, "labels" and "idx1" replace "images" and "idx3".
+        path: The file of images. The name of the labels file has "labels" and "idx1" for "images" and "idx3".
         allow: Raises `InputError` if this many bytes of the named file exceed the memory limit.
 
     Yields:
         The name of the file, pixels (n, height, width, 1) and labels (n,).
 
     Raises:
-        InputError: A file is missing or damaged, or the numbers of images and labels differ.
+        InputError: If a file is missing or damaged, or if the numbers of images and labels differ.
     """
     check = partial(require, argument="path", value=str(path))
     name = re.sub("images", "labels", re.sub("idx3", "idx1", path.name, flags=re.IGNORECASE), flags=re.IGNORECASE)
     plain = re.sub(r"\.gz$", "", name, flags=re.IGNORECASE)
     beside = [path.with_name(each) for each in (name, plain, f"{plain}.gz") if path.with_name(each).is_file()]
-    check(beside, f"there is no file {name} beside {path.name}", remedy="put the labels there")
+    check(beside, f"there is no file {name} next to {path.name}", remedy="put the labels there")
     pixels, labels = _read(path, 3, "images", allow), _read(beside[0], 1, "labels", allow)
     problem = f"{path.name} has {len(pixels)} images and {beside[0].name} has {len(labels)} labels"
-    check(len(pixels) == len(labels), problem, remedy="give the two files of the same part")
+    check(len(pixels) == len(labels), problem, remedy="use images and labels of the same part")
     yield path.name, pixels[..., None], labels
 
 
 def _read(path: Path, axes: int, what: str, allow: Callable[[int, str], None]) -> np.ndarray:
-    """The array of unsigned bytes in a file: a magic number, the length of each axis, and the values."""
+    """Read an array of unsigned bytes: a magic number, the length of each axis, and the values."""
     check = partial(require, argument="path", value=str(path))
     magic = bytes((0, 0, 8, axes))
     with path.open("rb") as file:
@@ -64,6 +64,6 @@ def _read(path: Path, axes: int, what: str, allow: Callable[[int, str], None]) -
             problem = f"{path.name} cannot be decompressed ({error})"
             raise InputError(problem, argument="path", value=str(path), remedy="download it again") from None
     problem = f"{path.name} states the shape {tuple(shape)} and holds {'more than ' * goes_on}{len(data)} bytes"
-    remedy = "download it again" if size else f"give a file with {what} in it"
+    remedy = "download it again" if size else f"give a file that contains {what}"
     check(len(data) == size > 0 and not goes_on, problem, remedy=remedy)
     return np.frombuffer(data, np.uint8).reshape(shape)

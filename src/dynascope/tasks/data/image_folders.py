@@ -1,4 +1,4 @@
-"""Images that Pillow decodes, in folders, one for each class."""
+"""Images from one folder per class, decoded by Pillow."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _GREY, _COLOUR = ("1", "L", "LA"), ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "Y
 
 
 def visible_folders(path: Path) -> list[Path]:
-    """The folders in a folder, sorted, without hidden ones."""
+    """The subfolders of a folder, sorted, without hidden ones."""
     return sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
 
 
 def read_image_folders(path: Path, allow: Callable[[int, str], None]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Read the images of one part; hidden files and files with other extensions are skipped.
+    """Read the images of one part, without hidden files and files with other extensions.
 
     Args:
-        path: Folder with one folder for each class.
+        path: Folder with one subfolder per class.
         allow: Raises `InputError` if this many bytes of the named file exceed the memory limit.
 
     Yields:
-        For each image its name, pixels (1, height, width, 1 or 3) without transparency, and the class name (1,).
+        For each image, its name, pixels (1, height, width, 1 or 3) without transparency, and class name (1,).
 
     Raises:
-        InputError: There are no classes, a class is empty, or an image is damaged or has more than eight bits a
-            channel.
+        InputError: If there are no classes, if a class is empty, or if an image is damaged or has more than eight bits
+            per channel.
     """
     check = partial(require, argument="path", value=str(path))
     folders = visible_folders(path)
-    remedy = "give IDX files, the binary files of CIFAR, or one folder of images for each class"
+    remedy = "give IDX files, the binary files of CIFAR, or one folder of images per class"
     check(folders, f"{path} has no folders of images", remedy=remedy)
     for folder in folders:
         files = [each for each in folder.iterdir() if each.suffix.lower() in _EXTENSIONS and each.is_file()]
@@ -64,6 +64,7 @@ def _read(path: Path, name: str, allow: Callable[[int, str], None]) -> np.ndarra
     except Exception as error:  # damaged images raise a dozen types
         problem = f"{name} cannot be read as an image ({type(error).__name__})"
         raise InputError(problem, argument="path", value=str(path), remedy="replace or remove it") from None
-    problem = f"{name} has more than eight bits a channel (Pillow's mode {mode})"
-    require(mode in (*_GREY, *_COLOUR), problem, argument="path", value=str(path), remedy="save it with eight")
+    problem = f"{name} has more than eight bits per channel (Pillow mode {mode})"
+    remedy = "save it with eight bits per channel"
+    require(mode in (*_GREY, *_COLOUR), problem, argument="path", value=str(path), remedy=remedy)
     return pixels.reshape(*pixels.shape[:2], channels)

@@ -1,4 +1,4 @@
-"""The formats of labelled images that are read, and the file names by which each is recognised."""
+"""Supported formats of labelled images, with the file names that identify them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class ImageFormat(NamedTuple):
     """One format of labelled images.
 
     Attributes:
-        source: Its name, as descriptions and messages state it.
-        train: Pattern of the names of training files, whatever their case.
-        test: Pattern of the names of test files.
-        read: Decodes one file: yields names, pixels (n, height, width, channels) and labels (n,), and calls its second
-            argument with the size and the name before it unpacks anything.
-        names: Reads the class names from a folder; without it, every label that occurs is a class.
-        one_file: Whether a part with several files is an error.
-        new_classes: Whether classes may occur in the test part only.
+        source: Name of the format in descriptions and messages.
+        train: Pattern for the names of training files, case-insensitive.
+        test: Pattern for the names of test files, case-insensitive.
+        read: Function that decodes one file. It yields names, pixels (n, height, width, channels) and labels (n,), and
+            calls its second argument with the size and name of a file before decompressing it.
+        names: Function that reads the class names from a folder. If None, the classes are the labels that occur.
+        one_file: Whether several files in one part are an error.
+        new_classes: Whether the test part can have classes that do not occur in the training part.
     """
 
     source: str
@@ -40,7 +40,7 @@ class ImageFormat(NamedTuple):
     new_classes: bool = True
 
     def parts(self, paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-        """The training and the test files among some paths."""
+        """Select the training files and the test files from a list of paths."""
 
         def named(pattern: str) -> list[Path]:
             return [each for each in paths if re.fullmatch(pattern, each.name, re.IGNORECASE)]
@@ -71,4 +71,4 @@ FOLDERS = ImageFormat(
     read_image_folders,
     new_classes=False,
 )
-PICKLED = ("data_batch_1", "test_batch", "train", "test")  # the version of CIFAR for Python
+PICKLED = ("data_batch_1", "test_batch", "train", "test")  # file names of the Python version of CIFAR

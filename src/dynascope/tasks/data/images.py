@@ -1,4 +1,4 @@
-"""Labelled images, with the test images that belong to them, and their scaling."""
+"""Labelled images with an optional test part, and their scaling."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _BRIGHTEST = 255
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Images:
-    """Images with class labels, and the test images that came with them.
+    """Images with class labels and optional test images.
 
     Attributes:
-        pixels: Array (n, height, width, channels), of bytes as read, of float32 once scaled.
+        pixels: Array (n, height, width, channels) of uint8 for unscaled images, of float32 for scaled images.
         labels: Array (n,) of class labels from 0 to the number of classes − 1.
-        class_names: One name for each class.
+        class_names: One name per class.
         name: Short name, used in file names and titles.
-        description: What was done on the way in, one sentence each.
-        test: The test images, with the same classes, or None.
+        description: Description of the data and its preprocessing, one sentence each.
+        test: Test images with the same classes, or None.
 
     Raises:
-        InputError: No images, fewer than two classes, labels without a name or an image, or test images of another
-            shape.
+        InputError: If there are no images or fewer than two classes, if the labels do not match the images or the class
+            names, or if the test images have another shape or other classes.
 
     Example:
         >>> draw = np.random.default_rng(0)
@@ -57,7 +57,7 @@ class Images:
         remedy = "pass an array (samples, height, width, channels) of uint8 or float32"
         valid = len(shape) == 4 and min(shape) > 0 and self.pixels.dtype in (np.uint8, np.float32)
         require(valid, problem, argument="pixels", value=shape, remedy=remedy)
-        problem = f"there is one class only among {shape[0]} images"
+        problem = f"there is only one class among {shape[0]} images"
         require(classes >= 2, problem, argument="class_names", value=classes, remedy="give at least two")
         require_labels("labels", self.labels, shape[0], classes=classes)
         if self.test is not None:
@@ -65,7 +65,7 @@ class Images:
             problem = (
                 f"training images have shape {shape[1:]} and test images have {other[1:]}, or their classes differ"
             )
-            remedy = "bring all images to one size, and give both parts the same classes"
+            remedy = "resize all images to one size, and give both parts the same classes"
             same = (other[1:], self.test.class_names) == (shape[1:], self.class_names)
             require(same, problem, argument="test", value=other[1:], remedy=remedy)
 
@@ -76,14 +76,14 @@ class Images:
 
     @checked
     def scaled(self, scaling: Literal["unit", "standardised"] = "unit") -> Images:
-        """Images of float32, and test images scaled in the same way.
+        """Convert the images to float32 and scale them; test images are scaled in the same way.
 
         Args:
-            scaling: "unit" divides by 255, so that pixels lie in [0, 1]; "standardised" gives every channel the mean
-                zero and the variance one over the pixels of all training images.
+            scaling: "unit" divides by 255, so that pixels lie in [0, 1]; "standardised" gives every channel mean zero
+                and variance one over the pixels of all training images.
 
         Raises:
-            InputError: The images are scaled already, the scaling is not known, or a channel is constant.
+            InputError: If the images are already scaled, if the scaling is unknown, or if a channel is constant.
 
         Example:
             >>> draw = np.random.default_rng(0)
@@ -92,7 +92,7 @@ class Images:
             >>> abs(round(float(scaled.mean()), 5)), round(float(scaled.std()), 5)
             (0.0, 1.0)
         """
-        problem, remedy = "the images are scaled already", "scale images of bytes"
+        problem, remedy = "the images are already scaled", "scale images of type uint8"
         require(self.pixels.dtype == np.uint8, problem, argument="scaling", value=scaling, remedy=remedy)
         mean, deviation = np.zeros(1), np.full(1, float(_BRIGHTEST))
         sentence = f"Pixels are scaled by 1/{_BRIGHTEST}."
@@ -103,10 +103,10 @@ class Images:
 
     @checked
     def subset(self, samples: PositiveInt, *, seed: Seed = 0) -> Images:
-        """Randomly chosen training images in random order, with all test images.
+        """Draw a random subset of the training images, in random order, and keep all test images.
 
         Raises:
-            InputError: There are not that many.
+            InputError: If there are fewer images than `samples`.
         """
         problem, remedy = f"samples is {samples} and there are {self.samples} images", f"choose at most {self.samples}"
         require(samples <= self.samples, problem, argument="samples", value=samples, remedy=remedy)
@@ -117,10 +117,10 @@ class Images:
         )
 
     def task(self) -> Task:
-        """The task of these images without the test images: flat images, scaled to [0, 1] unless scaled already.
+        """Make a regression task of the training images, flattened, with one-hot targets.
 
-        The targets are one-hot. An input is a pixel, its channels side by side; only images of one channel keep their
-        shape.
+        Unscaled images are scaled to [0, 1]. The channels of a pixel are adjacent inputs. Only images with one channel
+        set `image_shape`.
         """
         images = self if self.pixels.dtype == np.float32 else dataclasses.replace(self, test=None).scaled()
         n, height, width, channels = images.pixels.shape
@@ -134,10 +134,10 @@ class Images:
         )
 
     def labelled(self) -> Labelled:
-        """These images without the test images, as what a classifier learns; their pixels are not copied.
+        """Make a classification data set of the training images, without copying the pixels.
 
         Raises:
-            InputError: The pixels are bytes, or not finite, or there is one image only.
+            InputError: If the pixels are not scaled or not finite, or if there is only one image.
 
         Example:
             >>> draw = np.random.default_rng(0)
@@ -152,7 +152,7 @@ class Images:
         return Labelled(self.pixels, self.labels, self.class_names, self.name, self.description)
 
     def _scaled(self, mean: np.ndarray, deviation: np.ndarray, sentence: str) -> Images:
-        # In place, since images may fill a good part of the memory.
+        # In place, to save memory.
         pixels = self.pixels.astype(np.float32)
         pixels -= mean.astype(np.float32)
         pixels /= deviation.astype(np.float32)
@@ -161,12 +161,13 @@ class Images:
 
 
 def _channel_statistics(pixels: UInt8[np.ndarray, "n height width channels"]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of every channel, from sums of integers, which are exact and need no copy."""
+    """Mean and standard deviation of every channel, from exact integer sums without a copy of the pixels."""
     count = pixels[..., 0].size
     sums = pixels.sum(axis=(0, 1, 2), dtype=np.uint64).tolist()
     squares = np.einsum("nhwc,nhwc->c", pixels, pixels, dtype=np.uint64).tolist()
     variances = [(count * square - total**2) / count**2 for total, square in zip(sums, squares, strict=True)]
-    still = [channel for channel, variance in enumerate(variances) if variance == 0]
-    problem, remedy = f"channel {still[0] + 1 if still else 0} of the images is constant", 'scale with "unit" instead'
-    require(not still, problem, argument="scaling", value="standardised", remedy=remedy)
+    constant = [channel for channel, variance in enumerate(variances) if variance == 0]
+    problem = f"channel {constant[0] + 1 if constant else 0} of the images is constant"
+    remedy = 'scale with "unit" instead'
+    require(not constant, problem, argument="scaling", value="standardised", remedy=remedy)
     return np.array(sums) / count, np.sqrt(variances)

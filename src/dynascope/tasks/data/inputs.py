@@ -1,4 +1,4 @@
-"""Inputs of a table as numbers: text that only names rows is left out, other text is one-hot encoded."""
+"""Numeric inputs from table columns: identifiers are left out, and other text is one-hot encoded."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from dynascope.validation import require
 
 __all__ = ["encode_inputs", "without_identifiers"]
 
-_FEWEST = 10  # rows in which consecutive whole numbers are no chance
+_FEWEST = 10  # rows for which consecutive integers are unlikely to be a coincidence
 _MOST_VALUES = 1000
-_PAIR = 2  # values, which mirror each other
+_PAIR = 2  # values, encoded by a single column
 
 
 def without_identifiers(inputs: Mapping[str, Column], *, source: str) -> tuple[dict[str, Column], list[str]]:
-    """The inputs without columns of text that identify rows, and sentences that name them.
+    """Remove text columns that identify rows, and return sentences that list them.
 
-    A column identifies rows if more than half of them have a value that no other row has. Nothing that holds of other
-    rows can be learned from such a name. Whole numbers that count the rows may mean something, such as years, so they
-    stay, and a sentence names them.
+    A text column identifies rows if more than half of its values occur only once. Such a column does not generalise to
+    other rows. Columns of consecutive integers can be meaningful, for example years. They are kept and listed.
 
     Raises:
-        InputError: No input is left, or some hold what cannot be encoded, such as dates.
+        InputError: If no input remains, or if an input cannot be encoded, such as a date.
 
     Example:
         >>> inputs = {"name": Column.of(["Ann", "Bo", "Cy"]), "age": Column.of([31, 35, 33])}
@@ -43,31 +42,32 @@ def without_identifiers(inputs: Mapping[str, Column], *, source: str) -> tuple[d
     kept = {name: each for name, each in inputs.items() if name not in names}
     require(
         bool(kept),
-        f"every input of {source} is text that has another value in nearly every row",
+        f"every input of {source} is text with a different value in nearly every row",
         argument="path",
         value=names,
-        remedy="give inputs that are numbers or repeat",
+        remedy="give numeric inputs, or text with repeated values",
     )
     notes = [f"Left out, since nearly every row has another value: {listed(names)}."] if names else []
     counting = [name for name, each in kept.items() if _counts_rows(each)]
     if counting:
-        notes.append(f"Whole numbers that count the rows, kept as an input: {listed(counting)}; `drop` leaves it out.")
+        notes.append(f"Integers that count the rows, kept as an input: {listed(counting)}; `drop` leaves it out.")
     return kept, notes
 
 
 def encode_inputs(
     inputs: Mapping[str, Column], *, source: str
 ) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...], list[str]]:
-    """The inputs as numbers, gaps as NaN, with a column "kind=oak" for each value of a column of text or categories.
+    """Convert inputs to numbers, with one-hot encoded text and NaN for missing values.
 
-    Two values make a single column, 1 for the later one in the alphabet: a second would be its mirror image, and which
-    of the two a network takes up would be left to chance.
+    Each value of a text or categorical column becomes a column such as "kind=oak". A column with two values becomes a
+    single column, 1 for the alphabetically later value: a second column would be perfectly anticorrelated with it.
 
     Returns:
-        Values, their names, and sentences that say what was encoded.
+        Values, names of the columns, and sentences that list the encoded columns.
 
     Raises:
-        InputError: A column holds neither numbers nor text, or too many values.
+        InputError: If a column is neither numeric nor text, has too many different values, or needs a name that is
+            already in use.
 
     Example:
         >>> inputs = {"kind": Column.of(["oak", "elm", "oak"]), "age": Column.of([31, 35, 33])}
@@ -86,10 +86,10 @@ def encode_inputs(
         values = sorted(words.dropna().unique())
         require(
             len(values) <= _MOST_VALUES,
-            f"{source} has {len(values)} values of text in the input {name!r}",
+            f"{source} has {len(values)} different text values in the input {name!r}",
             argument="path",
             value=len(values),
-            remedy=f"group them into at most {_MOST_VALUES}, or leave it out with `drop`",
+            remedy=f"group them into at most {_MOST_VALUES}, or leave the column out with `drop`",
         )
         paired = len(values) == _PAIR
         new = pd.get_dummies(words, prefix=name, prefix_sep="=", dtype=float, drop_first=paired)
@@ -101,10 +101,10 @@ def encode_inputs(
         taken = [each for each in new if each in inputs or each in encoded]
         require(
             not taken,
-            f"{source} has a column {listed(taken)}, as a value of {name!r} would be called",
+            f"{source} has a column {listed(taken)}, the name of an encoded value of {name!r}",
             argument="path",
             value=taken,
-            remedy="give one of them another name, or leave it out with `drop`",
+            remedy="rename one of the columns, or leave one out with `drop`",
         )
         encoded |= {str(each): Column(values, "number") for each, values in new.items()}
     notes = [f"Text columns with two values become 1 and 0: {', '.join(pairs)}."] if pairs else []
@@ -118,7 +118,7 @@ def _identifies(values: pd.Series) -> bool:
 
 
 def _counts_rows(column: Column) -> bool:
-    """Whether the numbers go up by one from each row to the next."""
+    """Whether the values increase by one from each row to the next."""
     if column.kind != "integer" or column.gaps.any() or len(column) < _FEWEST:
         return False
     return bool((np.diff(column.numbers) == 1).all())

@@ -1,4 +1,4 @@
-"""Labelled images for training and testing: handwritten digits, or images from your files."""
+"""Labelled images for training and testing: handwritten digits or user images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIGITS = (8, 8, 1)
 
 
 class LabelledImages(NamedTuple):
-    """Images of float32 with labels, for training and for testing.
+    """Training and test images of float32 with their labels.
 
     Attributes:
         inputs: Shape (n, height, width, channels).
@@ -39,7 +39,7 @@ class LabelledImages(NamedTuple):
     description: tuple[str, ...]
 
     def attributes(self) -> dict[str, Any]:
-        """Attributes for the record of a run on these images."""
+        """Attributes that describe the images in records."""
         return {"task": self.name, "description": list(self.description), "samples": len(self.inputs)}
 
 
@@ -47,16 +47,16 @@ class LabelledImages(NamedTuple):
 def labelled_images(
     data: str, samples: Annotated[int, Ge(2)], test_samples: Annotated[int, Ge(2)], seed: Seed
 ) -> LabelledImages:
-    """Handwritten digits, or the user's images; those without a test part are split.
+    """Load handwritten digits or user images, and split off a test part if there is none.
 
     Args:
-        data: "digits", or the path of images that `tasks.read_images` reads.
-        samples: Number of training images.
-        test_samples: Largest number of test images.
+        data: "digits", or a path for `tasks.read_images`.
+        samples: Number of training images, at least 2.
+        test_samples: Maximum number of test images, at least 2.
         seed: Seed of the draw.
 
     Raises:
-        InputError: There are not that many images, or none at the path.
+        InputError: If the path has no images, or fewer than required.
     """
     if data == "digits":
         task, test = digits(), None
@@ -68,7 +68,7 @@ def labelled_images(
         name, description, classes = images.name, images.description, len(images.class_names)
     most = len(pixels) - 2 * (test is None)
     problem = f"samples is {samples} and there are {len(pixels)} images"
-    remedy = f"choose at most {most}" + (", so that some are left for testing" if test is None else "")
+    remedy = f"choose at most {most}" + (", to leave some for testing" if test is None else "")
     require(samples <= most, problem, argument="samples", value=samples, remedy=remedy)
     draw = np.random.default_rng(seed)
     order = draw.permutation(len(pixels))
@@ -77,7 +77,7 @@ def labelled_images(
     if test is not None:
         test_pixels, test_labels, rest = test.pixels, test.labels, draw.permutation(len(test.pixels))
     rest = rest[:test_samples]
-    sentence = f"{samples} images are trained on and {len(rest)} others are tested on, drawn with the seed {seed}."
+    sentence = f"{samples} training and {len(rest)} test images, drawn with the seed {seed}."
     return LabelledImages(
         np.asarray(pixels[kept], np.float32),
         labels[kept],

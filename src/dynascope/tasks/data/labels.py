@@ -1,4 +1,4 @@
-"""Class labels: telling them from numbers, and encoding them as targets."""
+"""Class labels: detection and one-hot encoding."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["are_classes", "look_like_labels", "one_hot"]
 _MOST_INTEGER_CLASSES = 20
 _MOST_CLASSES = 1000
 _CLASSES_LISTED = 20
-_ROUNDING = 1e-9  # of a mean that was subtracted from zeros and ones
+_ROUNDING = 1e-9  # of centred zeros and ones
 
 
 def look_like_labels(values: np.ndarray) -> bool:
-    """Whether a column of integers is a class label rather than a quantity.
+    """Whether integers look like class labels rather than a quantity.
 
-    It is when it has 2 to 20 distinct values and at least twice as many samples as distinct values. Nothing in the
-    numbers themselves can decide this, so whoever applies the rule says so and lets it be overridden.
+    The rule is 2 to 20 distinct values and at least twice as many samples as distinct values. The rule is a heuristic,
+    so callers must report the decision and let users override it.
 
     Example:
         >>> look_like_labels(np.array([0, 1, 2, 2, 1, 0])), look_like_labels(np.arange(6))
@@ -29,7 +29,7 @@ def look_like_labels(values: np.ndarray) -> bool:
 
 
 def are_classes(targets: np.ndarray) -> bool:
-    """Whether targets (n, c) are class labels, one-hot or one of two, whatever was subtracted from them.
+    """Whether targets (n, c) are one-hot or binary class labels, up to a constant offset per column.
 
     Example:
         >>> are_classes(np.array([[1.0, 0.0], [0.0, 1.0]]) - 0.5), are_classes(np.array([[1.0, 1.0], [0.0, 1.0]]))
@@ -47,13 +47,14 @@ def one_hot(labels: np.ndarray, name: str) -> tuple[np.ndarray, tuple[str, ...],
 
     Args:
         labels: Array (n,) of text or numbers.
-        name: What is classified, for the names of the targets and the messages.
+        name: Name of the label, for the names of the targets and for messages.
 
     Returns:
-        Targets (n, c), the class names (text as it is, numbers after the name), and a sentence that says what was done.
+        Targets (n, c), the class names (text unchanged, numbers with the name as a prefix), and a sentence that
+        describes the encoding.
 
     Raises:
-        InputError: One class only, more than 1000, or as many classes as samples.
+        InputError: If there is only one class, if there are more than 1000, or if every sample is its own class.
 
     Example:
         >>> targets, names, sentence = one_hot(np.array([3, 5, 3]), "digit")
@@ -65,7 +66,7 @@ def one_hot(labels: np.ndarray, name: str) -> tuple[np.ndarray, tuple[str, ...],
     classes, members, counts = np.unique(labels, return_inverse=True, return_counts=True)
     require(
         len(classes) > 1,
-        f"the target {name} has one class only",
+        f"the target {name} has only one class",
         argument="target",
         value=len(classes),
         remedy="give at least two classes",
@@ -75,7 +76,7 @@ def one_hot(labels: np.ndarray, name: str) -> tuple[np.ndarray, tuple[str, ...],
         f"the target {name} has {len(classes)} classes in {len(labels)} samples",
         argument="target",
         value=len(classes),
-        remedy=f"give labels that repeat, at most {_MOST_CLASSES} of them, or numbers for a regression",
+        remedy=f"give labels with at most {_MOST_CLASSES} different values that repeat, or numbers for a regression",
     )
     names = tuple(_class_name(label, name) for label in classes.tolist())
     listed = [

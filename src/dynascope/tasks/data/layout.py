@@ -1,4 +1,4 @@
-"""Finds the separator and the column names of delimited text from its first lines."""
+"""Detection of the separator and the column names of delimited text from its first lines."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dynascope.validation import require
 __all__ = ["Layout", "find_layout", "rows_of"]
 
 _SEPARATORS = (",", ";", "\t", "|")
-_UNUSUAL = (" ", ":")  # tried where no other separator fits; " " stands for any run of blanks
+_UNUSUAL = (" ", ":")  # tried if no other separator fits; " " stands for any run of blanks
 _NUMBER = re.compile(r"[-+]?(\d[\d.,'\u2019\u00a0\u202f]*|[.,]\d+)([eE][-+]?\d+)?|[-+]?(nan|inf)", re.IGNORECASE)
 _COMMENT = re.compile(r"[\s\"']*(#|//)[#/\s]*")
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How a text is divided into columns.
+    """Division of a text into columns.
 
     Attributes:
         separator: One character; " " stands for any run of blanks.
-        names: The column names, or none if no line holds them.
-        width: Number of fields in most rows, apart from blank ones at the end of each.
+        names: The column names; empty if no line contains them.
+        width: Most frequent number of fields per row, without blank fields at the end of every row.
         skipped: Number of lines up to and including the column names.
         before: Number of lines before the column names that are not blank.
         rows: The first rows below the names.
@@ -43,18 +43,18 @@ class Layout:
 
     @property
     def row_names(self) -> bool:
-        """Whether the header has one field fewer than the rows, which then begin with a name."""
+        """Whether the header has one field less than the rows, so that the first field of each row is its name."""
         return 0 < len(self.names) == self.width - 1
 
     @property
     def regular(self) -> bool:
-        """Whether every row has one field for each name, apart from row names."""
+        """Whether every row has one field per column name, apart from row names."""
         same = all(len(row) == self.width for row in self.rows)
         return same and (len(self.names) == self.width or (self.row_names and self.separator != ":"))
 
     @property
     def preference(self) -> tuple[bool, bool, float, int]:
-        """Orders layouts: by numbers among the fields, the usual separators, and the number of columns."""
+        """Sort key of layouts: share of numeric fields, usual separators, and number of columns."""
         fields = [field for row in self.rows for field in row if field.strip()]
         numbers = sum(map(_is_number, fields)) / max(len(fields), 1)
         return numbers > 0, self.separator in _SEPARATORS and not self.row_names, numbers, self.width
@@ -71,11 +71,11 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
     Args:
         lines: The first lines of the text.
         source: Name of the text in errors.
-        argument: Name of the argument that gave it, for errors.
+        argument: Name of the argument that holds the text, for errors.
         header: Whether the first row holds names even if it consists of numbers.
 
     Raises:
-        InputError: No line names the columns, or the first fields of the rows have no name and may be numbers.
+        InputError: If no line names the columns, or if the rows begin with unnamed fields that can be numbers.
 
     Example:
         >>> layout = find_layout(["# metres", "a;b", "1,5;2", "2;3"], "trees.csv", argument="path")
@@ -85,7 +85,7 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
     layouts = [_divided(lines, separator, header=header) for separator in (*_SEPARATORS, *_UNUSUAL)]
     require(
         any(each.names or each.rows for each in layouts),
-        f"{source} holds nothing but comments",
+        f"{source} contains only comments",
         argument=argument,
         value=source,
         remedy="write one line of column names and the rows below them",
@@ -101,12 +101,12 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
         or single
         or layouts[0]
     )
-    # Two fields below one name may be row names, or numbers with decimal commas.
+    # Two fields below one name are either row names or numbers with decimal commas.
     if single and layout.separator == "," and layout.row_names and layout.width == 2 and not _count_rows(layout.firsts):
         return single
     require(
         not layout.row_names or _may_name_rows(layout),
-        f"the rows of {source} have {layout.width} fields and line {layout.skipped} names {layout.width - 1}",
+        f"the rows of {source} have {layout.width} fields, but line {layout.skipped} has {layout.width - 1} names",
         argument=argument,
         value=source,
         remedy="name the first column, and write numbers with decimal points or put semicolons between columns",
@@ -116,13 +116,13 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
         f"no line of {source} names the {layout.width} columns",
         argument=argument,
         value=source,
-        remedy="remove what is not data, and begin with one line of column names, in quotes if they hold the separator",
+        remedy="begin with one line of column names, quoted if they contain the separator, followed by data rows only",
     )
     return layout
 
 
 def rows_of(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a text that are not blank, each with the number of its last line."""
+    """Yield the rows that are not blank, each with the number of its last line."""
     if separator == " ":
         lines = (" ".join(line.split()) for line in lines)
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
@@ -132,14 +132,14 @@ def rows_of(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[st
 
 
 def _divided(lines: Sequence[str], separator: str, *, header: bool) -> Layout:
-    """The layout of the lines for a separator, without names if the first full row is data."""
+    """Compute the layout for one separator, without column names if the first full row is data."""
     first = next((i for i, line in enumerate(lines) if line.strip() and not _COMMENT.match(line)), len(lines))
     comments = [line for line in lines[:first] if line.strip()]
     rows = [(first + line, row) for line, row in rows_of(lines[first:], separator)]
     counts = [len(row) for _, row in rows]
     width = max(set(counts), key=lambda count: (counts.count(count), count), default=1)
     place = next((i for i, count in enumerate(counts) if count >= width), 0)
-    if separator == " ":  # a sentence above the header may have as many words
+    if separator == " ":  # a sentence above the header can have the same number of words
         place = next((i for i in range(len(counts), 0, -1) if counts[i - 1] != width), 0) % max(len(counts), 1)
     # A spreadsheet pads the lines above the header with separators.
     while place + 1 < len(rows) and _count_names(rows[place][1]) == 1 < _count_names(rows[place + 1][1]):
@@ -162,16 +162,16 @@ def _divided(lines: Sequence[str], separator: str, *, header: bool) -> Layout:
     names, *data = (row if "".join(row[width:]).strip() else row[:width] for row in (names, *data))
     written = [lines[line - 1] for line, _ in rows[below:]]
     if separator == " " and len(names) == width and _stand_left_of(lines[skipped - 1], written):
-        names = []  # a name holds a blank, and the first column has none
+        names = []  # a name contains a blank, and the first column has no name
     quoted = all(line.lstrip().startswith('"') for line in written)
     return Layout(separator, tuple(name.strip() for name in names), width, skipped, before, data, quoted, divided)
 
 
 def _may_name_rows(layout: Layout) -> bool:
-    """Whether the first fields are all different, and text or whole numbers.
+    """Whether the first fields are all different and are text or integers.
 
-    Between commas they must be quoted, or there must be a decimal point, and whole numbers must count the rows:
-    otherwise the first fields may be parts of numbers with commas.
+    If the separator is a comma, the fields must also be quoted, or the file must have decimal points and integers must
+    count the rows. Otherwise, the first fields can be parts of numbers with decimal commas.
     """
     numbers = [each for each in layout.firsts if _is_number(each)]
     if len(set(layout.firsts)) < len(layout.firsts) or not all(each.isdigit() for each in numbers):
@@ -185,13 +185,13 @@ def _count_rows(firsts: Sequence[str]) -> bool:
 
 
 def _stand_left_of(header: str, rows: Sequence[str]) -> bool:
-    """Whether all first fields end before the header begins, as row names do in columns that are aligned."""
+    """Whether all first fields end before the header begins, like row names in aligned columns."""
     start = len(header) - len(header.lstrip())
     return start > 0 and all(len(row) - len(row.lstrip()) + len(row.split()[0]) <= start for row in rows)
 
 
 def _count_names(row: Sequence[str]) -> int:
-    """Number of fields that are not blank; 0 if one is a number."""
+    """Number of non-blank fields, or 0 if any field is a number."""
     return 0 if any(map(_is_number, row)) else sum(bool(field.strip()) for field in row)
 
 

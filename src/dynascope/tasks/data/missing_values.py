@@ -1,4 +1,4 @@
-"""Missing and infinite values: rejected, left out with their rows, or filled by the mean of their column."""
+"""Missing and infinite values: rejection, removal of rows, or replacement by column means."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ _FEWEST = 2  # rows that a task needs
 def without_gaps(
     inputs: Mapping[str, Column], targets: Mapping[str, Column], missing: Missing | None, *, source: str
 ) -> tuple[dict[str, Column], dict[str, Column], list[str]]:
-    """Leave out the rows with missing values: in any column, or in the targets only if inputs will be filled.
+    """Remove rows with missing values in any column or, if inputs will be filled, in the targets.
 
     Args:
         inputs: Columns of the inputs.
         targets: Columns of the targets.
-        missing: "drop" leaves rows out, "mean" keeps those whose inputs can be filled, None rejects gaps.
+        missing: "drop" removes all rows with missing values, "mean" removes only rows without targets, None raises an
+            error.
         source: Name of the table in errors.
 
     Returns:
-        Inputs, targets, and a sentence on the rows that were left out.
+        Inputs, targets, and a sentence about the removed rows.
 
     Raises:
-        InputError: Values are missing and `missing` is None, or fewer than two rows are left.
+        InputError: If values are missing and `missing` is None, or if fewer than two rows remain.
     """
     require(
         missing in (None, "mean", "drop"),
@@ -57,15 +58,15 @@ def without_gaps(
         f"{source} has {lacking} in {listed(counts)}",
         argument="missing",
         value=counts,
-        remedy='drop or fill them with `missing`, "drop" or "mean"'
-        + (f", or leave out {most!r} with `drop`, as it lacks {counts[most]}" if most is not None else ""),
+        remedy='set `missing` to "drop" or "mean"'
+        + (f", or leave out {most!r}, which lacks {counts[most]}, with `drop`" if most is not None else ""),
     )
     require(
         kept.sum() >= _FEWEST,
-        f"{kept.sum()} of {len(kept)} rows of {source} are left without those that lack {listed(counts)}",
+        f"only {kept.sum()} of {len(kept)} rows of {source} have no missing values in {listed(counts)}",
         argument="missing",
         value=missing,
-        remedy="leave out columns with many gaps with `drop`, or fill them by their mean",
+        remedy='use `drop` to leave out columns with many missing values, or set `missing` to "mean"',
     )
     inputs, targets = ({name: each.rows(kept) for name, each in columns.items()} for columns in (inputs, targets))
     return inputs, targets, [f"Left out: {lacking} in {counted(counts)}."]
@@ -74,7 +75,7 @@ def without_gaps(
 def filled(
     values: Float[np.ndarray, "n d"], names: tuple[str, ...], *, source: str
 ) -> tuple[Float[np.ndarray, "n d"], list[str]]:
-    """Replace each number that is not finite by the mean of its column.
+    """Replace values that are not finite by the mean of their column.
 
     Args:
         values: Numbers, shape (n, d).
@@ -82,10 +83,10 @@ def filled(
         source: Name of the table in errors.
 
     Returns:
-        The numbers, and a sentence on the columns that were filled.
+        The numbers, and a sentence about the filled columns.
 
     Raises:
-        InputError: A column has no number at all.
+        InputError: If a column has no finite value.
 
     Example:
         >>> filled(np.array([[1.0], [np.nan], [3.0]]), ("age",), source="table")[1]
@@ -98,10 +99,10 @@ def filled(
     empty = [name for name, count in counts.items() if count == len(values)]
     require(
         not empty,
-        f"{source} has no value at all in {listed(empty)}",
+        f"{source} has no values in {listed(empty)}",
         argument="missing",
         value=empty,
-        remedy="leave it out with `drop`",
+        remedy="leave the column out with `drop`",
     )
     means = np.where(finite, values, 0.0).sum(axis=0) / finite.sum(axis=0)
     sentence = f"Filled by the mean of their column: missing or infinite values in {counted(counts)}."

@@ -1,4 +1,4 @@
-"""Images that a study is told by a name: the handwritten digits, or files."""
+"""Images selected by name: the handwritten digits, or a path."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["image_shape", "named_images"]
 
 
 def named_images(data: str, samples: int, *, seed: int) -> Labelled:
-    """The first handwritten digits, or as many images of files as are asked for, standardised, in double precision.
+    """Load the first handwritten digits, or a random subset of user images, standardised, in double precision.
 
     Args:
         data: "digits", or the path of labelled images.
-        samples: Their number, of digits at most 1797.
-        seed: Seed by which images of files are drawn.
+        samples: Number of images, at most 1797 for digits.
+        seed: Seed of the draw from user images.
 
     Raises:
-        InputError: Files that are no labelled images, or too few of them.
+        InputError: If the path has no labelled images, or fewer than `samples`.
 
     Example:
         >>> found = named_images("digits", 50, seed=0)
@@ -38,7 +38,7 @@ def named_images(data: str, samples: int, *, seed: int) -> Labelled:
 
 
 def image_shape(images: Labelled) -> tuple[int, int, int]:
-    """Height, width and number of colours, of rows of pixels as of a square without colours."""
+    """Height, width and number of channels; flat inputs are treated as square images with one channel."""
     shape = images.inputs.shape[1:]
     side = round(shape[0] ** 0.5)
     return (shape[0], shape[1], shape[2]) if len(shape) == 3 else (side, side, 1)

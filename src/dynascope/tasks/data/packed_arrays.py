@@ -1,4 +1,4 @@
-"""Arrays in files of NumPy, which are never unpickled, and of which nothing is unpacked that cannot fit."""
+"""Safe reading of NumPy files: no unpickling, and a size check before decompression."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MAGIC, _LONGEST_HEADER = b"\x93NUMPY", 10_000
 
 
 def read_archive(path: Path, names: Collection[str]) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Some arrays of an `.npz` archive, as far as they are there, and the names of all.
+    """Read the named arrays that an `.npz` archive contains, and list the names of all its arrays.
 
     Raises:
-        InputError: They are larger than may be unpacked.
-        ValueError: One is no array of numbers or text, or another size than it says.
-        OSError: The file cannot be read; what the zip format raises of its own comes as it is.
+        InputError: If the arrays exceed the memory limit.
+        ValueError: If an entry is not an array of numbers or text, or if its size differs from its header.
+        OSError: If the file cannot be read. Errors of `zipfile` are not converted.
     """
     with zipfile.ZipFile(path) as archive:
         there = [(entry, entry.filename.removesuffix(".npy")) for entry in archive.infolist()]
@@ -38,12 +38,12 @@ def read_archive(path: Path, names: Collection[str]) -> tuple[dict[str, np.ndarr
 
 
 def read_array(path: Path) -> np.ndarray:
-    """The array in a `.npy` file.
+    """Read the array in a `.npy` file.
 
     Raises:
-        InputError: It is larger than may be unpacked.
-        ValueError: It is no array of numbers or text, or another size than it says.
-        OSError: The file cannot be read.
+        InputError: If the array exceeds the memory limit.
+        ValueError: If the file is not an array of numbers or text, or if its size differs from its header.
+        OSError: If the file cannot be read.
     """
     size = path.stat().st_size
     require_unpacked(size, path.name, value=str(path))
@@ -53,11 +53,11 @@ def read_array(path: Path) -> np.ndarray:
         return np.lib.format.read_array(stream, allow_pickle=False)
 
 
-def _check(stream: Any, held: int, name: str) -> None:
-    """Refuse what is no array, or says another size than it has, before anything is made of that size."""
+def _check(stream: Any, size: int, name: str) -> None:
+    """Raise `ValueError` if a stream is not an array or has another size than its header, before allocating memory."""
     start = stream.read(len(_MAGIC) + 2)
     if start[: len(_MAGIC)] != _MAGIC:
-        raise ValueError(f"{name} is not an array of NumPy")
+        raise ValueError(f"{name} is not a NumPy array")
     digits = 2 if start[len(_MAGIC)] == 1 else 4
     length = int.from_bytes(stream.read(digits), "little")
     if length > _LONGEST_HEADER:
@@ -65,7 +65,7 @@ def _check(stream: Any, held: int, name: str) -> None:
     header = ast.literal_eval(stream.read(length).decode("latin1" if digits == 2 else "utf-8"))
     kind = np.lib.format.descr_to_dtype(header["descr"])
     if kind.hasobject:
-        raise ValueError(f"{name} is pickled, and pickles are not read, as they can run code")
-    says, has = math.prod(header["shape"]) * kind.itemsize, held - len(start) - digits - length
-    if says != has:
-        raise ValueError(f"{name} says that it has {says} bytes, and it has {has}")
+        raise ValueError(f"{name} is pickled; pickles are not read because they can run code")
+    declared, actual = math.prod(header["shape"]) * kind.itemsize, size - len(start) - digits - length
+    if declared != actual:
+        raise ValueError(f"the header of {name} declares {declared} bytes, but the data has {actual}")

@@ -1,4 +1,4 @@
-"""Arrays of any library, lists, frames and series as NumPy arrays or columns of pandas."""
+"""Conversion of arrays, lists, frames and series of any library to NumPy or pandas."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dynascope.validation import is_traced, require
 
 __all__ = ["array_or_frame"]
 
-_FRAMES = ("DataFrame", "Series", "Table")  # of polars and others, which know the way to pandas
+_FRAMES = ("DataFrame", "Series", "Table")  # of polars and other libraries that convert to pandas
 
 
 def array_or_frame(value: Any, argument: str) -> np.ndarray | pd.DataFrame | pd.Series:
-    """The value as an array of NumPy, or as a frame or series of pandas, whatever it was.
+    """Convert a value to a NumPy array, or to a pandas frame or series.
 
-    Tensors of PyTorch are taken as they are now, detached from what they came from.
+    PyTorch tensors are detached and copied to the CPU.
 
     Args:
-        value: Numbers or labels in some form.
-        argument: Its name, for messages.
+        value: An array, list, frame or series of numbers or labels.
+        argument: Name of the argument, for messages.
 
     Raises:
-        InputError: It is none of these, or an array with masked values.
+        InputError: If the value cannot be converted, is sparse, is traced by JAX, or has masked values.
 
     Example:
         >>> array_or_frame([[1, 2], [3, 4]], "x").shape
@@ -39,11 +39,11 @@ def array_or_frame(value: Any, argument: str) -> np.ndarray | pd.DataFrame | pd.
         return pd.Series(value)
     problem, remedy = "", ""
     if is_traced(value):
-        problem, remedy = "is traced by JAX", "make the task outside of compiled functions"
+        problem, remedy = "is traced by JAX", "create the task outside of compiled functions"
     elif hasattr(value, "toarray"):
         problem, remedy = "is a sparse matrix", f"pass {argument}.toarray()"
     elif value is None or isinstance(value, str | bytes | dict) or callable(value):
-        problem, remedy = f"is {_told(value)}", "pass an array, a list of rows, a data frame or a series"
+        problem, remedy = f"is {_type_of(value)}", "pass an array, a list of rows, a data frame or a series"
     elif isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         problem, remedy = "has masked values", "drop or fill them first"
     require(not problem, f"{argument} {problem}", argument=argument, value=type(value).__name__, remedy=remedy)
@@ -57,7 +57,7 @@ def array_or_frame(value: Any, argument: str) -> np.ndarray | pd.DataFrame | pd.
 
 
 def _numpy(value: Any) -> Any:
-    """Tensors of PyTorch, also in lists, as arrays of NumPy, which has no numbers of half precision of its own kind."""
+    """Convert PyTorch tensors, also in lists, to NumPy arrays; floating-point tensors become double precision."""
     if hasattr(value, "detach"):
         tensor = value.detach().cpu()
         return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
@@ -75,5 +75,5 @@ def _no_array(argument: str, value: Any) -> InputError:
     )
 
 
-def _told(value: Any) -> str:
+def _type_of(value: Any) -> str:
     return "None" if value is None else f"of the type {type(value).__name__}"

@@ -1,4 +1,4 @@
-"""Read labelled images of any known format: recognise the files, decode them, check sizes and labels."""
+"""Labelled images from files in any supported format."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ __all__ = ["read_images"]
 
 
 def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Images:
-    r"""Read labelled images from files; nothing is ever unpickled.
+    r"""Read labelled images from files, without unpickling.
 
-    The names of the files determine which of three layouts is read:
+    The file names determine which of three formats is read:
 
     * IDX, the format of MNIST: a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and, for the test part,
-      t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte, each also with .gz; or one such file of images, with its labels
-      beside it;
-    * the binary version of CIFAR-10 (data_batch_1.bin, …, test_batch.bin) or CIFAR-100 (train.bin, test.bin): the
-      folder, or one of these files;
-    * one folder of PNG, JPEG, BMP, PGM or PPM images for each class, or the folders train and test with such folders in
-      them. Images of eight bits a channel and of one size; transparency is dropped.
+      t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte; or a single file of images with the file of labels in the same
+      folder. Files can be compressed (.gz).
+    * The binary version of CIFAR-10 (data_batch_1.bin, …, test_batch.bin) or CIFAR-100 (train.bin, test.bin): the
+      folder or a single file.
+    * PNG, JPEG, BMP, PGM or PPM images in one folder per class, or such folders inside the folders train and test.
+      All images must have eight bits per channel and the same size. Transparency is dropped.
 
     Args:
         path: The folder or file.
         coarse_labels: Whether to read the 20 coarse labels of CIFAR-100 instead of the 100 fine ones.
 
     Returns:
-        The training images, with the test images as `test` if there are any; named after the folder.
+        The training images, with the test images, if any, as `test`, named after the folder.
 
     Raises:
-        InputError: There are no images, a file is damaged, truncated or not what its name says, images have different
-            sizes, or there is one class only.
+        InputError: If there are no images, if a file is damaged, truncated or does not have the format that its name
+            implies, if images have different sizes, or if there is only one class.
 
     References:
         Y. LeCun, C. Cortes and C. Burges, The MNIST database, for IDX; A. Krizhevsky, Learning multiple layers of
@@ -66,7 +66,7 @@ def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Im
     def allow(size: int, name: str) -> None:
         nonlocal total
         total += size
-        require_unpacked(total, f"{name}, with the files before it,", value=str(path))
+        require_unpacked(total, f"{name}, together with the files before it,", value=str(path))
 
     check(path.is_dir() or path.is_file(), f"there is no file or folder {path}", remedy="check the path")
     folder = path if path.is_dir() else path.parent
@@ -76,7 +76,7 @@ def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Im
     labels = [each for _, each in parts]
     values = np.unique(np.concatenate(labels)) if class_names is None else np.arange(len(class_names))
     new = [] if layout.new_classes else np.setdiff1d(labels[-1], labels[0]).tolist()
-    problem = f"the class {''.join(new[:1])} has test images and no training images"
+    problem = f"the class {''.join(new[:1])} has test images but no training images"
     check(not new, problem, remedy="give the two parts the same classes")
     channels, images = max(pixels.shape[-1] for pixels, _ in parts), None
     for pixels, label in reversed(parts):
@@ -94,34 +94,34 @@ def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Im
 
 
 def _recognise(path: Path, coarse: bool, check: Callable[..., None]) -> tuple[ImageFormat, list[Path], list[Path]]:
-    """The format of a file or folder, with its training and test files, or the folders that hold the classes."""
+    """Determine the format of a file or folder, and its training and test files or class folders."""
     files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
-    # A file takes the place of its compressed copy.
+    # An uncompressed file takes precedence over its compressed copy.
     files = [each for each in files if each.suffix.lower() != ".gz" or each.with_suffix("") not in files]
     found = [(layout, *layout.parts(files)) for layout in (COARSE if coarse else FILES)]
     found = [each for each in found if each[1] or each[2]]
     sources = " and ".join(layout.source for layout, *_ in found)
     check(len(found) <= 1, f"{path} has files of several formats: {sources}", remedy="put them into separate folders")
-    problem = f"{path} is not CIFAR-100 and has no coarse labels"
-    require(found or not coarse, problem, argument="coarse_labels", value=coarse, remedy="leave it out")
+    problem = f"{path} is not CIFAR-100 and therefore has no coarse labels"
+    require(found or not coarse, problem, argument="coarse_labels", value=coarse, remedy="omit it")
     if found:
         for part in found[0][1:]:
             names = ", ".join(each.name for each in part)
             single = len(part) <= 1 or not found[0][0].one_file
             check(single, f"{path.name} has several files of images ({names})", remedy="name one of them")
         return found[0]
-    problem = f"{path} is the version of CIFAR for Python, whose files are pickled"
-    remedy = "give the binary version, whose files end in .bin"
+    problem = f"{path} is the Python version of CIFAR, whose files are pickled"
+    remedy = "use the binary version, whose files end in .bin"
     check(all(each.name not in PICKLED for each in files), problem, remedy=remedy)
     problem = f"{path.name} is neither an IDX file of images nor a binary file of CIFAR"
-    check(path.is_dir(), problem, remedy="keep the name it was published under, or give a folder")
+    check(path.is_dir(), problem, remedy="use the original file name, or give a folder")
     folders = visible_folders(path)
     train, test = FOLDERS.parts(folders)
     if not train:
         return FOLDERS, [path], []
     valid = len(train) == 1 and len(test) <= 1 and len(folders) == len(train) + len(test)
     problem = f"{path} has the folders {', '.join(each.name for each in folders)}"
-    check(valid, problem, remedy="keep train and test only, each with one folder for each class")
+    check(valid, problem, remedy="keep only train and test, each with one folder per class")
     return FOLDERS, train, test
 
 
@@ -132,15 +132,15 @@ def _decode(
     allow: Callable[[int, str], None],
     check: Callable[..., None],
 ) -> tuple[UInt8[np.ndarray, "n height width channels"], Shaped[np.ndarray, " n"]]:
-    """Pixels and labels of one part."""
+    """Decode the pixels and labels of one part."""
     blocks = []
     for name, pixels, labels in (block for file in files for block in layout.read(file, allow)):
         blocks.append((name, pixels, labels))
         first, (height, width), expected = blocks[0][0], pixels.shape[1:3], blocks[0][1].shape[1:3]
-        problem = f"{name} has {height} × {width} pixels, and {first} has {expected[0]} × {expected[1]}"
-        check((height, width) == expected, problem, remedy="bring all images to one size")
+        problem = f"{name} has {height} × {width} pixels, but {first} has {expected[0]} × {expected[1]}"
+        check((height, width) == expected, problem, remedy="resize all images to one size")
         if class_names is not None:
-            problem = f"{name} has the label {labels.max()} where there are {len(class_names)} classes"
+            problem = f"{name} has the label {labels.max()}, but there are {len(class_names)} classes"
             check(labels.max() < len(class_names), problem, remedy="download it again")
     channels = max(pixels.shape[-1] for _, pixels, _ in blocks)
     pixels = np.concatenate([_with_channels(pixels, channels) for _, pixels, _ in blocks])
@@ -148,6 +148,6 @@ def _decode(
 
 
 def _with_channels(pixels: np.ndarray, channels: int) -> np.ndarray:
-    """Repeat the channel of grey images, without a copy."""
+    """Broadcast greyscale images to several channels, without a copy."""
     shape = (*pixels.shape[:3], channels)
     return pixels if pixels.shape == shape else np.broadcast_to(pixels, shape)

@@ -1,4 +1,4 @@
-"""Tasks from tables: files, data frames, dictionaries of columns, and data sets of scikit-learn."""
+"""Tasks from tables: files, data frames, dictionaries of columns, and scikit-learn data sets."""
 
 from __future__ import annotations
 
@@ -29,44 +29,47 @@ def read_table(
 ) -> Task:
     r"""Read a task from a file or from a table in memory.
 
-    These files are read, and nothing is ever unpickled:
+    Supported files (nothing is unpickled):
 
-    * `.csv`, `.tsv`, `.txt` or `.dat` with one line of column names, which comments and text may precede, and columns
-      separated by commas, semicolons, tabs, bars, blanks or colons; first columns that only name or number the rows are
-      left out;
-    * `.parquet`;
-    * `.npz` with the arrays `x` and `y`;
-    * `.npy`: give the file of the inputs, named `x.npy` or `NAME-x.npy`; the targets are in `y.npy` or `NAME-y.npy`
-      beside it.
+    * `.csv`, `.tsv`, `.txt` or `.dat` with one line of column names, and columns separated by commas, semicolons, tabs,
+      bars, blanks or colons. Comments and text before the column names are skipped. Unnamed columns at the beginning
+      that only name or number the rows are left out.
+    * `.parquet`.
+    * `.npz` with the arrays `x` and `y`.
+    * `.npy`: give the file of the inputs, named `x.npy` or `NAME-x.npy`. The targets must be in `y.npy` or
+      `NAME-y.npy` in the same folder.
 
-    Arrays: x is (n, d), (n,) or images (n, height, width), which are flattened; y is (n, c) or (n,). They are centred.
+    **Arrays.** x has shape (n, d), (n,) or, for images, (n, height, width); images are flattened. y has shape (n, c) or
+    (n,). Inputs and targets are centred.
 
-    Tables: the columns in `target` are the targets and all others the inputs. Units of columns are arbitrary and would
-    decide what is learned first, so inputs and targets that are quantities are **standardised** (mean 0, variance 1);
-    losses are then in units of the target's variance. Inputs of text become a column "kind=oak" of 1 and 0 for each
-    value, a single one for two values, or are left out if more than half of the rows have a value of their own.
+    **Tables.** The columns in `target` are the targets, and all other columns are the inputs. The units of the columns
+    would determine what a network learns first. Inputs and quantitative targets are therefore standardised (mean 0,
+    variance 1), and losses are in units of the target's variance. A text input becomes one 0-or-1 column such as
+    "kind=oak" for each value, or a single column if it has two values. It is left out if more than half of its values
+    occur only once.
 
-    A single target of text, truth values or categories is a class label. So is one of integers with 2 to 20 distinct
-    values and at least twice as many samples as distinct values; `classification` overrides this rule. Class labels are
-    one-hot encoded. Whole numbers stored as floats are quantities. The description of the task says what was decided.
+    **Class labels.** A single target of text, booleans or categories is a class label. A single target of integers is a
+    class label if it has 2 to 20 distinct values and at least twice as many samples as distinct values. Integers stored
+    as floats are quantities. `classification` overrides these rules. Class labels are one-hot encoded. The description
+    of the task lists all decisions.
 
     Args:
-        table: The path of a file; a data frame of pandas, or of a library that converts to one (polars, Arrow); a
-            dictionary of columns by name; or a data set of scikit-learn, which names its targets.
-        target: For tables, the name of the target column, or several.
-        name: Name of the task; by default that of the file or of the data set of scikit-learn, else "table".
-        drop: For tables, the name of a column to leave out, or several.
-        missing: What is done about missing or infinite values: None rejects them, "drop" leaves out the rows, "mean"
-            fills inputs by the mean of their column and leaves out rows without a target.
-        standardise: Bring inputs, and targets that are quantities, to mean 0 and variance 1; None does so for
-            tables that are centred and hold no images.
-        centre: Remove the mean of every input and target.
-        classification: Whether the target is a class label; None decides by the rule above.
-        image_shape: (height, width) when each row of inputs is an image; known already when x is (n, height, width).
+        table: The path of a file; a data frame of pandas or of a library that converts to pandas (polars, Arrow); a
+            dictionary of columns by name; or a scikit-learn data set, which specifies its targets.
+        target: For tables, the name of the target column, or several names.
+        name: Name of the task. The default is the name of the file or of the scikit-learn data set, else "table".
+        drop: For tables, the name of a column to leave out, or several names.
+        missing: Treatment of missing or infinite values: None raises an error, "drop" removes the rows, "mean"
+            replaces missing inputs by the column mean and removes rows without a target.
+        standardise: Whether to rescale inputs and quantitative targets to mean 0 and variance 1. None standardises
+            tables if `centre` is set and the inputs are not images.
+        centre: Whether to subtract the mean of every input and target.
+        classification: Whether the target is a class label; None applies the rules above.
+        image_shape: (height, width) if each row of inputs is an image; not needed if x has shape (n, height, width).
 
     Raises:
-        InputError: The file cannot be read, it is no table, or it does not hold at least two complete samples of what
-            can be encoded.
+        InputError: If the file cannot be read or is not a table, if a column cannot be encoded, or if there are fewer
+            than two complete samples.
 
     Example:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""What scikit-learn's data sets hold: columns of inputs, columns of targets, and their names."""
+"""Input columns, target columns and names from scikit-learn data sets."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["BunchParts", "is_bunch"]
 
 
 def is_bunch(value: Any) -> bool:
-    """Whether it is a data set of scikit-learn, by the name of its type."""
+    """Whether a value is a scikit-learn data set, judged by the name of its type."""
     return type(value).__name__ == "Bunch" and isinstance(value, dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class BunchParts:
-    """The parts of a data set of scikit-learn.
+    """The parts of a scikit-learn data set.
 
     Attributes:
-        inputs: Columns of the inputs by name.
-        targets: Columns of the targets by name; one of categories where the classes have names.
-        name: The name of the data set, as far as it tells one.
-        image_shape: (height, width) when the inputs are images, else None.
+        inputs: Input columns by name.
+        targets: Target columns by name; a single categorical column if the classes have names.
+        name: The name of the data set, or "data" if it has none.
+        image_shape: (height, width) if the inputs are images, else None.
     """
 
     inputs: dict[str, Column]
@@ -38,10 +38,10 @@ class BunchParts:
 
     @classmethod
     def of(cls, bunch: Any) -> BunchParts:
-        """The parts of a bunch.
+        """Extract the parts of a bunch.
 
         Raises:
-            InputError: It has no inputs or no targets.
+            InputError: If the bunch has no inputs or no targets.
 
         Example:
             >>> from sklearn.datasets import load_wine
@@ -55,7 +55,7 @@ class BunchParts:
                 f"the bunch has no {name}",
                 argument="task",
                 value=list(bunch),
-                remedy="give one with data and target, or a pair (inputs, targets)",
+                remedy="give a bunch with data and target, or a pair (inputs, targets)",
             )
         inputs = columns_of(bunch["data"], "x", argument="data", names=_strings(bunch.get("feature_names")))
         images = np.shape(bunch.get("images")) if bunch.get("images") is not None else ()
@@ -76,12 +76,12 @@ def _targets(bunch: Any) -> dict[str, Column]:
 
 
 def _strings(names: Any) -> tuple[str, ...]:
-    """The names, if they are words: those of the digits are numbers, which tell no more than the targets."""
+    """The names as strings, or none if they are numbers, as for the digits, and repeat the targets."""
     given = [] if names is None else list(names)
     return tuple(map(str, given)) if all(isinstance(each, str) for each in given) else ()
 
 
 def _name(bunch: Any) -> str:
-    """That by which its description begins, as those of scikit-learn do."""
+    """The name at the beginning of the description of a bunch, in scikit-learn's format."""
     found = re.match(r"\s*\.\. _(\w+?)_dataset:", str(bunch.get("DESCR", "")))
     return found[1].replace("_", " ") if found else "data"

@@ -1,4 +1,4 @@
-"""Files of columns: delimited text and Parquet."""
+"""Table files: delimited text and Parquet."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dynascope.validation import require_unpacked, shown_error
 __all__ = ["TABLES", "read_frame"]
 
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet")
-_NUMBER = 4  # bytes that a byte of text takes as numbers, since two make one
+_NUMBER = 4  # bytes of memory per byte of text, since a number takes at least two characters
 
 
 def read_frame(path: Path, *, argument: str = "path", header: bool = True) -> ReadTable:
-    """Read the columns of a file: Parquet by its extension, and otherwise text.
+    """Read the columns of a Parquet or text file, chosen by the extension.
 
     Args:
         path: The file.
         argument: Name of the argument that holds the path, for errors.
-        header: Whether the first row of a text holds names even if it consists of numbers.
+        header: Whether the first row of a text file holds names even if it consists of numbers.
 
     Raises:
-        InputError: The file is no table of columns whose names differ, or larger than may be unpacked.
+        InputError: If the file is not a table, if column names repeat, or if the table exceeds the memory limit.
     """
     packed = path.suffix.lower() == ".parquet"
     try:
@@ -49,24 +49,24 @@ def read_frame(path: Path, *, argument: str = "path", header: bool = True) -> Re
             value=str(path),
             remedy="write it with pandas.DataFrame.to_parquet"
             if packed
-            else "write it in UTF-8 with commas between columns and one row of column names",
+            else "write it in UTF-8, separated by commas, with one row of column names",
         ) from None
 
 
 def _parquet_size(path: Path) -> int:
-    """Bytes of the columns, at least those of one number for each row, as a file can store equal values once."""
-    told = pyarrow.parquet.read_metadata(path)
-    groups = sum(told.row_group(place).total_byte_size for place in range(told.num_row_groups))
-    numbers = told.num_rows * told.num_columns * np.dtype(float).itemsize
-    kinds = [told.schema.column(place) for place in range(told.num_columns)]
+    """Bytes of the columns in memory, at least one number per row, since a file can store repeated values once."""
+    metadata = pyarrow.parquet.read_metadata(path)
+    groups = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
+    numbers = metadata.num_rows * metadata.num_columns * np.dtype(float).itemsize
+    kinds = [metadata.schema.column(place) for place in range(metadata.num_columns)]
     fixed = sum(
-        told.row_group(group).column(place).num_values * max(kind.length, 0)
-        for group in range(told.num_row_groups)
+        metadata.row_group(group).column(place).num_values * max(kind.length, 0)
+        for group in range(metadata.num_row_groups)
         for place, kind in enumerate(kinds)
     )
     known = max(groups, numbers, fixed)
     require_unpacked(known, path.name, value=str(path))
-    # A text that rows share is stored once; so it is read here, and counted for every row.
+    # The file stores repeated text once. Read the text here to count it for every row.
     names = [kind.path for kind in kinds if kind.physical_type == "BYTE_ARRAY" and kind.logical_type.type != "DECIMAL"]
     shared = pyarrow.parquet.ParquetFile(path, read_dictionary=names).read(columns=names)
     texts = (text for column in shared.columns for part in column.chunks for text in _texts(part))
@@ -75,7 +75,7 @@ def _parquet_size(path: Path) -> int:
 
 
 def _texts(part: pyarrow.Array) -> Iterator[pyarrow.DictionaryArray]:
-    """The texts of a column, also those in lists and records; of two columns of one name, one has none."""
+    """Yield the text arrays of a column, also from lists and records."""
     if isinstance(part, pyarrow.DictionaryArray):
         yield part
     elif isinstance(part, pyarrow.StructArray):

@@ -1,4 +1,4 @@
-"""From columns to a task: gaps, text, labels and units, each decided, and said."""
+"""Conversion of table columns to a task: missing values, text, labels and units."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def assembled(
     *,
     name: str,
     source: str,
-    came: str,
-    told: Sequence[str] = (),
+    origin: str,
+    notes: Sequence[str] = (),
     text: bool,
     image_shape: tuple[int, int] | None = None,
     missing: Missing | None = None,
@@ -32,32 +32,32 @@ def assembled(
     centre: bool = True,
     standardise: bool = False,
 ) -> Task:
-    """The task of columns of inputs and columns of targets.
+    """Assemble a task from input and target columns.
 
     Args:
-        inputs: The columns of the inputs by name.
-        targets: The columns of the targets by name.
+        inputs: Input columns by name.
+        targets: Target columns by name.
         name: Name of the task.
-        source: What the data are called in messages.
-        came: How the samples came, as it follows their number: "were read from trees.csv".
-        told: What else is to be said of how they were read, one sentence each.
-        text: Whether inputs of text are encoded; else they are refused.
+        source: Name of the data in messages.
+        origin: Origin of the samples, which completes a sentence: "were read from trees.csv".
+        notes: Further sentences about how the data were read.
+        text: Whether text inputs are encoded; otherwise they raise an error.
         image_shape: (height, width) if a row of inputs is an image.
-        missing: What is done about missing values.
-        classification: Whether the target is a class label; None decides.
-        centre: Remove the mean of every input and target.
-        standardise: Bring inputs, and targets that are quantities, to mean 0 and variance 1.
+        missing: Treatment of missing values, as for `read_table`.
+        classification: Whether the target is a class label; None decides by `encode_targets`.
+        centre: Whether to subtract the mean of every input and target.
+        standardise: Whether to rescale inputs and quantitative targets to mean 0 and variance 1.
 
     Raises:
-        InputError: The columns do not hold at least two complete samples of what can be read as numbers, or
-            `standardise` is asked for without `centre`.
+        InputError: If a column cannot be converted to numbers, if there are fewer than two complete samples, or if
+            `standardise` is set without `centre`.
     """
     require(
         centre or not standardise,
-        "standardise is asked for without centre",
+        "standardise is set without centre",
         argument="standardise",
         value=standardise,
-        remedy="leave centre out, as what is standardised has mean 0",
+        remedy="set centre, since standardised data have mean 0",
     )
     samples = len(next(iter(inputs.values())))
     require(
@@ -65,22 +65,22 @@ def assembled(
         f"{source} has {samples} sample{'s' if samples != 1 else ''}",
         argument="path",
         value=samples,
-        remedy="give at least two",
+        remedy="give at least two samples",
     )
-    told = [f"{samples} samples {came}.", *told]
+    notes = [f"{samples} samples {origin}.", *notes]
     if text:
         inputs, left_out = without_identifiers(inputs, source=source)
-        told += left_out
+        notes += left_out
     inputs, targets, gaps = without_gaps(inputs, targets, missing, source=source)
-    told += gaps
+    notes += gaps
     if text:
         values, names, encoded = encode_inputs(inputs, source=source)
-        told += encoded
+        notes += encoded
     else:
         values, names = to_numbers(inputs, "input", source), tuple(inputs)
     values, means = filled(values, names, source=source)
     outputs, target_names, decided, classes = encode_targets(targets, classification, source=source)
-    told += [*means, decided]
+    notes += [*means, decided]
     task = Task(
         values,
         outputs,
@@ -91,6 +91,6 @@ def assembled(
     )
     constant = [name for name, varies in zip(task.feature_names, varying(values), strict=True) if not varies]
     if constant:
-        told.append(f"Constant over the samples, and so without information: {listed(constant)}.")
-    task = dataclasses.replace(task, description=told)
+        notes.append(f"Constant over the samples: {listed(constant)}.")
+    task = dataclasses.replace(task, description=notes)
     return task.standardised(classes=classes) if standardise else task.centred() if centre else task

@@ -1,4 +1,4 @@
-"""Tasks from tables in memory: data frames, dictionaries of columns, and data sets of scikit-learn."""
+"""Tasks from tables in memory: data frames, dictionaries of columns, and scikit-learn data sets."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def task_from_table(
     classification: bool | None = None,
     image_shape: tuple[int, int] | None = None,
 ) -> Task:
-    """Make a task of a table in memory, as `read_table` documents it."""
+    """Make a task of a table in memory; `read_table` documents the arguments."""
     parts = BunchParts.of(table) if is_bunch(table) else None
     if name is None:
         name = parts.name if parts else "table"
     if parts:
         target = list(parts.targets) if target is None else target
-        inputs, targets, told = split_columns({**parts.inputs, **parts.targets}, target, drop, source=name)
+        inputs, targets, notes = split_columns({**parts.inputs, **parts.targets}, target, drop, source=name)
     else:
-        inputs, targets, told = split_frame(_frame(table), target, drop, source=name, argument="table")
+        inputs, targets, notes = split_frame(_frame(table), target, drop, source=name, argument="table")
     if parts and not drop and image_shape is None:
         image_shape = parts.image_shape
     return assembled(
@@ -46,8 +46,8 @@ def task_from_table(
         targets,
         name=name,
         source=name,
-        came="were given as a table",
-        told=told,
+        origin="were given as a table",
+        notes=notes,
         text=True,
         image_shape=image_shape,
         missing=missing,
@@ -63,7 +63,7 @@ def _frame(table: Any) -> pd.DataFrame:
             return pd.DataFrame(dict(table))
         except ValueError as error:
             raise InputError(
-                f"table is no dictionary of columns ({error})",
+                f"table is not a dictionary of columns ({error})",
                 argument="table",
                 value=list(table),
                 remedy="give columns of equal length by name",
@@ -72,8 +72,8 @@ def _frame(table: Any) -> pd.DataFrame:
     if isinstance(frame, pd.DataFrame):
         return frame
     raise InputError(
-        f"table is of the type {type(table).__name__}",
+        f"table has the type {type(table).__name__}",
         argument="table",
         value=type(table).__name__,
-        remedy="give a data frame or the path of a file; arrays by Task(x, y)",
+        remedy="give a data frame or the path of a file, or use Task(x, y) for arrays",
     )

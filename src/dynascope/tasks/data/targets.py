@@ -1,4 +1,4 @@
-"""Targets of a table: quantities, or class labels that are one-hot encoded."""
+"""Numeric targets from table columns: quantities, or one-hot encoded class labels."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ __all__ = ["encode_targets"]
 def encode_targets(
     targets: Mapping[str, Column], classification: bool | None, *, source: str
 ) -> tuple[Float[np.ndarray, "n c"], tuple[str, ...], str, bool]:
-    """The targets as numbers, their names, a sentence that says how they were read, and whether they are classes.
+    """Convert targets to numbers, and decide whether they are class labels.
 
-    A single target of text, truth values or categories is a class label, and so is one of integers that look like
-    labels.
+    A single target of text, booleans or categories is a class label. A single target of integers is a class label if
+    `look_like_labels` holds.
 
     Args:
-        targets: Columns without gaps, by name.
-        classification: Whether the target is a class label; None decides by the rule above.
-        source: What the table is called in messages.
+        targets: Columns without missing values, by name.
+        classification: Whether the target is a class label; None applies the rule above.
+        source: Name of the table in messages.
+
+    Returns:
+        Values, their names, a sentence about the decision, and whether the targets are classes.
 
     Raises:
-        InputError: A target is neither a number nor a label, or several are to be one label.
+        InputError: If a target is neither numeric nor a label, or if `classification` is set for several targets.
 
     Example:
         >>> encode_targets({"price": Column.of([1.5, 2.0])}, None, source="table")[2:]
@@ -45,7 +48,7 @@ def encode_targets(
         f"{len(names)} targets of {source} cannot be one class label",
         argument="classification",
         value=classification,
-        remedy="name one column of labels",
+        remedy="give a single column of labels",
     )
     if not classification or column.kind in ("date", "other"):
         verb = "are quantities" if len(names) > 1 else "is a quantity"

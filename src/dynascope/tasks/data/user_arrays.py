@@ -1,4 +1,4 @@
-"""Inputs and targets as a person has them: their numbers, and the names that they bring along."""
+"""Conversion of user inputs and targets to numbers and names."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from dynascope.validation import require, require_array
 
 __all__ = ["given_inputs", "given_targets", "require_same_rows"]
 
-_ENCODE = "encode it as numbers, or let read_table(frame, target=…) do so"
+_ENCODE = "encode it as numbers, or use read_table(frame, target=…)"
 
 
 def given_inputs(value: Any) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...], tuple[int, int] | None]:
-    """The inputs as numbers, their names if they have any, and (height, width) if each of them is an image.
+    """Convert inputs to numbers, with their names, if any, and (height, width) if they are images.
 
     Raises:
-        InputError: They are not finite real numbers, (n, d) or (n, height, width).
+        InputError: If the inputs are not finite real numbers of shape (n, d) or (n, height, width).
 
     Example:
         >>> given_inputs(pd.DataFrame({"age": [31, 35], "tall": [True, False]}))
@@ -38,8 +38,8 @@ def given_inputs(value: Any) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...],
             raise not_numbers(other, "input", "x", remedy=_ENCODE)
         _require_whole(columns, "x")
         return require_array("x", to_numbers(columns, "input", "x"), (None, None)), tuple(columns), None
-    single = ", as x[:, None] has a single column" if table.ndim == 1 else ""
-    _require_axes("x", table, (2, 3), f"pass one sample a row, (samples, columns) or (samples, height, width){single}")
+    single = "; x[:, None] has a single column" if table.ndim == 1 else ""
+    _require_axes("x", table, (2, 3), f"pass an array (samples, columns) or (samples, height, width){single}")
     _require_real(table)
     shape = (int(table.shape[1]), int(table.shape[2])) if table.ndim == 3 else None
     return require_array("x", table.reshape(len(table), int(np.prod(table.shape[1:]))), (None, None)), (), shape
@@ -48,16 +48,16 @@ def given_inputs(value: Any) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...],
 def given_targets(
     value: Any, classification: bool | None
 ) -> tuple[Float[np.ndarray, "n c"], tuple[str, ...], tuple[str, ...]]:
-    """The targets as numbers, their names if they have any, and a sentence where it had to be decided what they are.
+    """Convert targets to numbers, with their names, if any, and a sentence if their kind is ambiguous.
 
-    A table of several columns holds quantities; a single row of values may hold class labels (see `encode_targets`).
+    Several columns are quantities. A single column can be class labels (see `encode_targets`).
 
     Args:
         value: The targets, (n,) or (n, c).
-        classification: Whether they are class labels; None decides.
+        classification: Whether the targets are class labels; None decides by `encode_targets`.
 
     Raises:
-        InputError: They are neither finite real numbers nor labels.
+        InputError: If the targets are neither finite real numbers nor labels.
 
     Example:
         >>> given_targets(["oak", "elm", "oak"], None)[1:]
@@ -65,7 +65,7 @@ def given_targets(
     """
     table = array_or_frame(value, "y")
     if isinstance(table, np.ndarray):
-        _require_axes("y", table, (1, 2), "pass one sample a row, (samples, targets), or one value for each sample")
+        _require_axes("y", table, (1, 2), "pass an array (samples, targets), or one value per sample")
         if table.ndim == 2 and not classification and table.dtype.kind not in "USO":
             return require_array("y", table, (None, None)), (), ()
     columns = columns_of(table, "y", argument="y")
@@ -76,7 +76,7 @@ def given_targets(
 
 
 def require_same_rows(inputs: Any, targets: Any) -> None:
-    """Refuse a frame and a series that have the same rows in different orders, which nobody means."""
+    """Raise `InputError` if two pandas objects have the same rows in different orders."""
     if not all(isinstance(each, pd.DataFrame | pd.Series) for each in (inputs, targets)):
         return
     first, second = inputs.index, targets.index
@@ -85,16 +85,16 @@ def require_same_rows(inputs: Any, targets: Any) -> None:
         not mixed,
         "x and y have the same rows in different orders",
         argument="y",
-        remedy="pass y.loc[x.index], or both with reset_index(drop=True) if they match as they are",
+        remedy="pass y.loc[x.index], or apply reset_index(drop=True) to both if their present order matches",
     )
 
 
 def _require_real(array: np.ndarray) -> None:
-    told = {"U": ("text", f"{_ENCODE}; numbers that were read as text by x.astype(float)")}
-    told |= {"S": told["U"], "c": ("complex numbers", "give their real and imaginary parts as columns")}
-    told |= dict.fromkeys("Mm", ("dates or times", _ENCODE))
-    what, remedy = told.get(array.dtype.kind, ("", ""))
-    require(not what, f"x holds {what}", argument="x", value=str(array.dtype), remedy=remedy)
+    problems = {"U": ("text", f"{_ENCODE}; convert numbers stored as text with x.astype(float)")}
+    problems |= {"S": problems["U"], "c": ("complex numbers", "give their real and imaginary parts as columns")}
+    problems |= dict.fromkeys("Mm", ("dates or times", _ENCODE))
+    content, remedy = problems.get(array.dtype.kind, ("", ""))
+    require(not content, f"x contains {content}", argument="x", value=str(array.dtype), remedy=remedy)
 
 
 def _require_axes(name: str, array: np.ndarray, axes: tuple[int, int], remedy: str) -> None:

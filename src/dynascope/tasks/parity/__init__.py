@@ -1,1 +1,1 @@
-"""Sparse parity with many skills: its samples, its population, and how much of each skill a function has."""
+"""Multitask sparse parity: samples, population, and the skill strengths of a function."""

@@ -1,4 +1,4 @@
-"""Draw samples of multitask sparse parity with JAX, inside a compiled loop or outside."""
+"""Sampling of multitask sparse parity in JAX, inside and outside of compiled loops."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["ManySkills", "ParitySample", "draw"]
 
 
 class ParitySample(NamedTuple):
-    """Samples of a multitask parity.
+    """Samples of multitask sparse parity.
 
     Attributes:
-        inputs: Shape (n, n_s + n_b): the skill as a one-hot vector, then the bits as zeros and ones.
-        targets: Shape (n, 1), each S or −S.
-        skill: Number of the skill of each sample, counted from 0, shape (n,).
+        inputs: Shape (n, n_s + n_b): the one-hot skill, followed by the bits as zeros and ones.
+        targets: S or −S, shape (n, 1).
+        skill: Index of the skill of each sample, from 0, shape (n,).
     """
 
     inputs: Float[Array, "n d"]
@@ -32,34 +32,34 @@ class ParitySample(NamedTuple):
 
 @runtime_checkable
 class ManySkills(Protocol):
-    """What drawing samples and measuring skills need of a multitask parity.
+    """Interface of a multitask parity, as needed to draw samples and to measure skills.
 
-    It is hashed, since programs are compiled for each.
+    Instances must be hashable, because they are static arguments of compiled programs.
     """
 
     @property
     def skills(self) -> int:
-        """n_s."""
+        """Number of skills n_s."""
         ...
 
     @property
     def bits(self) -> int:
-        """n_b."""
+        """Number of bits n_b."""
         ...
 
     @property
     def target_scale(self) -> float:
-        """S."""
+        """Target scale S."""
         ...
 
     @property
     def frequencies(self) -> np.ndarray:
-        """P(k), shape (n_s,)."""
+        """Probability P(k) of each skill, shape (n_s,)."""
         ...
 
     @property
     def relevant(self) -> np.ndarray:
-        """M_k, the bits of each skill, shape (n_s, m)."""
+        """Indices M_k of the relevant bits of each skill, shape (n_s, m)."""
         ...
 
     def all_bits(self) -> np.ndarray:
@@ -67,12 +67,12 @@ class ManySkills(Protocol):
         ...
 
     def sample(self, key: Any, samples: int, *, skill: Any = None) -> ParitySample:
-        """Samples, of one skill alone if it is given."""
+        """Draw samples, of a single skill if one is given."""
         ...
 
 
 def draw(parity: ManySkills, key: Any, skill: Any, samples: int, dtype: Any) -> ParitySample:
-    """What `SparseParity.sample` says, compiled once for each size of the task and number of samples."""
+    """Implement `SparseParity.sample`, compiled once per task size and number of samples."""
     thresholds, masks = _thresholds(parity.frequencies), _masks(parity.relevant, parity.bits)
     return _drawn(key, skill, thresholds, masks, np.asarray(parity.target_scale, float), parity.bits, samples, dtype)
 
@@ -97,13 +97,13 @@ def _drawn(
 
 
 def _thresholds(frequencies: np.ndarray) -> UInt32[np.ndarray, " thresholds"]:
-    """2³² Σ_{j≤k} P(j) for all skills but the last."""
+    """The thresholds 2³² Σ_{j≤k} P(j) for all skills except the last."""
     cumulative = np.cumsum(frequencies)[:-1]
     return np.minimum(np.rint(cumulative * 2.0**32), 2**32 - 1).astype(np.uint32)
 
 
 def _masks(relevant: np.ndarray, bits: int) -> UInt32[np.ndarray, "skill word"]:
-    """The bits of each skill in words of 32, the first bit lowest."""
+    """Bit masks of the relevant bits of each skill, as 32-bit words with the first bit lowest."""
     masks = np.zeros((len(relevant), -(-bits // 32)), dtype=np.uint32)
     rows = np.arange(len(relevant))[:, None]
     np.bitwise_or.at(masks, (rows, relevant // 32), np.uint32(1) << (relevant % 32).astype(np.uint32))

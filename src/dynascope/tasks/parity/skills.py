@@ -1,4 +1,4 @@
-"""Skills of a task: how often each is asked for, and how much of each a function has."""
+"""Skills of a multitask parity: their frequencies, and their strengths in a function."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["SkillStrength", "measure_skills", "skill_frequencies"]
 
 
 class SkillStrength(NamedTuple):
-    """How much of each skill a function has.
+    """Strength and loss of each skill in a function.
 
     Attributes:
-        strength: R_k = E[g_k f | skill k], shape (n_s,); S once the skill is learned.
-        standard_error: Of the strength, √(Var(g_k f)/M) for M samples of each skill; zero on the population.
+        strength: R_k = E[g_k f | skill k], shape (n_s,); equals S when the skill is learned.
+        standard_error: Standard error √(Var(g_k f)/M) of the strength for M samples per skill; zero on the population.
         skill_loss: L_k = ½ E[(f − y)² | skill k], shape (n_s,).
         loss: Σ_k P(k) L_k.
     """
@@ -37,31 +37,33 @@ class SkillStrength(NamedTuple):
 
 @checked
 def skill_frequencies(skills: PositiveInt, exponent: PositiveFloat) -> Float[np.ndarray, " skill"]:
-    """The zeta law P(k) = k^−(α+1) / Σ_j j^−(α+1), for k = 1 … n_s.
+    """Zipf-distributed skill frequencies.
+
+        P(k) = k^−(α+1) / Σ_j j^−(α+1),   k = 1, …, n_s
 
     Args:
-        skills: n_s.
+        skills: Number of skills n_s.
         exponent: α > 0.
 
     Raises:
-        InputError: n_s is not a positive whole number, or α is not positive.
+        InputError: If n_s is not a positive integer, or if α is not positive.
 
     Example:
         >>> print(skill_frequencies(3, 0.6).round(4))
         [0.6656 0.2196 0.1148]
     """
     powers = np.arange(1, skills + 1, dtype=np.float64) ** -(exponent + 1)
-    # From the smallest up, which keeps the digits of many rare skills.
+    # Summing from the smallest term preserves the digits of many rare skills.
     return powers / powers[::-1].sum()
 
 
 def measure_skills(
     parity: ManySkills, function: Callable[[Any], Any], *, key: Any = None, samples: int = 20_000
 ) -> SkillStrength:
-    """What `SparseParity.skill_strength` says, one skill after the other.
+    """Implement `SparseParity.skill_strength`, one skill at a time.
 
     Raises:
-        InputError: As there.
+        InputError: Under the conditions of `SparseParity.skill_strength`.
     """
     scale = parity.target_scale
     if key is None:
@@ -85,12 +87,12 @@ def measure_skills(
 
 
 def _one_output(values: Any, samples: int) -> Any:
-    """The values of a function with one output as a vector."""
+    """Reshape the values of a function with one output to a vector."""
     require(
         values.shape in ((samples,), (samples, 1)),
-        f"the function gives values of shape {values.shape} for {samples} inputs",
+        f"the function returns values of shape {values.shape} for {samples} inputs",
         argument="function",
         value=values.shape,
-        remedy="give a function with one output for each input",
+        remedy="give a function with one output per input",
     )
     return values.reshape(samples)

@@ -1,7 +1,7 @@
-"""Multitask sparse parity: many parities of a few bits, some asked for far more often than others.
+"""Multitask sparse parity: many parities of a few bits, with power-law frequencies.
 
-The data on which scaling laws and emergence are studied: each skill is learned at a time, a number of samples and a
-number of neurons of its own, and the sum of many such steps is a power law.
+This task is a model of scaling laws and emergence. Each skill emerges at its own time, number of samples and number of
+neurons, and the sum of these steps follows a power law.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _MOST_NUMBERS = 2**27  # one gigabyte in float64
 
 
 class ParityPopulation(NamedTuple):
-    """All n = n_s 2^n_b inputs of a multitask parity, as NumPy arrays.
+    """All n = n_s 2^n_b inputs of multitask sparse parity, as NumPy arrays.
 
     Attributes:
         inputs: Shape (n, n_s + n_b).
         targets: Shape (n, 1).
-        skill: Number of the skill, counted from 0, shape (n,).
+        skill: Index of the skill of each input, from 0, shape (n,).
         weights: Probability P(k)/2^n_b of each input, shape (n,).
     """
 
@@ -49,29 +49,30 @@ class ParityPopulation(NamedTuple):
 @checked
 @dataclasses.dataclass(frozen=True)
 class SparseParity(Stream):
-    """A mixture of n_s skills, each the parity of its own m of n_b bits.
+    """A mixture of n_s skills, each the parity of m of n_b bits.
 
-    Skill k comes with probability P(k) ∝ k^−(α+1), the bits x are uniform and independent, the input is
-    [one-hot(k), x], and the target y = S g_k(x) = S (−1)^(Σ_{j∈M_k} x_j).
+        y = S g_k(x) = S (−1)^(Σ_{j∈M_k} x_j)
 
-    An instance can be hashed, so that it can be a static argument of a compiled function.
+    Skill k has probability P(k) ∝ k^−(α+1). The bits x are uniform and independent, and the input is [one-hot(k), x].
+    Instances are hashable and can be static arguments of compiled functions.
 
     Attributes:
-        skills: n_s.
-        bits: n_b.
-        relevant_bits: m, the bits on which each skill depends.
+        skills: Number of skills n_s.
+        bits: Number of bits n_b.
+        relevant_bits: Number m of bits on which each skill depends.
         exponent: α > 0.
-        target_scale: S > 0.
-        subsets: "exclusive", where skill k owns the bits (k−1)m … km − 1, or "random", where each skill draws its m
-            bits at random and skills may share some.
+        target_scale: Target scale S > 0.
+        subsets: "exclusive" (skill k depends on the bits (k−1)m, …, km − 1) or "random" (each skill depends on m random
+            bits, and skills can share bits).
         seed: Seed of the random subsets.
 
     Raises:
-        InputError: A number out of range, more relevant bits than bits, or too few bits for exclusive subsets.
+        InputError: If a number is out of range, if there are more relevant bits than bits, or if there are too few bits
+            for exclusive subsets.
 
     References:
         Nam et al., arXiv:2404.17563, and Nam, DPhil thesis (2024), chapter 4, for exclusive subsets; Michaud et al.,
-        arXiv:2303.13506, for random ones.
+        arXiv:2303.13506, for random subsets.
 
     Example:
         >>> parity = SparseParity(skills=2, bits=4, relevant_bits=2, target_scale=1.0)
@@ -92,15 +93,15 @@ class SparseParity(Stream):
     def __post_init__(self):
         require(
             self.relevant_bits <= self.bits,
-            f"relevant_bits is {self.relevant_bits} and bits {self.bits}",
+            f"relevant_bits is {self.relevant_bits} and bits is {self.bits}",
             argument="relevant_bits",
             value=self.relevant_bits,
-            remedy="choose no more relevant bits than bits",
+            remedy=f"choose at most {self.bits} relevant bits",
         )
         needed = self.skills * self.relevant_bits
         require(
             self.subsets == "random" or needed <= self.bits,
-            f"{self.skills} skills with {self.relevant_bits} bits each need {needed}, and bits is {self.bits}",
+            f"{self.skills} skills with {self.relevant_bits} bits each need {needed} bits, but bits is {self.bits}",
             argument="bits",
             value=self.bits,
             remedy="choose more bits, fewer skills or random subsets",
@@ -108,36 +109,36 @@ class SparseParity(Stream):
 
     @property
     def input_dimension(self) -> int:
-        """n_s + n_b."""
+        """Number of inputs n_s + n_b."""
         return self.skills + self.bits
 
     @property
     def frequencies(self) -> Float[np.ndarray, " skill"]:
-        """P(k), shape (n_s,)."""
+        """Probability P(k) of each skill, shape (n_s,)."""
         return skill_frequencies(self.skills, self.exponent)
 
     @property
     def relevant(self) -> Int[np.ndarray, "skill relevant"]:
-        """M_k, the positions of the bits of each skill, counted from 0 and in order, shape (n_s, m)."""
+        """Sorted indices M_k of the relevant bits of each skill, from 0, shape (n_s, m)."""
         if self.subsets == "exclusive":
             return np.arange(self.skills * self.relevant_bits).reshape(self.skills, self.relevant_bits)
         draw = np.random.default_rng(self.seed)
         return np.sort([draw.choice(self.bits, self.relevant_bits, replace=False) for _ in range(self.skills)])
 
     def sample(self, key: Any, samples: PositiveInt, *, skill: Any = None, dtype: Any = float) -> ParitySample:
-        """Draw samples in pure JAX, so that a compiled training loop can make each batch where it uses it.
+        """Draw samples in pure JAX, for use inside compiled training loops.
 
-        The bits are drawn 32 at a time and parities counted on whole words, so that a batch costs little beside the
-        step that trains on it. Probabilities are rounded to multiples of 2⁻³².
+        Bits are drawn and parities are computed on 32-bit words, so a batch takes little time compared with a training
+        step. Probabilities are rounded to multiples of 2⁻³².
 
         Args:
             key: JAX random key.
-            samples: n, known when compiling.
-            skill: Number of a skill from 0, to draw that one alone; may be traced.
-            dtype: Of inputs and targets; by default that of JAX's floating-point numbers.
+            samples: Number n of samples, static under `jax.jit`.
+            skill: Index of a single skill to draw, from 0; can be traced. None draws all skills.
+            dtype: Type of inputs and targets; by default JAX's floating-point type.
 
         Raises:
-            InputError: A number of samples that is not positive and whole, or a skill that does not exist.
+            InputError: If the number of samples is not a positive integer, or if the skill does not exist.
 
         Example:
             >>> import jax
@@ -151,10 +152,10 @@ class SparseParity(Stream):
         return draw(self, key, skill, samples, dtype)
 
     def population(self) -> ParityPopulation:
-        """All inputs with their probabilities, skill by skill.
+        """List all inputs with their probabilities, ordered by skill.
 
         Raises:
-            InputError: More than 16 bits, or more than a gigabyte of inputs.
+            InputError: If there are more than 16 bits, or if the inputs would take more than a gigabyte.
 
         Example:
             >>> parity = SparseParity(skills=2, bits=4, relevant_bits=2)
@@ -181,11 +182,11 @@ class SparseParity(Stream):
         """All values of the bits, shape (2^n_b, n_b).
 
         Raises:
-            InputError: More than 16 bits.
+            InputError: If there are more than 16 bits.
         """
         require(
             self.bits <= _MOST_BITS,
-            f"bits is {self.bits}, and the population has 2^{self.bits} inputs for each skill",
+            f"bits is {self.bits}, so the population has 2^{self.bits} inputs per skill",
             argument="bits",
             value=self.bits,
             remedy=f"sample, or choose at most {_MOST_BITS} bits",
@@ -195,19 +196,21 @@ class SparseParity(Stream):
     def skill_strength(
         self, function: Callable[[Any], Any], *, key: Any = None, samples: Annotated[int, Ge(2)] = 20_000
     ) -> SkillStrength:
-        """The strength R_k = E[g_k f | skill k] of every skill in a function, and what loss it leaves.
+        """Measure the strength R_k = E[g_k f | skill k] and the loss of every skill.
 
-        As L_k = ½ (S² + E[f² | k] − 2 S R_k), the loss of a skill is ½ (S − R_k)² only if f is proportional to g_k on
-        its inputs, and larger otherwise. One skill is evaluated at a time, which bounds the memory, but for
-        gradients, which need what all have left behind; all of it can be compiled.
+            L_k = ½ (S² + E[f² | k] − 2 S R_k) ≥ ½ (S − R_k)²,
+
+        with equality if f is proportional to g_k on the inputs of skill k. Skills are evaluated one at a time to limit
+        memory, but gradients store the intermediate values of all skills. The function can be compiled.
 
         Args:
             function: f, a JAX function of a batch of inputs (n, n_s + n_b) with values (n, 1) or (n,).
-            key: JAX random key, to estimate from samples; without it the population gives the exact values.
-            samples: M ≥ 2, the samples of each skill that are drawn.
+            key: JAX random key for an estimate from samples; None computes exact values on the population.
+            samples: Number M ≥ 2 of samples per skill.
 
         Raises:
-            InputError: Values of another shape, fewer than two samples, or no key and more than 16 bits.
+            InputError: If the values have another shape, if there are fewer than two samples, or if there is no key and
+                more than 16 bits.
 
         Example:
             >>> parity = SparseParity(skills=1, bits=3, target_scale=1.0)
@@ -218,32 +221,32 @@ class SparseParity(Stream):
         return measure_skills(self, function, key=key, samples=samples)
 
     def population_loss(self, function: Callable[[Any], Any]) -> Float[Array, ""]:
-        """L = ½ E[(f − y)²] exactly, from all inputs.
+        """Compute the exact loss L = ½ E[(f − y)²] over all inputs.
 
         Raises:
-            InputError: More than 16 bits, or values of another shape than (n, 1) or (n,).
+            InputError: If there are more than 16 bits, or if the values do not have shape (n, 1) or (n,).
         """
         return self.skill_strength(function).loss
 
     def expectation(self) -> Expectation:
-        """The exact loss as an `Expectation`, for training on the whole population.
+        """Make an `Expectation` of the exact loss, for training on the whole population.
 
         Raises:
-            InputError: More than 16 bits.
+            InputError: If there are more than 16 bits.
         """
         self.all_bits()
         return Expectation(self.population_loss, self.name, (*self.description, "The loss is over all inputs."))
 
     @property
     def has_expectation(self) -> bool:
-        """Whether there are at most 16 bits, and inputs of all skills for no more than a gigabyte."""
+        """Whether there are at most 16 bits and the inputs take at most a gigabyte."""
         return self.bits <= _MOST_BITS and self.skills * 2**self.bits * self.input_dimension <= _MOST_NUMBERS
 
     def task(self, samples: PositiveInt, *, seed: Seed = 0) -> Task:
-        """A training set of fixed samples.
+        """Draw a fixed training set.
 
         Raises:
-            InputError: Fewer than two samples.
+            InputError: If there are fewer than two samples.
         """
         require_room(samples * (self.skills + self.bits), samples=samples)
         drawn = self.sample(jax.random.key(seed), samples)
@@ -257,7 +260,7 @@ class SparseParity(Stream):
 
     @property
     def description(self) -> tuple[str, ...]:
-        """What is drawn, in one sentence."""
+        """Description of the distribution, in one sentence."""
         return (
             f"{self.skills} parities of {self.relevant_bits} of {self.bits} bits, on {self.subsets} subsets, with "
             f"frequencies falling as k^-{self.exponent + 1:g}.",
