@@ -52,7 +52,7 @@ def test_flat_images_are_shaped_with_channels_side_by_side():
     x = DRAW.normal(size=(2, 4, 5, 3)).astype(np.float32)
     np.testing.assert_array_equal(as_images(x.reshape(2, -1), (4, 5, 3)), x)
     np.testing.assert_array_equal(as_images(x, (4, 5, 3)), x)
-    with pytest.raises(InputError, match="flat ones of length 60"):
+    with pytest.raises(InputError, match="flat images of length 60"):
         as_images(x[:, 1:], (4, 5, 3))
 
 

@@ -109,7 +109,7 @@ def test_bad_arguments_are_refused_by_name(kind, bad):
 @networks
 @pytest.mark.parametrize("width", [4, 11, 0])
 def test_a_row_that_is_no_prompt_is_refused(kind, width):
-    with pytest.raises(InputError, match="at least one example and the query"):
+    with pytest.raises(InputError, match="N ≥ 1 examples and the query"):
         kind(3, 2)(np.ones((2, width)))
 
 

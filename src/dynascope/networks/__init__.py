@@ -1,4 +1,4 @@
-"""What learns: equinox modules that carry their weights."""
+"""Networks as equinox modules."""
 
 from dynascope.validation import face
 

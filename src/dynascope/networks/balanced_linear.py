@@ -1,4 +1,4 @@
-"""Two-layer linear networks whose layers are λ-balanced."""
+"""Two-layer linear networks with λ-balanced weights."""
 
 from __future__ import annotations
 
@@ -24,22 +24,24 @@ def balanced_linear(
     scale: PositiveFloat = 1.0,
     seed: Seed = 0,
 ) -> TwoLayer:
-    """A random linear network f(x) = x W₁ W₂ with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
+    """Draw a random λ-balanced linear network.
 
-    The smaller layer is drawn, with Gaussian entries of standard deviation scale/√width; the other follows from it up
-    to a random rotation of its outer side.
+        f(x) = x W₁ W₂,   W₂ W₂ᵀ − W₁ᵀ W₁ = λ I
+
+    The smaller layer has Gaussian entries with standard deviation scale/√width. It determines the other layer up to a
+    random rotation of the inputs or outputs.
 
     Args:
-        inputs: d.
-        width: h; at most c for λ > 0 and at most d for λ < 0.
-        outputs: c.
-        balance: λ, positive for a second layer that is larger than the first.
-        scale: Size of the smaller layer; the other is then of size √(scale² + |λ|). Multiplying the weights of the
-            network by s later multiplies λ by s².
+        inputs: Number d of inputs.
+        width: Number h of hidden neurons, at most c for λ > 0 and at most d for λ < 0.
+        outputs: Number c of outputs.
+        balance: λ, positive if the second layer is larger than the first.
+        scale: Size of the smaller layer; the size of the other layer is √(scale² + |λ|). Multiplying the weights by s
+            afterwards multiplies λ by s².
         seed: Seed of the draw.
 
     Raises:
-        InputError: A width that is not positive, or a λ that the widths do not allow.
+        InputError: If a size is not positive, or if the width does not allow the given λ.
 
     Example:
         >>> network = balanced_linear(4, 2, 3, balance=1.5, seed=1)
@@ -60,21 +62,21 @@ def balanced_linear(
     rank = min(width, small, large) if balance == 0 else min(width, small)
     left, sizes, right = np.linalg.svd(draw.normal(size=(small, width)) * scale / np.sqrt(width), full_matrices=False)
     one = (left[:, :rank] * sizes[:rank]) @ right[:rank]
-    # The square of the other layer, diagonal in the same basis of hidden neurons.
+    # The squared singular values of the other layer, in the same basis of hidden neurons.
     squares = np.zeros(width)
     with np.errstate(over="ignore"):
         squares[:rank] = sizes[:rank] ** 2
     basis = np.linalg.svd(one, full_matrices=True)[2]
     kept = min(width, large)
-    turned = np.linalg.qr(draw.normal(size=(large, kept)))[0]
+    axes = np.linalg.qr(draw.normal(size=(large, kept)))[0]
     with np.errstate(invalid="ignore"):
-        other = (basis[:kept].T * np.sqrt(squares[:kept] + abs(balance))) @ turned.T
+        other = (basis[:kept].T * np.sqrt(squares[:kept] + abs(balance))) @ axes.T
     require(
         bool(np.isfinite(other).all()),
-        f"scale is {scale:g}, and the squares of the weights are no numbers",
+        f"scale is {scale:g}, so the squares of the weights overflow",
         argument="scale",
         value=scale,
-        remedy="choose a smaller one",
+        remedy="choose a smaller scale",
     )
     first, second = (one, other) if balance >= 0 else (other.T, one.T)
     network = TwoLayer(inputs, width, outputs, activation="linear")
@@ -90,15 +92,15 @@ def balanced_networks(
     one_sign: bool = False,
     seed: Seed = 0,
 ) -> list[TwoLayer]:
-    """Networks as `balanced_linear` draws them, one for each λ.
+    """Draw one network with `balanced_linear` for each λ.
 
     Args:
         sizes: Numbers of inputs, hidden neurons and outputs.
-        balances: λ of the layers in the units of their rates, (η₂/η₁)^¼ W₁ and (η₁/η₂)^¼ W₂, which flow conserves.
-        scale: As there.
-        rate_ratio: η₁/η₂.
-        one_sign: Whether the maps of square networks all get a positive determinant.
-        seed: As there.
+        balances: Conserved λ of the rescaled layers (η₂/η₁)^¼ W₁ and (η₁/η₂)^¼ W₂.
+        scale: Size of the smaller layer, as for `balanced_linear`.
+        rate_ratio: Ratio η₁/η₂ of the learning rates.
+        one_sign: Whether the maps of square networks all have a positive determinant.
+        seed: Seed of the draws.
     """
     ratio, networks = rate_ratio**0.25, []
     for balance in balances:
@@ -113,9 +115,9 @@ def balanced_networks(
 def isotropic_linear(
     start: np.ndarray, imbalance: float, *, first_rate: float = 1.0, second_rate: float = 1.0
 ) -> TwoLayer:
-    """The linear network of the map `start`, shape (d, c), with η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ = δ I.
+    """Factorise an initial map, shape (d, c), into a linear network with η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ = δ I.
 
-    It is as wide as it has outputs for δ > 0, and as it has inputs for δ < 0.
+    The width equals the number of outputs for δ > 0 and the number of inputs for δ < 0.
     """
     left, sizes, right = np.linalg.svd(start)
     ratio, rate = (first_rate / second_rate) ** 0.25, (first_rate * second_rate) ** 0.5

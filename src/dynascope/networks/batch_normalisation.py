@@ -1,4 +1,4 @@
-"""Batch normalisation as a pure function: the running statistics come back with the outputs."""
+"""Batch normalisation as a pure function that returns its updated running statistics."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _NEWEST = 0.1  # weight of the newest batch in the running statistics
 
 
 class RunningStatistics(eqx.Module):
-    """Means over the batches of training, which are part of a network and no weights of it.
+    """Running averages over training batches, which are part of a network but not trainable.
 
     Attributes:
-        mean: Array (channels,).
-        variance: Array (channels,).
+        mean: Running mean, shape (channels,).
+        variance: Running variance, shape (channels,).
     """
 
     mean: Float[Array | np.ndarray, " channels"]
@@ -32,27 +32,29 @@ class RunningStatistics(eqx.Module):
 
 
 class BatchNormalisation(eqx.Module):
-    """z = γ (x − μ)/√(σ² + ε) + β for every channel, the last axis.
+    """Batch normalisation of the last axis.
 
-    In training μ and σ² are the mean and the variance over the batch and its pixels, and the running statistics move a
-    tenth of the way towards them, with the unbiased variance. In evaluation they are the running statistics, so that a
-    sample does not depend on the others.
+        z = γ (x − μ)/√(σ² + ε) + β
 
-    With ε = 0 the outputs of training do not change when a channel is multiplied by a positive number, but for
-    rounding. A channel that is constant has no normalisation then.
+    In training, μ and σ² are the mean and variance over the batch and its pixels, and the running statistics move a
+    tenth of the way towards μ and the unbiased variance. In evaluation, μ and σ² are the running statistics, so the
+    samples of a batch are independent.
+
+    With ε = 0, multiplying a channel by a positive number does not change the training outputs, except for rounding. A
+    constant channel then raises an error.
 
     Attributes:
-        gain: γ, shape (channels,), one at the start.
-        shift: β, shape (channels,), zero at the start.
-        statistics: Running mean and variance, zero and one at the start; no gradient passes through them.
-        epsilon: ε, a setting and no weight.
+        gain: γ, shape (channels,), initially one.
+        shift: β, shape (channels,), initially zero.
+        statistics: Running mean and variance, initially zero and one; gradients do not pass through them.
+        epsilon: ε, a static setting.
 
     Args:
-        channels: Their number.
+        channels: Number of channels.
         epsilon: ε ≥ 0.
 
     Raises:
-        InputError: The number of channels is not positive, or ε is negative or not finite.
+        InputError: If the number of channels is not positive, or if ε is negative or not finite.
 
     References:
         S. Ioffe and C. Szegedy, Batch Normalization, arXiv:1502.03167; the constants are those of PyTorch.
@@ -78,12 +80,12 @@ class BatchNormalisation(eqx.Module):
     def apply(
         self, x: Float[Array, "... channels"], *, training: bool
     ) -> tuple[Float[Array, "... channels"], BatchNormalisation]:
-        """Outputs, and the layer with its new running statistics, or itself in evaluation.
+        """Compute the outputs and the layer with updated running statistics; evaluation returns the layer unchanged.
 
         Raises:
-            InputError: A batch in training has a single value for each channel, and so no variance; or ε is zero, and
-                so is the variance of a channel, that of the batch in training and the running one in evaluation. Where
-                JAX traces the values, that channel is NaN.
+            InputError: If a training batch has a single value per channel, or if ε and the variance of a channel are
+                both zero (the batch variance in training, the running variance in evaluation). If JAX traces the
+                values, the outputs of such a channel are NaN instead.
         """
         if not training:
             mean, variance = jax.lax.stop_gradient((self.statistics.mean, self.statistics.variance))
@@ -92,14 +94,14 @@ class BatchNormalisation(eqx.Module):
         count = x.size // x.shape[-1]
         require(
             count > 1,
-            "a batch in training has one value for each channel",
+            "a training batch has a single value per channel",
             argument="x",
             value=x.shape,
             remedy="give at least two samples, or larger images",
         )
         mean, variance = jnp.mean(x, axis=axes), jnp.var(x, axis=axes)
         if self.epsilon == 0:
-            # The mean of equal values is rounded, which gives them a variance that nothing should be divided by.
+            # Rounding of the mean gives constant channels a tiny variance; set it to zero.
             variance = jnp.where(jnp.max(x, axis=axes) == jnp.min(x, axis=axes), 0, variance)
         statistics = jax.tree.map(
             lambda old, new: (1 - _NEWEST) * old + _NEWEST * jax.lax.stop_gradient(new),
@@ -111,25 +113,25 @@ class BatchNormalisation(eqx.Module):
 
     def _normalised(self, x: Any, mean: Any, variance: Any) -> Any:
         deviation = jnp.sqrt(variance + self.epsilon)
-        # Zero in this precision.
+        # ε underflows to zero in this precision.
         if self.epsilon < jnp.finfo(deviation.dtype).tiny:
-            # Only a zero, since what is NaN already is not made so by the normalisation.
+            # Test for zero only, since NaN inputs are not caused by the normalisation.
             vanishes = deviation == 0
             require(
                 holds(~jnp.any(vanishes)),
                 f"epsilon is {self.epsilon} and the variance of a channel is zero",
                 argument="epsilon",
                 value=self.epsilon,
-                remedy="choose a positive epsilon, or give inputs that vary in every channel",
+                remedy="choose a positive epsilon, or give inputs without constant channels",
             )
             deviation = jnp.where(vanishes, jnp.nan, deviation)
         return (x - mean) * (self.gain / deviation) + self.shift
 
 
 def trained_weights(network: PyTree) -> PyTree:
-    """The network with None in the place of all that is no weight: settings, and running statistics.
+    """Filter the trainable arrays of a network; all other leaves, such as running statistics, become None.
 
-    `equinox.combine` puts it together again with the rest.
+    `equinox.combine` merges the result with the remaining leaves.
 
     Example:
         >>> weights = trained_weights(BatchNormalisation(3))
@@ -140,7 +142,7 @@ def trained_weights(network: PyTree) -> PyTree:
 
 
 def running_statistics(network: PyTree) -> PyTree:
-    """The network with None in the place of all that is no running statistic.
+    """Filter the running statistics of a network; all other leaves become None.
 
     Example:
         >>> carried = running_statistics(BatchNormalisation(3))
@@ -151,7 +153,7 @@ def running_statistics(network: PyTree) -> PyTree:
 
 
 def _arrays(network: PyTree, *, statistics: bool) -> PyTree:
-    """The floating-point arrays that are running statistics, or those that are not, with None for all else."""
+    """Filter the floating-point arrays that are running statistics, or those that are not."""
 
     def kept(part: Any) -> Any:
         return eqx.filter(part, isinstance(part, RunningStatistics) == statistics and eqx.is_inexact_array)

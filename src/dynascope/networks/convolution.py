@@ -1,4 +1,4 @@
-"""Convolutions and pooling of images; and a convolution with batch normalisation or without, as a layer."""
+"""Convolution and pooling of images, and a convolution layer with optional batch normalisation."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["Convolution", "ImageShape", "as_images", "convolved", "full_image_shape", "mean_pooled"]
 
-ImageShape: TypeAlias = Annotated[Sequence[PositiveInt], Len(2, 3)]  # height, width and channels, one if left out
+# (height, width), for one channel, or (height, width, channels)
+ImageShape: TypeAlias = Annotated[Sequence[PositiveInt], Len(2, 3)]
 
 
 class Convolution(eqx.Module):
-    """z = N(K ∗ x + b), with zeros around the images so that a stride of one keeps their size.
+    """A convolution layer z = N(K ∗ x + b) with zero padding, which preserves the image size for stride one.
 
-    The entries of K are Gaussian with variance 2/(the numbers that enter an output), which keeps the size of the
-    signals through layers of ReLUs (K. He et al., arXiv:1502.01852).
+    The entries of K are Gaussian with variance 2/fan-in, which preserves the size of the signal in ReLU networks (K. He
+    et al., arXiv:1502.01852).
 
     Attributes:
         kernel: K, shape (side, side, channels in, channels out).
-        bias: b, shape (channels out,), zero at the start; or None.
-        normalisation: N, or None.
-        stride: Pixels from one output to the next.
+        bias: b, shape (channels out,), initially zero; or None.
+        normalisation: Batch normalisation N, or None.
+        stride: Stride in pixels.
     """
 
     kernel: Float[Array | np.ndarray, "side side entering leaving"]
@@ -62,7 +63,7 @@ class Convolution(eqx.Module):
     def apply(
         self, x: Float[Array, "n height width entering"], *, training: bool
     ) -> tuple[Float[Array, "n _ _ leaving"], Convolution]:
-        """Outputs, and the layer with its new running statistics, or the same ones in evaluation."""
+        """Compute the outputs and the layer with updated running statistics (unchanged in evaluation)."""
         z = convolved(x, self.kernel, stride=self.stride)
         z = z if self.bias is None else z + self.bias
         if self.normalisation is None:
@@ -77,19 +78,19 @@ def convolved(
     *,
     stride: int = 1,
 ) -> Float[Array, "n _ _ leaving"]:
-    """K ∗ x, with zeros around the images so that a stride of one keeps their size; the side of K is odd."""
-    around = (kernel.shape[0] - 1) // 2
+    """Compute K ∗ x with zero padding, for a kernel with an odd side; stride one preserves the image size."""
+    padding = (kernel.shape[0] - 1) // 2
     return jax.lax.conv_general_dilated(
         images,
         jnp.asarray(kernel).astype(images.dtype),
         (stride, stride),
-        ((around, around), (around, around)),
+        ((padding, padding), (padding, padding)),
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
 
 
 def mean_pooled(images: Float[Array, "n height width channels"], side: int) -> Float[Array, "n _ _ channels"]:
-    """Means over squares of that side; rows and columns that fill none are left out."""
+    """Average over non-overlapping squares; rows and columns that do not fill a square are dropped."""
     n, height, width, channels = images.shape
     rows, columns = height // side, width // side
     blocks = images[:, : rows * side, : columns * side]
@@ -97,7 +98,7 @@ def mean_pooled(images: Float[Array, "n height width channels"], side: int) -> F
 
 
 def full_image_shape(image_shape: ImageShape) -> tuple[int, int, int]:
-    """(height, width, channels), from which one channel may be left out."""
+    """Complete an image shape to (height, width, channels), with one channel by default."""
     height, width, *channels = image_shape
     return height, width, channels[0] if channels else 1
 
@@ -105,16 +106,16 @@ def full_image_shape(image_shape: ImageShape) -> tuple[int, int, int]:
 def as_images(
     x: Float[Array | np.ndarray, "n ..."], image_shape: tuple[int, int, int]
 ) -> Float[Array, "n height width channels"]:
-    """A batch of images, given as they are or flat, with the channels of a pixel side by side.
+    """Reshape a batch of images or of flat images, in which the channels of a pixel are adjacent.
 
     Raises:
-        InputError: Each has another number of pixels.
+        InputError: If the images have another shape.
     """
     require(
         x.shape[1:] in (image_shape, (math.prod(image_shape),)),
         f"x has shape {x.shape}",
         argument="x",
         value=x.shape,
-        remedy=f"pass images of shape {image_shape}, or flat ones of length {math.prod(image_shape)}",
+        remedy=f"pass images of shape {image_shape}, or flat images of length {math.prod(image_shape)}",
     )
     return jnp.asarray(x).reshape(len(x), *image_shape)

@@ -1,4 +1,4 @@
-"""A small convolutional network for images of one channel."""
+"""A small convolutional network for images with one channel."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ _POOLED = 2
 
 
 class Convolutional(eqx.Module):
-    """Convolutions of 3 × 3 pixels, each followed by the activation and 2 × 2 mean pooling, then two dense layers.
+    """3 × 3 convolutions, each followed by the activation and 2 × 2 mean pooling, and two dense layers.
 
-    Images are padded with zeros, so that a convolution keeps their size; pooling halves it, rounded down. The entries
-    of each weight are Gaussian with variance 1/(the numbers that enter an output), times `scale`; biases start at zero.
+    Zero padding preserves the image size in a convolution; pooling halves it, rounded down. Weights are Gaussian with
+    standard deviation `scale`/√fan-in, and biases are initially zero.
 
     Attributes:
-        kernels: One array for each convolution, shape (3, 3, channels in, channels out).
-        kernel_biases: One array for each convolution, shape (channels out,).
-        hidden: Weights of the dense layer whose activations are the features, shape (pixels · channels, width).
-        hidden_bias: Its bias, shape (width,).
+        kernels: One array per convolution, shape (3, 3, channels in, channels out).
+        kernel_biases: One array per convolution, shape (channels out,).
+        hidden: Weights of the dense layer that computes the features, shape (pixels · channels, width).
+        hidden_bias: Bias of this layer, shape (width,).
         classifier: Weights of the last layer, shape (width, c): outputs = features @ classifier + classifier_bias.
-        classifier_bias: Its bias, shape (c,).
+        classifier_bias: Bias of the last layer, shape (c,).
         image_shape: (height, width) of an image.
         activation: Name of the activation.
 
     Args:
         image_shape: (height, width) of an image; a row of inputs holds its pixels, row by row.
-        outputs: c, the number of outputs.
-        channels: Channels of each convolution.
-        width: p, the number of features.
+        outputs: Number c of outputs.
+        channels: Number of output channels of each convolution.
+        width: Number p of features.
         activation: "relu", "tanh", "erf", "gelu" or "linear".
         scale: Factor on every weight.
         seed: Seed of the draw.
 
     Raises:
-        InputError: A size is not positive, or so large that the weights do not fit into the memory, the image is too
-            small for that many convolutions, or the activation is not known.
+        InputError: If a size is not positive or the weights do not fit into memory, if the image is too small for the
+            number of convolutions, or if the activation is unknown.
 
     Example:
         >>> network = Convolutional((8, 8), 10, channels=(4, 8), width=32)
@@ -84,10 +84,10 @@ class Convolutional(eqx.Module):
         shrunk = [side // _POOLED ** len(channels) for side in image_shape]
         require(
             min(shrunk) > 0,
-            f"image_shape is {tuple(image_shape)} and is halved {len(channels)} times",
+            f"image_shape is {tuple(image_shape)}, which cannot be halved {len(channels)} times",
             argument="image_shape",
             value=tuple(image_shape),
-            remedy="give a height and a width of at least 2 to the number of convolutions, or fewer convolutions",
+            remedy=f"choose a height and width of at least {_POOLED ** len(channels)}, or fewer convolutions",
         )
         entering = (1, *channels[:-1])
         numbers = sum(_KERNEL**2 * math.prod(each) for each in zip(entering, channels, strict=True))
@@ -108,11 +108,11 @@ class Convolutional(eqx.Module):
         self.activation = activation
 
     def __call__(self, x: Float[Array | np.ndarray, "n d"]) -> Float[Array, "n c"]:
-        """Outputs for a batch of images."""
+        """Compute the outputs for a batch of images."""
         return self.features(x) @ self.classifier + self.classifier_bias
 
     def features(self, x: Float[Array | np.ndarray, "n d"]) -> Float[Array, "n p"]:
-        """The inputs of the last layer, for a batch of images."""
+        """Compute the inputs of the last layer for a batch of images."""
         activation = ACTIVATIONS[self.activation]
         images = jnp.asarray(x).reshape(len(x), *self.image_shape, 1)
         for kernel, bias in zip(self.kernels, self.kernel_biases, strict=True):

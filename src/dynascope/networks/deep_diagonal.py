@@ -1,4 +1,4 @@
-"""Diagonal networks of any depth: a power of one weight for each sign of each input coordinate."""
+"""Diagonal linear networks of any depth D ≥ 2."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ __all__ = ["DeepDiagonal"]
 
 
 class DeepDiagonal(eqx.Module):
-    """f(x) = (u^D − v^D)ᵀ x, with powers taken coordinate by coordinate.
+    """A deep diagonal linear network with elementwise powers of the weights.
 
-    The start is u = v = scale·1, so that the function is zero and the training path is determined by the data. A
-    balanced product of D diagonal layers, all equal, is one such power.
+        f(x) = (u^D − v^D)ᵀ x
+
+    The initial weights are u = v = scale·1. The initial function is therefore zero, and the data determine the
+    trajectory. The power u^D represents a product of D equal diagonal layers.
 
     Attributes:
         u: Weights of the positive part, shape (d,).
         v: Weights of the negative part, shape (d,).
-        depth: D.
+        depth: Depth D.
 
     Args:
-        input_dimension: d.
+        input_dimension: Number d of inputs.
         depth: D ≥ 2.
         scale: Initial value of every weight.
 
     Raises:
-        InputError: The dimension or the scale is not positive, or the depth is below two.
+        InputError: If the dimension or the scale is not positive, or if the depth is below two.
 
     Example:
         >>> import jax.numpy as jnp
@@ -55,7 +57,7 @@ class DeepDiagonal(eqx.Module):
 
     @property
     def degree(self) -> int:
-        """Degree of homogeneity κ of the network in all its weights: its depth."""
+        """Degree of homogeneity κ of the network in its weights, equal to the depth."""
         return self.depth
 
     @property
@@ -64,5 +66,5 @@ class DeepDiagonal(eqx.Module):
         return self.u**self.depth - self.v**self.depth
 
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... 1"]:
-        """Outputs for one sample or a batch."""
+        """Compute the outputs for one sample or a batch."""
         return (x @ self.coefficients)[..., None]

@@ -1,4 +1,4 @@
-"""Deep linear networks: a product of weight matrices."""
+"""Deep linear networks."""
 
 from __future__ import annotations
 
@@ -21,26 +21,28 @@ from dynascope.validation.bounded_scalars import FiniteFloat, PositiveFloat, Pos
 
 __all__ = ["DeepLinear", "linear_layers", "product_layers"]
 
-_LARGEST = 300.0  # logarithm of the scale of a layer, whose square must be a float
+_LARGEST = 300.0  # logarithm of the scale of a layer; its square must not overflow
 
 
 class DeepLinear(eqx.Module):
-    """f(x) = x W₁ W₂ ⋯ W_L.
+    """A deep linear network f(x) = x W₁ W₂ ⋯ W_L.
 
-    The entries of each layer are Gaussian with standard deviation 1/√(its output width), times `scale`; layer ℓ is
-    further multiplied by exp(balance·(ℓ − (L+1)/2)), so that balance is the log-ratio of neighbouring layers.
+    The entries of layer ℓ are Gaussian with standard deviation
+
+        scale · exp(balance·(ℓ − (L+1)/2)) / √(output width).
 
     Attributes:
         weights: (W₁, …, W_L), each of shape (width_in, width_out).
 
     Args:
-        widths: (d, hidden widths …, c).
+        widths: Widths (d, hidden widths, …, c).
         scale: Factor on every weight.
-        balance: log of the ratio between the scales of neighbouring layers.
+        balance: Logarithm of the ratio of the scales of successive layers.
         seed: Seed of the draw.
 
     Raises:
-        InputError: Fewer than two widths, one that is not positive, or a balance that is not finite.
+        InputError: If there are fewer than two widths, if a width is not positive, or if the balance is not finite or
+            too large.
 
     Example:
         >>> network = DeepLinear((3, 8, 8, 2), scale=0.1)
@@ -73,18 +75,18 @@ class DeepLinear(eqx.Module):
 
     @property
     def degree(self) -> int:
-        """Degree of homogeneity of the network in all its weights: its depth."""
+        """Degree of homogeneity κ of the network in its weights, equal to the depth."""
         return len(self.weights)
 
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... c"]:
-        """Outputs for one sample or a batch."""
+        """Compute the outputs for one sample or a batch."""
         for weight in self.weights:
             x = x @ weight
         return x
 
 
 def linear_layers(network: Network) -> tuple[np.ndarray, np.ndarray] | None:
-    """(W₁, W₂), in float64, if the network is f(x) = x W₁ W₂; None for any other.
+    """Return (W₁, W₂) in float64 if the network is f(x) = x W₁ W₂, else None.
 
     Args:
         network: Any network.
@@ -101,7 +103,7 @@ def linear_layers(network: Network) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def product_layers(network: Network) -> tuple[np.ndarray, ...] | None:
-    """W₁, …, W_L, in float64, if the network is a `DeepLinear`, or an `MLP` that is the same; None for any other."""
+    """Return (W₁, …, W_L) in float64 if the network is a `DeepLinear` or an equivalent `MLP`, else None."""
     if isinstance(network, MLP):
         nonlinear = network.activation != "linear" and len(network.weights) > 1
         if nonlinear or network.biases or network.parametrisation != "standard":

@@ -1,4 +1,4 @@
-"""Diagonal linear networks: one two-layer linear neuron for each input coordinate."""
+"""Two-layer diagonal linear networks."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ __all__ = ["DiagonalLinear"]
 
 
 class DiagonalLinear(eqx.Module):
-    """f(x) = (u ⊙ v)ᵀ x, the simplest network that selects features.
+    """A two-layer diagonal linear network f(x) = (u ⊙ v)ᵀ x, the simplest network that selects features.
 
-    The start is u = scale·1, v = 0, so that the function is zero and the training path is determined by the data.
+    The initial weights are u = scale·1 and v = 0. The initial function is therefore zero, and the data determine the
+    trajectory.
 
     Attributes:
         u: First weights, shape (d,).
         v: Second weights, shape (d,).
 
     Args:
-        input_dimension: d.
-        scale: Initial value of every u.
+        input_dimension: Number d of inputs.
+        scale: Initial value of every entry of u.
 
     Raises:
-        InputError: The dimension or the scale is not positive.
+        InputError: If the dimension or the scale is not positive.
 
     Example:
         >>> import jax.numpy as jnp
@@ -47,7 +48,7 @@ class DiagonalLinear(eqx.Module):
 
     @property
     def degree(self) -> int:
-        """Degree of homogeneity κ of the network in all its weights."""
+        """Degree of homogeneity κ of the network in its weights."""
         return 2
 
     @property
@@ -57,22 +58,22 @@ class DiagonalLinear(eqx.Module):
 
     @property
     def exchangeable(self) -> bool:
-        """Whether all neurons compute the same function of their weights; here each reads its own input."""
+        """Whether all neurons compute the same function of their weights; False, since each has a different input."""
         return False
 
     @property
     def neurons(self) -> Float[Array | np.ndarray, "d 2"]:
-        """Θ, shape (d, 2): u and v of the neuron that reads each input."""
+        """Θ, shape (d, 2): the weights u and v of the neuron of each input."""
         return array_namespace(self.u).stack([self.u, self.v], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "d 2"]) -> DiagonalLinear:
-        """The same network with other weights."""
+        """Replace the weights."""
         return eqx.tree_at(lambda network: (network.u, network.v), self, (rows[:, 0], rows[:, 1]))
 
     def weighted(self, coefficients: Float[Array | np.ndarray, " d"]) -> DiagonalLinear:
-        """Σ_i c_i f_i, the network with the output of its neuron i multiplied by c_i."""
+        """Multiply the output of each neuron i by c_i: Σ_i c_i f_i."""
         return eqx.tree_at(lambda network: network.v, self, coefficients * self.v)
 
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... 1"]:
-        """Outputs for one sample or a batch."""
+        """Compute the outputs for one sample or a batch."""
         return (x @ self.coefficients)[..., None]

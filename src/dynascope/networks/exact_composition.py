@@ -1,4 +1,4 @@
-"""Networks whose weights, written down instead of learned, compose group elements exactly."""
+"""Constructions of networks that compose group elements exactly."""
 
 from __future__ import annotations
 
@@ -31,46 +31,49 @@ __all__ = [
 
 ARCHITECTURES = ("two-layer", "recurrent", "tree")
 _MOST_WEIGHTS = 2e7  # 160 MB
-_VANISHES = 1e-9  # rounding of what is zero stays below this fraction of the encoding's size
+_VANISHES = 1e-9  # values below this fraction of the norm of the encoding count as zero
 
 
 @checked
 def two_layer_composition(
     group: Group, encoding: ArrayLike, sequence_length: Annotated[int, Ge(2)] = 2, *, fast_multiplication: bool = False
 ) -> TwoLayer:
-    """A two-layer network of power-k neurons that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k}, with x_g[h] = x[g⁻¹h].
+    """Construct a two-layer network of power-k neurons that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k}.
 
-    Because x̂_g(ρ) = ρ(g) x̂(ρ), the entries of ρ(g) are linear in x_g wherever x̂(ρ) is invertible. Each of the
-    D^{k+1} products of entries in ρ(g₁)⋯ρ(g_k) is a sum of powers, by the polarisation identity
+    The element g is encoded as x_g[h] = x[g⁻¹h]. Because x̂_g(ρ) = ρ(g) x̂(ρ), the entries of ρ(g) are linear in
+    x_g if x̂(ρ) is invertible. By the polarisation identity, each of the D^{k+1} products of entries in ρ(g₁)⋯ρ(g_k)
+    is a sum of powers,
 
         z₁⋯z_k = 1/(2^{k−1} k!) Σ_{ε ∈ {±1}^{k−1}} (Π ε) (z₁ + Σ_{j≥2} ε_j z_j)^k,
 
-    which makes a width of Σ_ρ 2^{k−1} D_ρ^{k+1} over the real irreducible representations in x, of dimension D_ρ. With
-    fast multiplication, those of the complex and quaternionic kind, D = 2d, take (k+1) 2^{k−1} d^{k+1} neurons by
+    so the width is Σ_ρ 2^{k−1} D_ρ^{k+1} over the real irreducible representations in x, of dimension D_ρ. With fast
+    multiplication, representations of complex and quaternionic kind, D = 2d, need only (k+1) 2^{k−1} d^{k+1} neurons by
 
         Z^k = 2^k/(k+1) Σ_{m=0}^{k} e^{−iφ_m k} (Re e^{iφ_m} Z)^k,  φ_m = πm/(k+1),
 
-    and pairs of 2 × 2 matrices 7 products instead of 8 (Strassen).
+    and products of two 2 × 2 matrices need 7 instead of 8 multiplications (Strassen).
 
-    The width is sufficient. Polarisation holds for all numbers z, and there a product takes no fewer than 2^{k−1}
-    powers; on the finitely many inputs of the task fewer can do, on the group of two elements k.
+    This width is sufficient but not always necessary. The polarisation identity holds for all numbers z, for which
+    2^{k−1} powers per product are the minimum. The task has finitely many inputs, for which fewer neurons can suffice:
+    k neurons for the group with two elements.
 
     Args:
-        group: The group, of n elements.
-        encoding: x, shape (n,), of mean zero.
-        sequence_length: k ≥ 2.
-        fast_multiplication: Need fewer neurons, at the cost of weights that are harder to read.
+        group: Group with n elements.
+        encoding: Encoding vector x, shape (n,), with mean zero.
+        sequence_length: Number k ≥ 2 of elements.
+        fast_multiplication: Whether to use fewer neurons, with weights that are harder to interpret.
 
     Returns:
-        The network, which maps inputs of shape (…, k·n) to outputs of shape (…, n).
+        A network that maps inputs of shape (…, k·n) to outputs of shape (…, n).
 
     Raises:
-        InputError: The encoding has another length, a mean, or nothing else; or its transform at some representation is
-            neither zero nor invertible; or k is below two, or so large that there would be over twenty million weights.
+        InputError: If the encoding does not have length n, is zero or does not have mean zero, if its transform at a
+            representation is neither zero nor invertible, if k is below two, or if there would be over twenty million
+            weights.
 
     Reference:
-        G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655; the count and the sum over phases are
-        ours.
+        G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655. The number of neurons and the sum over
+        phases are derived here.
 
     Example:
         >>> from dynascope.groups import cyclic
@@ -86,10 +89,10 @@ def two_layer_composition(
     )
     require(
         width * (k + 1) * n <= _MOST_WEIGHTS,
-        f"sequence_length is {k}, and the network would have over {_MOST_WEIGHTS:.0e} weights",
+        f"sequence_length is {k}, so the network would have over {_MOST_WEIGHTS:.0e} weights",
         argument="sequence_length",
         value=k,
-        remedy="choose a shorter sequence, or the recurrent network or the tree, whose width does not grow",
+        remedy="choose a shorter sequence, or recurrent_composition or tree_composition, whose width is constant",
     )
     products = [_matrix_product(block.read.shape[1], k, fast=fast_multiplication) for block in blocks]
     neurons = np.concatenate([_powers(block, each) for block, each in zip(blocks, products, strict=True)])
@@ -97,21 +100,21 @@ def two_layer_composition(
 
 
 def recurrent_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: bool = False) -> Recurrent:
-    """A recurrent network that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k} in k − 1 steps, for every k ≥ 2.
+    """Construct a recurrent network that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k} in k − 1 steps, for every k ≥ 2.
 
-    Its hidden neurons are those of `two_layer_composition` for k = 2, with one product more at each step:
-    W_mix = W_out W_first, so that the width Σ_ρ 2 D_ρ³ does not depend on k.
+    The hidden neurons are those of `two_layer_composition` for k = 2. Each step multiplies by one more element, with
+    W_mix = W_out W_first. The width Σ_ρ 2 D_ρ³ does not depend on k.
 
     Args:
-        group: The group, of n elements.
-        encoding: x, shape (n,), of mean zero.
-        fast_multiplication: As in `two_layer_composition`.
+        group: Group with n elements.
+        encoding: Encoding vector x, shape (n,), with mean zero.
+        fast_multiplication: Whether to use fewer neurons, as in `two_layer_composition`.
 
     Returns:
-        The network, which maps inputs of shape (…, k·n) to outputs of shape (…, n).
+        A network that maps inputs of shape (…, k·n) to outputs of shape (…, n).
 
     Raises:
-        InputError: As `two_layer_composition`.
+        InputError: If the encoding is invalid, as for `two_layer_composition`.
 
     Reference:
         G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.
@@ -128,21 +131,21 @@ def recurrent_composition(group: Group, encoding: ArrayLike, *, fast_multiplicat
 
 
 def tree_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: bool = False) -> Tree:
-    """A tree that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k} in ⌈log₂ k⌉ levels, for every k ≥ 2.
+    """Construct a tree network that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k} in ⌈log₂ k⌉ levels, for every k ≥ 2.
 
-    Its block is `two_layer_composition` for k = 2, whose output is again the encoding of an element; its width
-    Σ_ρ 2 D_ρ³ does not depend on k.
+    The block that joins pairs is `two_layer_composition` for k = 2, whose output is again the encoding of an element.
+    The width Σ_ρ 2 D_ρ³ does not depend on k.
 
     Args:
-        group: The group, of n elements.
-        encoding: x, shape (n,), of mean zero.
-        fast_multiplication: As in `two_layer_composition`.
+        group: Group with n elements.
+        encoding: Encoding vector x, shape (n,), with mean zero.
+        fast_multiplication: Whether to use fewer neurons, as in `two_layer_composition`.
 
     Returns:
-        The network, which maps inputs of shape (…, k·n) to outputs of shape (…, n).
+        A network that maps inputs of shape (…, k·n) to outputs of shape (…, n).
 
     Raises:
-        InputError: As `two_layer_composition`.
+        InputError: If the encoding is invalid, as for `two_layer_composition`.
 
     Reference:
         G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.
@@ -158,35 +161,35 @@ def tree_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: 
 
 
 def random_composition(architecture: str, order: int, sequence_length: int, width: int, seed: int) -> Any:
-    """A network of one of the `ARCHITECTURES` with random weights, for a group of some order."""
+    """Draw a network of one of the `ARCHITECTURES` with random weights, for a group of the given order."""
     if architecture == "two-layer":
         return TwoLayer(sequence_length * order, width, order, activation=f"power-{sequence_length}", seed=seed)
     return Recurrent(order, width, order, seed=seed) if architecture == "recurrent" else Tree(order, width, seed=seed)
 
 
 def measured_composition(task: Task, network: Any) -> dict[str, float]:
-    """Of a network and all sequences: loss, width and depth, and exactness, 1 − (largest error) / (largest target)."""
+    """Measure the loss, width, depth and exactness, 1 − (largest error)/(largest target), over all sequences."""
     error = np.asarray(network(task.inputs)) - task.targets
     lines = jax.make_jaxpr(network)(task.inputs).eqns
     return {
         "loss": float(np.sum(error**2)) / (2 * task.samples),
-        # The last weights have a row for each hidden neuron.
+        # The last weight matrix has one row per hidden neuron.
         "width": len(jax.tree.leaves(network)[-1]),
-        # Every layer raises its neurons to a power once, and nothing else does.
+        # Every layer applies its power once, and no other operation is a power.
         "depth": sum(line.primitive.name in ("integer_pow", "square") for line in lines),
         "exactness": 1 - float(np.abs(error).max() / np.abs(task.targets).max()),
     }
 
 
 def _pair(group: Group, encoding: ArrayLike, fast: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The weights that read the left and the right element of a pair, and those that write their product."""
+    """The input weights of the left and right element of a pair, and the output weights."""
     network = two_layer_composition(group, encoding, fast_multiplication=fast)
     left, right = np.split(np.asarray(network.first), 2)
     return left, right, np.asarray(network.second)
 
 
 class _Block(NamedTuple):
-    """How one irreducible representation is read and written: Σ_h read[h] x_g[h] = ρ(g), x_g = Re tr(write ρ(g))."""
+    """Encoder and decoder of an irreducible representation: Σ_h read[h] x_g[h] = ρ(g), x_g = Re tr(write ρ(g))."""
 
     read: Inexact[np.ndarray, "n d d"]
     write: Inexact[np.ndarray, "n d d"]
@@ -198,17 +201,17 @@ def _blocks(group: Group, encoding: ArrayLike, *, real: bool) -> list[_Block]:
         size = float(np.linalg.norm(x))
     require(
         math.isfinite(size),
-        f"the encoding has values up to {np.abs(x).max():.3g}, whose squares are no numbers",
+        f"the encoding has values up to {np.abs(x).max():.3g}, whose squares overflow",
         argument="encoding",
         value=float(np.abs(x).max()),
-        remedy="give it in other units",
+        remedy="use other units",
     )
     require(
         size > 0 and abs(x.sum()) <= _VANISHES * size * math.sqrt(group.order),
-        f"the encoding has the mean {x.mean():.6g} and the norm {size:.6g}",
+        f"the encoding has mean {x.mean():.6g} and norm {size:.6g}",
         argument="encoding",
         value=float(x.mean()),
-        remedy="subtract the mean, and give an encoding that varies",
+        remedy="give a non-constant encoding and subtract its mean",
     )
     blocks = []
     for irrep in real_irreducible_representations(group):
@@ -237,7 +240,7 @@ def _blocks(group: Group, encoding: ArrayLike, *, real: bool) -> list[_Block]:
 
 
 class _Products(NamedTuple):
-    """Products of k entries, one of each matrix or linear in them, that add up to the product of k matrices.
+    """Decomposition of the product of k matrices into products of k linear forms.
 
     (A₁⋯A_k)[a, b] = Σ_p collect[p, a, b] Π_j ⟨factors[p, j], A_j⟩.
     """
@@ -255,14 +258,14 @@ def _matrix_product(dimension: int, k: int, *, fast: bool) -> _Products:
 
 
 def _powers(block: _Block, products: _Products) -> Float[np.ndarray, "neurons weights"]:
-    """The neurons that compute the products of one representation, all first weights before the second ones."""
+    """The neurons that compute the products of one representation; each row has the first, then the second weights."""
     k = products.factors.shape[1]
     read = np.einsum("pjab,hab->pjh", products.factors, block.read)
     write = np.einsum("pab,hba->ph", products.collect, block.write)
     signs = np.array([(1, *rest) for rest in itertools.product((1, -1), repeat=k - 1)])
     phases = np.exp(1j * np.pi * np.arange(k + 1) / (k + 1)) if np.iscomplexobj(read) else np.ones(1)
     count = 2 ** (k - 1) * math.factorial(k)
-    # (Re Z)^k = Z^k for real Z; the sum over the phases picks Z^k from its powers and those of its conjugate.
+    # (Re Z)^k = Z^k for real Z. For complex Z, the sum over the phases selects Z^k from the expansion of (Re Z)^k.
     scale = (2**k / (k + 1) if len(phases) > 1 else 1) / count
     first = np.einsum("q,sj,pjh->pqsjh", phases, signs, read).real
     second = np.einsum("q,s,ph->pqsh", scale * phases**-k, signs.prod(axis=1), write).real
@@ -270,7 +273,7 @@ def _powers(block: _Block, products: _Products) -> Float[np.ndarray, "neurons we
     return np.concatenate([first.reshape(neurons, -1), second.reshape(neurons, -1)], axis=1)
 
 
-# V. Strassen, Gaussian elimination is not optimal (1969): the seven products, and where each is added.
+# V. Strassen, Gaussian elimination is not optimal (1969): the seven products, and the entries that contain each.
 _STRASSEN = _Products(
     np.array(
         [

@@ -1,4 +1,4 @@
-"""Networks that are given by the name of a kind, or without dimensions, sized for a task."""
+"""Construction of networks from the name of a kind, with the dimensions of a task."""
 
 from __future__ import annotations
 
@@ -17,33 +17,31 @@ from dynascope.validation.bounded import PositiveInt, Seed
 __all__ = ["KINDS", "NETWORKS", "NetworkKind", "is_specification", "network_for"]
 
 
-#: What can be given as a network, for messages.
-NETWORKS = (
-    "a torch.nn.Module, a module of equinox, a network of dynascope.networks, or the name of a kind, such as 'relu'"
-)
+#: Accepted types of networks, for messages.
+NETWORKS = "a torch.nn.Module, an equinox module, a network of dynascope.networks, or the name of a kind, such as relu"
 NetworkKind = Literal["linear", "diagonal", "relu", "quadratic", "attention"]
 KINDS: tuple[NetworkKind, ...] = typing.get_args(NetworkKind)
 
 
 def is_specification(network: Any) -> bool:
-    """Whether a network is the name of a kind, or has no dimensions, and so becomes weights when it meets a task."""
+    """Whether a network is only the name of a kind, or has no dimensions, so that it needs a task for its weights."""
     return isinstance(network, str) or (isinstance(network, TwoLayer) and network.is_specification)
 
 
 def network_for(
     kind: NetworkKind | TwoLayer, task: Learnable, *, width: PositiveInt = 50, seed: Seed = 0
 ) -> TwoLayer | DiagonalLinear | LinearAttention:
-    """A network of the named kind with the task's dimensions, at unit scale.
+    """Make a network of the named kind with the dimensions of a task and weights at unit scale.
 
     Args:
         kind: "linear", "relu" or "quadratic" (two layers), "diagonal", or "attention" (linear, rank-one heads); or a
             `TwoLayer` without dimensions.
-        task: The task it is to learn.
-        width: Number of hidden neurons, or of heads, where the kind has them. A `TwoLayer` states its own.
-        seed: Seed of the initial weights, where they are random.
+        task: The task that determines the dimensions.
+        width: Number of hidden neurons or heads; ignored for "diagonal" and for a `TwoLayer`, which has its own width.
+        seed: Seed of random initial weights.
 
     Raises:
-        InputError: The kind is unknown, or the task does not say the dimensions that it needs.
+        InputError: If the kind is unknown, or if the task does not have the dimensions that the kind needs.
 
     Example:
         >>> from dynascope.tasks.task import Task
@@ -60,12 +58,10 @@ def network_for(
         activation = kind
     if kind == "attention":
         if not isinstance(task, InContextRegression):
-            raise _unsuited(
-                kind, task, "give InContextRegression.on_inputs_of(task, context_length), of prompts of its inputs"
-            )
+            raise _unsuited(kind, task, "use InContextRegression.on_inputs_of(task, context_length) as the task")
         return LinearAttention(len(task.covariance), width, seed=seed)
     if not isinstance(task, Dimensioned):
-        raise _unsuited(kind, task, "give a Task, or make the network yourself")
+        raise _unsuited(kind, task, "give a Task, or construct the network explicitly")
     if kind == "diagonal":
         return DiagonalLinear(task.input_dimension)
     return TwoLayer(task.input_dimension, width, task.output_dimension, activation=activation, seed=seed)
@@ -73,6 +69,6 @@ def network_for(
 
 def _unsuited(kind: NetworkKind | TwoLayer, task: Learnable, remedy: str) -> InputError:
     name = type(task).__name__
-    named = f"of the kind {kind!r}" if isinstance(kind, str) else "without dimensions"
-    problem = f"a network {named} cannot be sized for the task {name}"
+    description = f"of the kind {kind!r}" if isinstance(kind, str) else "without dimensions"
+    problem = f"a network {description} cannot be constructed for the task {name}"
     return InputError(problem, argument="task", value=name, remedy=remedy)

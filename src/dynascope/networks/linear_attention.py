@@ -1,4 +1,4 @@
-"""Linear self-attention on prompts of in-context linear regression."""
+"""Linear self-attention for in-context linear regression."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ __all__ = ["LinearAttention", "MergedAttention", "context_and_query"]
 
 
 class LinearAttention(eqx.Module):
-    """f(prompt) = Σ_h v_h (1/N Σ_n y_n x_n)ᵀ k_h · q_hᵀ x_query, linear attention with rank-one keys and queries.
+    """Linear attention with rank-one keys and queries.
 
-    A prompt is a row of (N + 1)(d + 1) numbers: N labelled examples (x_n, y_n), then the query (x_query, 0). The
-    context length N is that of the prompt. The network depends on its weights only through the matrix
-    P = Σ_h v_h k_h q_hᵀ, and each head has degree 3 in its weights.
+        f(prompt) = Σ_h v_h (1/N Σ_n y_n x_n)ᵀ k_h · q_hᵀ x_query
 
-    The weights are Gaussian, with standard deviation 1 for v and 1/√d for k and q, so that v², ‖k‖² and ‖q‖² of a head
-    are one in expectation; then multiplied by `scale`.
+    A prompt is a row of (N + 1)(d + 1) numbers: N labelled examples (x_n, y_n), followed by the query (x_query, 0). The
+    network accepts prompts of any length N. It depends on its weights only through the matrix P = Σ_h v_h k_h q_hᵀ,
+    and each head has degree 3 in its weights.
+
+    The weights are Gaussian with standard deviation `scale` for v and `scale`/√d for k and q. At unit scale, v², ‖k‖²
+    and ‖q‖² of a head are one in expectation.
 
     Attributes:
         v: Value of each head, shape (H,).
@@ -33,13 +35,13 @@ class LinearAttention(eqx.Module):
         q: Query of each head, shape (H, d).
 
     Args:
-        dimension: d, of the inputs x.
-        heads: H.
+        dimension: Dimension d of the inputs x.
+        heads: Number H of heads.
         scale: Factor on every weight.
         seed: Seed of the draw.
 
     Raises:
-        InputError: The dimension, the number of heads or the scale is not positive.
+        InputError: If the dimension, the number of heads or the scale is not positive.
 
     References:
         Zhang, Singh, Latham, Saxe, Training dynamics of in-context learning in linear attention (arXiv:2501.16265).
@@ -74,45 +76,47 @@ class LinearAttention(eqx.Module):
 
     @property
     def neurons(self) -> Float[Array | np.ndarray, "heads weights"]:
-        """Θ, shape (H, 2d + 1): in each row v, k and q of one head."""
+        """Θ, shape (H, 2d + 1): each row holds v, k and q of one head."""
         return array_namespace(self.v).concatenate([self.v[:, None], self.k, self.q], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "heads weights"]) -> LinearAttention:
-        """The same network with other weights, or with another number of heads."""
+        """Replace the weights; the number of heads can change."""
         d = self.k.shape[1]
         weights = rows[:, 0], rows[:, 1 : d + 1], rows[:, d + 1 :]
         return eqx.tree_at(lambda network: (network.v, network.k, network.q), self, weights)
 
     def weighted(self, coefficients: Float[Array | np.ndarray, " heads"]) -> LinearAttention:
-        """Σ_h c_h f_h, the network with the output of its head h multiplied by c_h."""
+        """Multiply the output of each head h by c_h: Σ_h c_h f_h."""
         return eqx.tree_at(lambda network: network.v, self, coefficients * self.v)
 
     def __call__(self, prompts: Float[ArrayLike, "... D"]) -> Float[Array, "... 1"]:
-        """Predicted label of the query of one prompt or a batch."""
+        """Predict the label of the query for one prompt or a batch."""
         return _attend(prompts, self.matrix)
 
 
 class MergedAttention(eqx.Module):
-    """f(prompt) = Σ_h v_h (1/N Σ_n y_n x_n)ᵀ K_h x_query, linear attention with merged keys and queries.
+    """Linear attention with merged keys and queries.
 
-    The prompt is as in `LinearAttention`. The network depends on its weights only through the matrix P = Σ_h v_h K_h,
-    and each head has degree 2 in its weights.
+        f(prompt) = Σ_h v_h (1/N Σ_n y_n x_n)ᵀ K_h x_query
 
-    The weights are Gaussian, with standard deviation 1 for v and 1/d for K, so that v² and ‖K‖² of a head are one in
-    expectation; then multiplied by `scale`.
+    Prompts have the format of `LinearAttention`. The network depends on its weights only through the matrix
+    P = Σ_h v_h K_h, and each head has degree 2 in its weights.
+
+    The weights are Gaussian with standard deviation `scale` for v and `scale`/d for K. At unit scale, v² and ‖K‖² of a
+    head are one in expectation.
 
     Attributes:
         v: Value of each head, shape (H,).
         K: Merged key and query of each head, shape (H, d, d).
 
     Args:
-        dimension: d, of the inputs x.
-        heads: H.
+        dimension: Dimension d of the inputs x.
+        heads: Number H of heads.
         scale: Factor on every weight.
         seed: Seed of the draw.
 
     Raises:
-        InputError: The dimension, the number of heads or the scale is not positive.
+        InputError: If the dimension, the number of heads or the scale is not positive.
 
     References:
         Zhang, Singh, Latham, Saxe, Training dynamics of in-context learning in linear attention (arXiv:2501.16265).
@@ -146,34 +150,34 @@ class MergedAttention(eqx.Module):
 
     @property
     def neurons(self) -> Float[Array | np.ndarray, "heads weights"]:
-        """Θ, shape (H, d² + 1): in each row v of one head, then K row by row."""
+        """Θ, shape (H, d² + 1): each row holds v of one head, followed by the rows of K."""
         return array_namespace(self.v).concatenate([self.v[:, None], self.K.reshape(len(self.K), -1)], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "heads weights"]) -> MergedAttention:
-        """The same network with other weights, or with another number of heads."""
+        """Replace the weights; the number of heads can change."""
         weights = rows[:, 0], rows[:, 1:].reshape(-1, *self.K.shape[1:])
         return eqx.tree_at(lambda network: (network.v, network.K), self, weights)
 
     def weighted(self, coefficients: Float[Array | np.ndarray, " heads"]) -> MergedAttention:
-        """Σ_h c_h f_h, the network with the output of its head h multiplied by c_h."""
+        """Multiply the output of each head h by c_h: Σ_h c_h f_h."""
         return eqx.tree_at(lambda network: network.v, self, coefficients * self.v)
 
     def __call__(self, prompts: Float[ArrayLike, "... D"]) -> Float[Array, "... 1"]:
-        """Predicted label of the query of one prompt or a batch."""
+        """Predict the label of the query for one prompt or a batch."""
         return _attend(prompts, self.matrix)
 
 
 def context_and_query(
     prompts: Float[ArrayLike, "... D"], dimension: int
 ) -> tuple[Float[Array, "... d"], Float[Array, "... d"]]:
-    """1/N Σ_n y_n x_n and x_query of prompts, through which alone linear attention sees them.
+    """Compute 1/N Σ_n y_n x_n and x_query, on which linear attention depends.
 
     Args:
         prompts: Rows of (N + 1)(d + 1) numbers.
-        dimension: d.
+        dimension: Dimension d of the inputs x.
 
     Raises:
-        InputError: Rows of another length.
+        InputError: If the rows have another length.
 
     Example:
         >>> context, query = context_and_query(np.array([2.0, 1.0, 3.0, 0.0]), 1)
@@ -187,7 +191,7 @@ def context_and_query(
         f"a prompt has {width} numbers",
         argument="prompts",
         value=width,
-        remedy=f"give (N + 1)·{dimension + 1}: at least one example and the query, each an input and its label",
+        remedy=f"give (N + 1)·{dimension + 1} numbers: N ≥ 1 examples and the query, each an input and its label",
     )
     tokens = prompts.reshape(*prompts.shape[:-1], -1, dimension + 1)
     inputs, labels, query = tokens[..., :-1, :-1], tokens[..., :-1, -1], tokens[..., -1, :-1]

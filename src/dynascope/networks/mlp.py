@@ -1,4 +1,4 @@
-"""The multilayer perceptron: dense layers with an activation between them."""
+"""Multilayer perceptrons."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ ACTIVATIONS: dict[ActivationName, Callable[[Any], Any]] = {
 
 
 class MLP(eqx.Module):
-    """f(x) = h_L W_L + b_L with h_1 = x and h_{l+1} = σ(h_l W_l + b_l).
+    """A multilayer perceptron f(x) = h_L W_L + b_L with h_1 = x and h_{l+1} = σ(h_l W_l + b_l).
 
-    In the standard parametrisation the entries of W_l are Gaussian with variance 1/(its input width); in the "ntk"
-    parametrisation they have variance one, and the layer computes h W_l / √(its input width) + b_l. Both start from
-    the same functions and move at different rates. All weights are then multiplied by `scale`. Biases start at zero.
+    In the standard parametrisation, the entries of W_l are Gaussian with variance 1/fan-in. In the "ntk"
+    parametrisation they have variance one, and the layer computes h W_l / √fan-in + b_l. Both parametrisations have the
+    same initial functions but different learning rates. All weights are multiplied by `scale`. Biases are initially
+    zero.
 
     Attributes:
         weights: (W_1, …, W_L), each of shape (input width, output width).
@@ -44,7 +45,7 @@ class MLP(eqx.Module):
         parametrisation: "standard" or "ntk".
 
     Args:
-        widths: (d, hidden widths …, c).
+        widths: Widths (d, hidden widths, …, c).
         activation: "relu", "tanh", "erf", "gelu" or "linear".
         bias: Whether layers have biases.
         parametrisation: "standard" or "ntk".
@@ -52,7 +53,7 @@ class MLP(eqx.Module):
         seed: Seed of the draw.
 
     Raises:
-        InputError: Fewer than two widths, one that is not positive, or a name that is not known.
+        InputError: If there are fewer than two widths, if a width is not positive, or if a name is unknown.
 
     Example:
         >>> network = MLP((3, 16, 8, 2), activation="tanh")
@@ -88,17 +89,17 @@ class MLP(eqx.Module):
         self.parametrisation = parametrisation
 
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... c"]:
-        """Outputs for one sample or a batch."""
+        """Compute the outputs for one sample or a batch."""
         return self._layer(len(self.weights) - 1, self.features(x))
 
     def features(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... p"]:
-        """The inputs of the last layer, for one sample or a batch."""
+        """Compute the inputs of the last layer for one sample or a batch."""
         for layer in range(len(self.weights) - 1):
             x = ACTIVATIONS[self.activation](self._layer(layer, x))
         return x
 
     def preactivations(self, x: Float[Array | np.ndarray, "... d"]) -> tuple[Float[Array | np.ndarray, "... _"], ...]:
-        """h_l W_l + b_l of every layer, the outputs last."""
+        """Compute h_l W_l + b_l for every layer; the last entry is the output."""
         found = []
         for layer in range(len(self.weights)):
             found.append(self._layer(layer, x))
@@ -107,12 +108,12 @@ class MLP(eqx.Module):
 
     @property
     def classifier(self) -> Float[Array | np.ndarray, "p c"]:
-        """The matrix by which features become outputs: outputs = features @ classifier + classifier_bias."""
+        """The output matrix: outputs = features @ classifier + classifier_bias."""
         return self.weights[-1] * self._gain(len(self.weights) - 1)
 
     @property
     def classifier_bias(self) -> Float[Array | np.ndarray, " c"]:
-        """The bias of the outputs, zeros without biases."""
+        """The output bias; zero if the network has no biases."""
         return self.biases[-1] if self.biases else np.zeros(self.weights[-1].shape[1])
 
     def _layer(self, layer: int, h: Array | np.ndarray) -> Array | np.ndarray:
@@ -124,6 +125,6 @@ class MLP(eqx.Module):
 
 
 def with_random_biases(network: MLP, draw: np.random.Generator) -> MLP:
-    """The same network with biases that are uniform within ±1/√(input width)."""
+    """Replace the biases by uniform random numbers within ±1/√fan-in."""
     biases = tuple(draw.uniform(-1, 1, w.shape[1]) / np.sqrt(w.shape[0]) for w in network.weights)
     return eqx.tree_at(lambda network: network.biases, network, biases)

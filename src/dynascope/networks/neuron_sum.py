@@ -1,4 +1,4 @@
-"""Any network that is a sum of homogeneous neurons, from the function that one neuron computes."""
+"""Sums of homogeneous neurons, defined by the function of a single neuron."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["NeuronSum"]
 
 
 class NeuronSum(eqx.Module):
-    """f(x) = Σ_i c_i φ(θ_i, x), for any function φ of one neuron that is homogeneous in the neuron's weights.
+    """A network f(x) = Σ_i c_i φ(θ_i, x) with a user-defined neuron φ that is homogeneous in its weights.
 
     Attributes:
         neurons: Θ, shape (neurons, weights), one row per neuron.
-        neuron: φ, a JAX function of the weights (weights,) of one neuron and of a batch of inputs, with the neuron's
-            contribution to the outputs of the batch.
-        degree: κ, the degree of homogeneity of φ in the weights.
+        neuron: φ, a JAX function of the weights (weights,) of one neuron and a batch of inputs; it returns the
+            contribution of the neuron to the outputs.
+        degree: Degree of homogeneity κ of φ in the weights.
         coefficients: c, shape (neurons,); None for ones.
 
     Raises:
-        InputError: The weights are no finite matrix, or the degree is not a positive whole number.
+        InputError: If the weights are not a finite matrix, or if the degree is not a positive integer.
 
     Example:
         >>> def cubic(weights, x):
@@ -52,15 +52,15 @@ class NeuronSum(eqx.Module):
         self.coefficients = None
 
     def with_neurons(self, rows: Any) -> NeuronSum:
-        """The same network with other weights, or with another number of neurons."""
+        """Replace the weights; the number of neurons can change."""
         return eqx.tree_at(lambda network: network.neurons, self, rows)
 
     def weighted(self, coefficients: Any) -> NeuronSum:
-        """Σ_i c_i φ(θ_i, x)."""
+        """Set the coefficients c of Σ_i c_i φ(θ_i, x)."""
         return eqx.tree_at(lambda network: network.coefficients, self, coefficients, is_leaf=lambda leaf: leaf is None)
 
     def __call__(self, x: Any) -> Any:
-        """Outputs for a batch."""
+        """Compute the outputs for a batch."""
         outputs = jax.vmap(self.neuron, (0, None))(jnp.asarray(self.neurons), x)
         coefficients = jnp.ones(len(self.neurons)) if self.coefficients is None else self.coefficients
         return jnp.tensordot(coefficients, outputs, 1)

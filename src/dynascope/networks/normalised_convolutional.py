@@ -22,33 +22,33 @@ _KERNEL, _POOLED = 3, 2
 
 
 class NormalisedConvolutional(eqx.Module):
-    """Convolutions of 3 × 3 pixels with batch normalisation, ReLU and 2 × 2 mean pooling each, then two dense layers.
+    """3 × 3 convolutions, each with batch normalisation, ReLU and 2 × 2 mean pooling, and two dense layers.
 
-    Normalisation is γ (z − μ)/σ + β with ε = 0 and the mean and deviation of the batch, in evaluation too, so that
-    symmetries of the network are exact. Kernels have no bias, which the normalisation would take off again.
+    The normalisation γ (z − μ)/σ + β has ε = 0 and uses the batch mean and standard deviation, also in evaluation, so
+    that the symmetries of the network are exact. Convolutions have no bias, because the normalisation would remove it.
+    Weights are Gaussian with variance 2/fan-in, and 1/fan-in in the last layer.
 
     Attributes:
-        kernels: One array for each convolution, shape (3, 3, channels in, channels out).
-        gains: γ of each, one at the start.
-        shifts: β of each, zero at the start.
-        hidden: Weights of a dense layer with a ReLU, shape (pixels · channels, width).
-        hidden_bias: Its bias, shape (width,), zero at the start.
+        kernels: One array per convolution, shape (3, 3, channels in, channels out).
+        gains: γ of each convolution, initially one.
+        shifts: β of each convolution, initially zero.
+        hidden: Weights of the hidden dense layer with ReLU, shape (pixels · channels, width).
+        hidden_bias: Bias of the hidden layer, shape (width,), initially zero.
         classifier: Weights of the last layer, shape (width, c).
-        classifier_bias: Its bias, shape (c,), Gaussian like its weights at the start.
-        side: Pixels along a side of an image.
-        colours: Channels of an image.
+        classifier_bias: Bias of the last layer, shape (c,), with the initial distribution of the weights.
+        side: Height and width of an image in pixels.
+        colours: Number of channels of an image.
 
     Args:
-        side: Pixels along a side of an image.
-        outputs: c, the number of outputs.
-        channels: Channels of each convolution, each of which halves the image.
-        width: Neurons of the hidden dense layer.
-        colours: Channels of an image, side by side for each pixel.
-        seed: Seed of the draw; entries are Gaussian with variance 2/(the numbers that enter an output), of the last
-            layer half of that.
+        side: Height and width of an image in pixels.
+        outputs: Number c of outputs.
+        channels: Number of output channels of each convolution; each convolution halves the image.
+        width: Number of neurons of the hidden dense layer.
+        colours: Number of channels of an image; the channels of a pixel are adjacent.
+        seed: Seed of the draw.
 
     Raises:
-        InputError: The image cannot be halved that often.
+        InputError: If the image is too small for the number of convolutions.
 
     Example:
         >>> network = NormalisedConvolutional(8, 10, channels=(2, 3), width=5)
@@ -91,7 +91,7 @@ class NormalisedConvolutional(eqx.Module):
         self.side, self.colours = side, colours
 
     def __call__(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n c"]:
-        """Outputs for a batch of images, flat or not."""
+        """Compute the outputs for a batch of images, flat or not."""
         images = jnp.asarray(x).reshape(len(x), self.side, self.side, self.colours)
         for kernel, gain, shift in zip(self.kernels, self.gains, self.shifts, strict=True):
             z, over = convolved(images, kernel), (0, 1, 2)

@@ -1,4 +1,4 @@
-"""Recurrent networks of quadratic neurons, which read a sequence one element at a time."""
+"""Recurrent networks with quadratic neurons."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ __all__ = ["Recurrent", "elements"]
 
 
 class Recurrent(eqx.Module):
-    """f(x) = h_k W_out with h_{t+1} = (h_t W_mix + x_{t+1} W_drive)^{⊙2}, and h₂ = (x₁ W_first + x₂ W_drive)^{⊙2}.
+    """A recurrent network with quadratic neurons that processes a sequence one element at a time.
 
-    A sequence of k elements takes k − 1 steps with the same weights, so that one network serves every k ≥ 2; for k = 2
-    it is a two-layer network of quadratic neurons. The weights are Gaussian with standard deviation 1/√width, times
-    `scale`.
+        f(x) = h_k W_out,   h_{t+1} = (h_t W_mix + x_{t+1} W_drive)^{⊙2},   h₂ = (x₁ W_first + x₂ W_drive)^{⊙2}
+
+    The network processes sequences of any length k ≥ 2 in k − 1 steps. For k = 2, it is a two-layer network of
+    quadratic neurons. The weights are Gaussian with standard deviation `scale`/√width.
 
     Attributes:
-        first: W_first, shape (m, width), reads the first element.
-        drive: W_drive, shape (m, width), reads every other element.
-        mix: W_mix, shape (width, width), reads the hidden state.
-        output: W_out, shape (width, c).
+        first: Input weights W_first of the first element, shape (m, width).
+        drive: Input weights W_drive of all other elements, shape (m, width).
+        mix: Recurrent weights W_mix, shape (width, width).
+        output: Output weights W_out, shape (width, c).
 
     Args:
-        element_dimension: m, the length of one element of a sequence.
+        element_dimension: Length m of one element of a sequence.
         width: Number of hidden neurons.
-        output_dimension: c.
+        output_dimension: Number c of outputs.
         scale: Factor on every weight.
         seed: Seed of the draw.
 
     Raises:
-        InputError: A dimension or the scale is not positive, or a sequence does not hold two or more whole elements.
+        InputError: If a dimension or the scale is not positive, or if a sequence does not consist of at least two whole
+            elements.
 
     Reference:
         G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.
@@ -70,7 +72,7 @@ class Recurrent(eqx.Module):
         self.output = draw.normal(size=(width, output_dimension)) * deviation
 
     def __call__(self, x: Float[Array | np.ndarray, "... k_m"]) -> Float[Array | np.ndarray, "... c"]:
-        """Outputs for one sequence, its k elements one after the other in a row, or for a batch."""
+        """Compute the outputs for one sequence or a batch; a row holds the k elements one after the other."""
         sequence = elements(x, self.first.shape[0])
         read = sequence[..., 0, :] @ self.first
         hidden = (read + sequence[..., 1, :] @ self.drive) ** 2
@@ -80,14 +82,14 @@ class Recurrent(eqx.Module):
 
 
 def elements(x: Float[Array | np.ndarray, "... k_m"], length: int) -> Float[Array | np.ndarray, "... k m"]:
-    """A row cut into its elements.
+    """Split rows into elements.
 
     Args:
         x: Rows of k elements, shape (..., k·m).
-        length: m, the length of one element.
+        length: Length m of one element.
 
     Raises:
-        InputError: A row does not hold two or more whole elements.
+        InputError: If a row does not consist of at least two whole elements.
 
     Example:
         >>> elements(np.arange(6.0), 3)
@@ -97,9 +99,9 @@ def elements(x: Float[Array | np.ndarray, "... k_m"], length: int) -> Float[Arra
     columns = x.shape[-1]
     require(
         columns >= 2 * length and columns % length == 0,
-        f"a sequence has {columns} columns and an element {length}",
+        f"a sequence has {columns} columns, and an element has {length}",
         argument="x",
         value=columns,
-        remedy="give two or more whole elements, one after the other in each row",
+        remedy="give at least two whole elements per row",
     )
     return x.reshape(*x.shape[:-1], columns // length, length)

@@ -1,4 +1,4 @@
-"""The residual network of eighteen layers, in the variant for small images."""
+"""The residual network with eighteen layers, in the variant for small images."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveInt, Seed
 
 __all__ = ["ResNet18", "ResidualBlock"]
 
-_GROWTH = (1, 2, 4, 8)  # channels of the stages, over those of the first
-_BLOCKS = 2  # in a stage
+_GROWTH = (1, 2, 4, 8)  # channels of each stage relative to the first
+_BLOCKS = 2  # per stage
 
 
 class ResidualBlock(eqx.Module):
-    """relu(c₂(relu(c₁(x))) + s(x)) with convolutions c₁ and c₂ of 3 × 3 pixels, each with batch normalisation.
+    """A residual block relu(c₂(relu(c₁(x))) + s(x)) with 3 × 3 convolutions and batch normalisation.
 
-    The shortcut s is the identity, or a normalised convolution of 1 × 1 pixel where the shape changes.
+    The shortcut s is the identity, or a normalised 1 × 1 convolution if the shape changes.
 
     Attributes:
-        first: c₁, with the stride of the block.
-        second: c₂.
-        shortcut: s, or None for the identity.
+        first: Convolution c₁, with the stride of the block.
+        second: Convolution c₂.
+        shortcut: Convolution s, or None for the identity.
     """
 
     first: Convolution
@@ -44,7 +44,7 @@ class ResidualBlock(eqx.Module):
     def apply(
         self, x: Float[Array, "n height width entering"], *, training: bool
     ) -> tuple[Float[Array, "n _ _ leaving"], ResidualBlock]:
-        """Outputs, and the block with its new running statistics, or the same ones in evaluation."""
+        """Compute the outputs and the block with updated running statistics (unchanged in evaluation)."""
         z, first = self.first.apply(x, training=training)
         z, second = self.second.apply(jax.nn.relu(z), training=training)
         shortcut = self.shortcut
@@ -62,31 +62,30 @@ class ResidualBlock(eqx.Module):
 class ResNet18(eqx.Module):
     """The residual network with eighteen layers for images of about 32 × 32 pixels.
 
-    A convolution of 3 × 3 pixels, without the stride and the pooling of the variant for large images; four stages of
-    two residual blocks with w, 2w, 4w, 8w channels, of which all but the first halve the image; the mean over the
-    pixels that are left; a linear layer. With w = 64 and ten classes of colour images it has 11 173 962 weights.
+    The layers are a 3 × 3 convolution (without the stride and pooling of the variant for large images), four stages of
+    two residual blocks with w, 2w, 4w, 8w channels, the mean over all pixels, and a linear layer. All stages except the
+    first halve the image. With w = 64, ten classes and colour images, there are 11 173 962 weights.
 
-    Calls and `features` are those of evaluation, with running statistics. In training, `train_step_outputs` uses the
-    statistics of the batch and returns the network with new running statistics.
+    Calls and `features` use the running statistics (evaluation). `train_step_outputs` uses the batch statistics and
+    returns the network with updated running statistics.
 
     Attributes:
         stem: The first convolution.
         blocks: The eight residual blocks.
-        classifier: Weights of the last layer, shape (8w, c): outputs = features @ classifier + classifier_bias. Its
+        classifier: Weights of the last layer, shape (8w, c): outputs = features @ classifier + classifier_bias. The
             entries are Gaussian with variance 1/(8w).
-        classifier_bias: Its bias, shape (c,), zero at the start.
+        classifier_bias: Bias of the last layer, shape (c,), initially zero.
         image_shape: (height, width, channels) of an image.
 
     Args:
         image_shape: (height, width, channels) of an image, or (height, width) for one channel.
-        outputs: c, the number of outputs.
-        width: w, the channels of the first stage.
+        outputs: Number c of outputs.
+        width: Number w of channels of the first stage.
         epsilon: ε ≥ 0 of the batch normalisation.
         seed: Seed of the draw.
 
     Raises:
-        InputError: A size is not positive, or so large that the weights do not fit into the memory, or ε is negative or
-            not finite.
+        InputError: If a size is not positive, if the weights do not fit into memory, or if ε is negative or not finite.
 
     References:
         K. He et al., Deep residual learning for image recognition, arXiv:1512.03385.
@@ -128,15 +127,15 @@ class ResNet18(eqx.Module):
         self.classifier_bias = np.zeros(outputs)
 
     def __call__(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n c"]:
-        """Outputs for a batch of images in evaluation."""
+        """Compute the outputs for a batch of images in evaluation."""
         return self.features(x) @ self.classifier + self.classifier_bias
 
     def features(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n p"]:
-        """The inputs of the last layer for a batch of images in evaluation."""
+        """Compute the inputs of the last layer for a batch of images in evaluation."""
         return self._apply(x, training=False)[0]
 
     def train_step_outputs(self, x: Float[Array | np.ndarray, "n ..."]) -> tuple[Float[Array, "n c"], ResNet18]:
-        """Outputs for a batch of images in training, and the network with its new running statistics."""
+        """Compute the outputs for a batch of images in training, and the network with updated running statistics."""
         features, network = self._apply(x, training=True)
         return features @ self.classifier + self.classifier_bias, network
 

@@ -1,4 +1,4 @@
-"""A small decoder: softmax attention and multilayer perceptrons on a residual stream, read at its last token."""
+"""A small decoder-only transformer."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 __all__ = ["Transformer"]
 
-_SMALLEST_VARIANCE = 1e-5  # keeps the normalisation of a vanishing stream finite
+_SMALLEST_VARIANCE = 1e-5  # added to the variance in layer normalisation
 
 
 class TransformerBlock(eqx.Module):
-    """h ← h + attention(h), then h ← h + σ(h W₁) W₂, both on the normalised h if there is layer normalisation.
+    """A transformer block: h ← h + attention(h), then h ← h + σ(h W₁) W₂.
 
-    Head j attends from position s to the positions t ≤ s with weights softmax_t(q_s·k_t/√w) over its own w columns of
-    the queries q = h W_Q and keys k = h W_K. Their mean of the values h W_V goes through its rows of W_O.
+    Each head has w columns of the queries q = h W_Q, keys k = h W_K and values v = h W_V. It attends from position s to
+    the positions t ≤ s with the weights softmax_t(q_s·k_t/√w). Its w rows of W_O map the weighted mean of the values to
+    the output. With layer normalisation, attention and MLP take the normalised h as input.
 
     Attributes:
-        queries: W_Q, shape (width, width), one block of columns for each head.
-        keys: W_K, likewise.
-        values: W_V, likewise.
-        outputs: W_O, shape (width, width), one block of rows for each head.
+        queries: W_Q, shape (width, width), one block of columns per head.
+        keys: W_K, shape (width, width), one block of columns per head.
+        values: W_V, shape (width, width), one block of columns per head.
+        outputs: W_O, shape (width, width), one block of rows per head.
         first: W₁, shape (width, hidden_width).
         second: W₂, shape (hidden_width, width).
     """
@@ -44,41 +45,41 @@ class TransformerBlock(eqx.Module):
 
 
 class Transformer(eqx.Module):
-    """A decoder-only transformer without biases, which reads a row of tokens, then "=", and answers there.
+    """A decoder-only transformer without biases that predicts an output at a final token "=".
 
-    The input is a row of `length` one-hot tokens side by side, the form in which `ModularArithmetic` gives its pairs.
-    The stream starts from h_t = E[token t] + P[t], where the last position holds the token "=", passes the blocks, and
-    the outputs are its last position times the unembedding U. Attention is causal, which matters from the second block
-    on. With `layer_norm`, each part reads (h − mean)/deviation instead of h, and so does U; factors and biases after
-    the normalisation are left to the weights.
+    An input is a row of `length` concatenated one-hot tokens, the format of the pairs of `ModularArithmetic`. The
+    residual stream is initially h_t = E[token t] + P[t], with the token "=" at the last position. After all blocks, the
+    last position is multiplied by the unembedding U. Attention is causal, which makes a difference from the second
+    block on. With `layer_norm`, the inputs of attention, MLP and U are (h − mean)/(standard deviation), without gain
+    and bias.
 
-    Weights are Gaussian with variance 1/(their input width), embeddings with variance 1/width, all times `scale`.
+    Weights are Gaussian with standard deviation `scale`/√fan-in, embeddings with standard deviation `scale`/√width.
 
     Attributes:
         embedding: E, shape (vocabulary + 1, width); the last row is "=".
         positions: P, shape (length + 1, width).
-        blocks: The blocks, from the input.
+        blocks: The blocks, in order.
         unembedding: U, shape (width, c).
-        heads: Number of heads of each block.
+        heads: Number of heads per block.
         activation: Name of σ.
-        layer_norm: Whether streams are normalised.
+        layer_norm: Whether the network has layer normalisation.
 
     Args:
-        vocabulary: Number of tokens, without "=".
-        length: Number of tokens of an input, without "=".
-        output_dimension: c.
-        width: Width of the stream.
-        heads: Number of heads, which divides the width.
-        hidden_width: Hidden neurons of each block; None for four times the width.
+        vocabulary: Number of different tokens, without "=".
+        length: Number of tokens per input, without "=".
+        output_dimension: Number c of outputs.
+        width: Width of the residual stream.
+        heads: Number of heads, which must divide the width.
+        hidden_width: Number of hidden neurons per block; None for four times the width.
         blocks: Number of blocks.
         activation: "relu", "tanh", "erf", "gelu" or "linear".
-        layer_norm: Whether streams are normalised.
+        layer_norm: Whether to use layer normalisation.
         scale: Factor on every weight.
         seed: Seed of the draw.
 
     Raises:
-        InputError: A number that is not positive, a count that is not whole, weights that do not fit into the memory,
-            heads that do not divide the width, or an unknown activation.
+        InputError: If a number is not a positive integer, if the scale is not positive, if the weights do not fit into
+            memory, if the number of heads does not divide the width, or if the activation is unknown.
 
     References:
         N. Nanda et al., Progress measures for grokking via mechanistic interpretability, arXiv:2301.05217: one block of
@@ -119,7 +120,7 @@ class Transformer(eqx.Module):
         hidden = 4 * width if hidden_width is None else hidden_width
         require(
             width % heads == 0,
-            f"heads is {heads} and width {width}",
+            f"heads is {heads} and width is {width}",
             argument="heads",
             value=heads,
             remedy="choose a number of heads that divides the width",
@@ -149,25 +150,25 @@ class Transformer(eqx.Module):
         self.layer_norm = layer_norm
 
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array, "... c"]:
-        """Outputs for one row of tokens or a batch."""
+        """Compute the outputs for one row of tokens or a batch."""
         return self.features(x) @ self.unembedding
 
     def features(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array, "... width"]:
-        """What is unembedded, the stream at the last position, for one row of tokens or a batch."""
+        """Compute the input of the unembedding, the residual stream at the last position."""
         h = self._embedded(x)
         for block in self.blocks[:-1]:
             h = self._passed(block, h, 0)
-        # Nothing reads the other positions of the last block.
+        # The other positions of the last block are not used.
         return self._normalised(self._passed(self.blocks[-1], h, h.shape[-2] - 1)[..., 0, :])
 
     @property
     def classifier(self) -> Float[Array | np.ndarray, "width c"]:
-        """The matrix by which features become outputs: outputs = features @ classifier."""
+        """The output matrix: outputs = features @ classifier."""
         return self.unembedding
 
     @property
     def classifier_bias(self) -> Float[np.ndarray, " c"]:
-        """The bias of the outputs, which is zero."""
+        """The output bias, which is zero."""
         return np.zeros(self.unembedding.shape[1])
 
     def _embedded(self, x: Array | np.ndarray) -> Array:
@@ -177,14 +178,14 @@ class Transformer(eqx.Module):
             f"inputs have {x.shape[-1]} columns",
             argument="inputs",
             value=x.shape[-1],
-            remedy=f"give {length} one-hot tokens of {vocabulary} numbers side by side",
+            remedy=f"give {length} concatenated one-hot tokens of length {vocabulary}",
         )
         tokens = jnp.reshape(x, (*x.shape[:-1], length, vocabulary)) @ self.embedding[:-1]
         ends = jnp.broadcast_to(self.embedding[-1], (*x.shape[:-1], 1, tokens.shape[-1]))
         return jnp.concatenate([tokens, ends], axis=-2) + self.positions
 
     def _passed(self, block: TransformerBlock, h: Array, start: int) -> Array:
-        """The stream after a block, at the positions from `start` on."""
+        """Apply a block, and return the residual stream from position `start` on."""
         normal = self._normalised(h)
         queries, keys, values = (
             jnp.reshape(part @ weights, (*part.shape[:-1], self.heads, -1))

@@ -1,4 +1,4 @@
-"""Tree networks: one quadratic block joins neighbours, level by level."""
+"""Tree networks with quadratic neurons."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ __all__ = ["Tree"]
 
 
 class Tree(eqx.Module):
-    """Joins neighbours a, b into (a W_left + b W_right)^{⊙2} W_out, level by level, until one element is left: f(x).
+    """A tree network that joins neighbouring elements level by level until a single element f(x) remains.
 
-    A sequence of k elements takes ⌈log₂ k⌉ levels with the same weights, so that one network serves every k ≥ 2; for
-    k = 2 it is a two-layer network of quadratic neurons. A joined pair is again an element, so what has no neighbour
-    on a level goes to the next one unchanged. The weights are Gaussian with standard deviation 1/√width, times `scale`.
+        join(a, b) = (a W_left + b W_right)^{⊙2} W_out
+
+    The network processes sequences of any length k ≥ 2 in ⌈log₂ k⌉ levels with the same weights. For k = 2, it is a
+    two-layer network of quadratic neurons. If the number of elements on a level is odd, the last element moves to the
+    next level unchanged. The weights are Gaussian with standard deviation `scale`/√width.
 
     Attributes:
-        left: W_left, shape (m, width), reads the left element of a pair.
-        right: W_right, shape (m, width), reads the right one.
-        output: W_out, shape (width, m).
+        left: Input weights W_left of the left element, shape (m, width).
+        right: Input weights W_right of the right element, shape (m, width).
+        output: Output weights W_out, shape (width, m).
 
     Args:
-        element_dimension: m, the length of one element of a sequence, and of the output.
-        width: Number of hidden neurons that join a pair.
+        element_dimension: Length m of one element of a sequence, and of the output.
+        width: Number of hidden neurons.
         scale: Factor on every weight.
         seed: Seed of the draw.
 
     Raises:
-        InputError: A dimension or the scale is not positive, or a sequence does not hold two or more whole elements.
+        InputError: If a dimension or the scale is not positive, or if a sequence does not consist of at least two whole
+            elements.
 
     Reference:
         G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.
@@ -65,7 +68,7 @@ class Tree(eqx.Module):
         self.output = draw.normal(size=(width, element_dimension)) * deviation
 
     def __call__(self, x: Float[Array | np.ndarray, "... k_m"]) -> Float[Array | np.ndarray, "... m"]:
-        """Outputs for one sequence, its k elements one after the other in a row, or for a batch."""
+        """Compute the outputs for one sequence or a batch; a row holds the k elements one after the other."""
         sequence = elements(x, self.left.shape[0])
         while (length := sequence.shape[-2]) > 1:
             paired = 2 * (length // 2)
@@ -76,5 +79,5 @@ class Tree(eqx.Module):
     def join(
         self, left: Float[Array | np.ndarray, "... m"], right: Float[Array | np.ndarray, "... m"]
     ) -> Float[Array | np.ndarray, "... m"]:
-        """(a W_left + b W_right)^{⊙2} W_out, one element for each pair."""
+        """Join pairs of elements, (a W_left + b W_right)^{⊙2} W_out."""
         return (left @ self.left + right @ self.right) ** 2 @ self.output

@@ -18,15 +18,17 @@ __all__ = ["HomogeneousActivation", "TwoLayer", "homogeneous_activation"]
 
 
 class HomogeneousActivation(eqx.Module):
-    """A function with σ(s·z) = s^degree · σ(z) for every s > 0.
+    """A positively homogeneous activation, σ(s·z) = s^k · σ(z) for every s > 0.
 
-    Every such function of one variable is σ(z) = p·max(z, 0)^k + q·max(−z, 0)^k.
+    Every such function of one variable has the form
+
+        σ(z) = p·max(z, 0)^k + q·max(−z, 0)^k.
 
     Attributes:
         degree: The exponent k ≥ 1.
         positive: p, the value at z = 1.
         negative: q, the value at z = −1.
-        name: What the field calls it.
+        name: Name of the activation.
 
     Example:
         >>> homogeneous_activation("relu")(np.array([-2.0, 3.0])).tolist(), homogeneous_activation("power-3").degree
@@ -44,28 +46,28 @@ class HomogeneousActivation(eqx.Module):
         return self.degree == 1 and self.positive == -self.negative
 
     def __call__(self, z: Array | np.ndarray) -> Array | np.ndarray:
-        """Apply elementwise."""
+        """Apply the activation elementwise."""
         if self.linear:
             return self.positive * z
         slopes = self.positive, self.negative * (-1) ** self.degree
         if slopes[0] == slopes[1] and isinstance(z, Array):
             return slopes[0] * z**self.degree
         if isinstance(z, np.ndarray | np.generic):
-            # In their precision, as JAX would; whole numbers become floating-point ones of 64 bits.
+            # Keep the floating-point precision, as JAX does; convert integers to float64.
             dtype = z.dtype if np.issubdtype(z.dtype, np.floating) else np.float64
             return np.where(z > 0, *slopes).astype(dtype) * z**self.degree
         return jnp.where(z > 0, *slopes) * z**self.degree
 
 
 def homogeneous_activation(kind: str) -> HomogeneousActivation:
-    """The activation of a given name.
+    """Look up an activation by name.
 
     Args:
         kind: "linear", "relu", "leaky-relu" or "leaky-relu-SLOPE" (slope below zero, default 0.01), "quadratic",
             "power-K" for z^K, or "relu-power-K" for max(z, 0)^K, with an integer K ≥ 1.
 
     Raises:
-        InputError: The name is none of these.
+        InputError: If the name is unknown.
 
     Example:
         >>> leaky = homogeneous_activation("leaky-relu")
@@ -100,14 +102,14 @@ def homogeneous_activation(kind: str) -> HomogeneousActivation:
 
 
 class TwoLayer(eqx.Module):
-    """f(x) = σ(x W₁) W₂, a sum of neurons each homogeneous of degree k + 1 in its weights.
+    """A two-layer network f(x) = σ(x W₁) W₂, whose neurons are homogeneous of degree k + 1 in their weights.
 
-    The weights are Gaussian with standard deviation 1/√width in both layers, so that the summed squared weight of an
-    input or output coordinate is one in expectation, whatever the width; then multiplied by `scale`, and the layers
-    by exp(∓balance/2).
+    The weights are Gaussian with standard deviation scale·exp(∓balance/2)/√width in the first and second layer. At unit
+    scale and zero balance, the summed squared weights of an input or output coordinate are one in expectation for every
+    width.
 
     Without dimensions, `TwoLayer(width=50, activation="relu")` is a specification: `predict`, `observe` and `which`
-    draw its weights for the task.
+    draw its weights with the dimensions of the task.
 
     Attributes:
         first: W₁, shape (d, width).
@@ -115,17 +117,17 @@ class TwoLayer(eqx.Module):
         activation: The positively homogeneous activation σ.
 
     Args:
-        input_dimension: d; None, as for `output_dimension`, for a specification.
+        input_dimension: Number d of inputs; None, together with `output_dimension`, for a specification.
         width: Number of hidden neurons.
-        output_dimension: c.
-        activation: A name that `homogeneous_activation` knows.
+        output_dimension: Number c of outputs.
+        activation: Name of an activation, as for `homogeneous_activation`.
         scale: Factor on every weight.
-        balance: log of the ratio of the second layer's scale to the first's; zero gives both the same.
+        balance: Logarithm of the ratio of the scales of the second and first layer; zero for equal scales.
         seed: Seed of the draw.
 
     Raises:
-        InputError: A dimension or the scale is not positive, the balance is not finite, or the activation is unknown;
-            or one of the dimensions is missing, or both, and a scale, balance or seed is given.
+        InputError: If a dimension or the scale is not positive, if the balance is not finite, if the activation is
+            unknown, if only one dimension is given, or if a specification has a scale, balance or seed.
 
     Example:
         >>> network = TwoLayer(3, 5, 2, activation="relu", seed=1)
@@ -164,48 +166,48 @@ class TwoLayer(eqx.Module):
 
     @property
     def is_specification(self) -> bool:
-        """Whether the network has no dimensions yet."""
+        """Whether the network has no dimensions."""
         return self.first.shape[0] == 0
 
     @property
     def degree(self) -> int:
-        """Degree of homogeneity κ of the network in all its weights."""
+        """Degree of homogeneity κ of the network in its weights."""
         return self.activation.degree + 1
 
     @property
     def neurons(self) -> Float[Array | np.ndarray, "width weights"]:
-        """Θ, shape (width, d + c): the first weights of each neuron, then its second ones."""
+        """Θ, shape (width, d + c): each row holds the first, then the second weights of one neuron."""
         return array_namespace(self.first).concatenate([self.first.T, self.second], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "neurons weights"]) -> TwoLayer:
-        """The same network with other weights, or with another number of neurons."""
+        """Replace the weights; the number of neurons can change."""
         d = self.first.shape[0]
         return eqx.tree_at(lambda network: (network.first, network.second), self, (rows[:, :d].T, rows[:, d:]))
 
     def weighted(self, coefficients: Float[Array | np.ndarray, " width"]) -> TwoLayer:
-        """Σ_i c_i f_i, the network with the output of its neuron i multiplied by c_i."""
+        """Multiply the output of each neuron i by c_i: Σ_i c_i f_i."""
         return eqx.tree_at(lambda network: network.second, self, coefficients[:, None] * self.second)
 
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... c"]:
-        """Outputs for one sample or a batch."""
+        """Compute the outputs for one sample or a batch."""
         require(
             not self.is_specification,
-            "the network has no dimensions, and so no weights",
+            "the network has no dimensions and therefore no weights",
             argument="network",
-            remedy="give TwoLayer its dimensions, or draw its weights by networks.network_for(network, task)",
+            remedy="give TwoLayer its dimensions, or draw weights with networks.network_for(network, task)",
         )
         return self.activation(x @ self.first) @ self.second
 
 
 def _require_nothing_drawn(inputs: int | None, outputs: int | None, **drawing: float) -> None:
-    """Reject one dimension without the other, and arguments of the draw without dimensions."""
+    """Raise `InputError` if only one dimension is given, or if arguments of the draw are given without dimensions."""
     for name, value in {"input_dimension": inputs, "output_dimension": outputs}.items():
-        require(value is None, f"{name} alone is given", argument=name, value=value, remedy="give both dimensions")
+        require(value is None, f"only {name} is given", argument=name, value=value, remedy="give both dimensions")
     for name, value in drawing.items():
         require(
             value == {"scale": 1.0, "balance": 0.0, "seed": 0}[name],
-            f"{name} is {value}, and a network without dimensions has no weights",
+            f"{name} is {value}, but a network without dimensions has no weights",
             argument=name,
             value=value,
-            remedy="give both dimensions too; scale and seed may be given to predict or observe instead",
+            remedy="give both dimensions, or pass scale and seed to predict or observe instead",
         )

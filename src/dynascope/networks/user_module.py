@@ -1,4 +1,4 @@
-"""Read a user's network of PyTorch or equinox as one that theory knows, or report what prevents it."""
+"""Conversion of PyTorch and equinox networks to networks that the theory covers."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from dynascope.validation import require
 
 __all__ = ["at_unit_scale", "user_network"]
 
-_WANTED = (
-    "two linear layers without bias, and between them ReLU, LeakyReLU, the identity or another homogeneous function, "
-    "or linear layers alone"
+_SUPPORTED = (
+    "two linear layers without bias and a homogeneous activation, such as ReLU or LeakyReLU, between them, or linear "
+    "layers only"
 )
-_WRAPPED = ("_orig_mod", "module")  # by torch.compile, and by parallel training
+_WRAPPED = ("_orig_mod", "module")  # by torch.compile and by parallel training
 _SKIPPED = ("Identity", "Flatten")
 _RANDOM = ("Dropout", "Dropout1d", "Dropout2d", "AlphaDropout", "RReLU")
 _DEGREES = (1, 2, 3, 4)
 _POINTS = np.array([0.1, 1.0, 2.0, 30.0])
-_CLOSE = 1e-4  # single precision, in which most of them are
+_CLOSE = 1e-4  # tolerance for weights in single precision
 
 
 @dataclasses.dataclass(frozen=True)
 class _Layer:
-    """A part of a network.
+    """A linear layer or a function in a network.
 
     Attributes:
-        name: Of its type.
-        weight: W, shape (out, in), of a linear layer; None of a function.
-        bias: Of a linear layer.
-        frozen: Whether its weights do not train.
-        stateful: Whether a part that is no linear layer has numbers of its own.
-        apply: The function of a row of numbers.
+        name: Name of the type.
+        weight: W, shape (out, in), of a linear layer; None for a function.
+        bias: Bias of a linear layer.
+        frozen: Whether the weights of a linear layer are not trainable.
+        stateful: Whether a function has parameters or buffers.
+        apply: The function, applied to a row of numbers.
     """
 
     name: str
@@ -55,19 +55,19 @@ class _Layer:
 
 
 def user_network(module: Network) -> TwoLayer | DeepLinear | None:
-    """A network of PyTorch or equinox with its weights as they are; None for any other.
+    """Convert a PyTorch or equinox network to a dynascope network with the same weights; None for other types.
 
-    Known are a `torch.nn.Sequential`, an `equinox.nn.Sequential` and an `equinox.nn.MLP` of two linear layers without
-    bias and a homogeneous function between them, which is found out by its values, or of one, three or more linear
-    layers without bias and nothing between them; and a single `Linear` without bias. PyTorch is recognised by the
-    names of types, and its weights are copied.
+    Supported are `torch.nn.Sequential`, `equinox.nn.Sequential` and `equinox.nn.MLP`, with either two linear layers
+    without bias and a homogeneous activation between them, or any number of linear layers without bias or activation;
+    and a single `Linear` layer without bias. The activation is identified from its values. PyTorch modules are
+    recognised by the names of their types, and their weights are copied.
 
     Args:
         module: Any network.
 
     Raises:
-        InputError: It is a module of PyTorch, or one of these of equinox, that theory does not cover; the message says
-            what is in the way.
+        InputError: If the network is a PyTorch module, or one of these equinox modules, that the theory does not cover.
+            The message states the reason.
 
     Example:
         >>> import jax
@@ -87,12 +87,12 @@ def user_network(module: Network) -> TwoLayer | DeepLinear | None:
     if len(places) > 2 and any(
         layer.weight is None and (layer.stateful or not _is_identity(layer)) for layer in layers
     ):
-        # No change of a layer would make it a network that theory covers.
+        # Changing a single layer would not make the network supported.
         raise InputError(
             f"the network has {len(places)} linear layers with functions between them",
             argument="network",
             value=len(places),
-            remedy=f"give {_WANTED}",
+            remedy=f"give {_SUPPORTED}",
         )
     for layer in layers:
         _require_plain(layer)
@@ -105,15 +105,15 @@ def user_network(module: Network) -> TwoLayer | DeepLinear | None:
         f"the network has {len(places)} linear layer{'' if len(places) == 1 else 's'}",
         argument="network",
         value=len(places),
-        remedy=f"give one of {_WANTED}",
+        remedy=f"give a network of {_SUPPORTED}",
     )
     outside = [layer.name for layer in (*layers[: places[0]], *layers[places[1] + 1 :]) if not _is_identity(layer)]
     require(
         not outside,
-        f"the network has a {', '.join(outside)} before its first or after its last linear layer",
+        f"the network has {', '.join(outside)} before its first or after its last linear layer",
         argument="network",
         value=outside,
-        remedy="leave it out, and train by a squared loss",
+        remedy="remove it, and train with a squared loss",
     )
     first, second = (layers[place].weight for place in places)
     assert first is not None
@@ -128,16 +128,16 @@ def user_network(module: Network) -> TwoLayer | DeepLinear | None:
 
 
 def at_unit_scale(network: Network) -> tuple[TwoLayer | DiagonalLinear | DeepLinear, float]:
-    """The network with weights as large as those of a drawn one, and the factor on them that gives its own.
+    """Rescale the weights of a network to unit scale, and return the factor that restores them.
 
-    That is their norm over the root mean square norm of weights that are drawn: √(d + c) for `TwoLayer`, and
-    √(d + the hidden widths) for `DeepLinear`.
+    The factor is the norm of the weights divided by the root mean square norm of weights drawn at scale one: √(d + c)
+    for `TwoLayer`, √d for `DiagonalLinear`, and √(d + the sum of the hidden widths) for `DeepLinear`.
 
     Args:
-        network: A `TwoLayer`, a `DiagonalLinear` or a `DeepLinear`.
+        network: A `TwoLayer`, `DiagonalLinear` or `DeepLinear` network.
 
     Raises:
-        InputError: It is another network, or its weights are zero.
+        InputError: If the network has another type, or if its weights are zero or not finite.
 
     Example:
         >>> network, scale = at_unit_scale(TwoLayer(3, 1000, 2, scale=1e-3))
@@ -158,7 +158,7 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | DiagonalLinear | DeepLin
         )
     weights = tuple(np.asarray(each, np.float64) for each in places(network))
     scale = float(np.sqrt(sum(np.sum(each**2) for each in weights) / size))
-    if scale == 0 and len(weights) == 1:  # a linear model, which learns from zero as well
+    if scale == 0 and len(weights) == 1:  # a linear model can be trained from zero
         return network, 1.0
     require(
         0 < scale < np.inf,
@@ -175,7 +175,7 @@ def _is_torch(module: Any) -> bool:
 
 
 def _of_torch(module: Any, weight: Any = None) -> Iterator[_Layer]:
-    """Its layers; functions are applied to tensors made like some weight, as nothing here imports PyTorch."""
+    """Yield the layers of a PyTorch module. Tensors are created from a weight to avoid importing PyTorch here."""
     name, parts = type(module).__name__, module._modules
     weight = next(module.parameters(), None) if weight is None else weight
     if len(parts) == 1 and next(iter(parts)) in _WRAPPED:
@@ -190,16 +190,16 @@ def _of_torch(module: Any, weight: Any = None) -> Iterator[_Layer]:
         yield _Layer(
             name,
             stateful=bool([*module.parameters(), *module.buffers()]),
-            # In half precision, homogeneous functions are so only roughly.
+            # In half precision, homogeneity holds only approximately.
             apply=lambda values: module(_at_least_single(weight).new_tensor(values)).detach().cpu().double().numpy(),
         )
     else:
-        known = [f"its part {part!r}" for part, each in parts.items() if type(each).__name__ == "Sequential"]
+        parts_to_try = [f"its part {part!r}" for part, each in parts.items() if type(each).__name__ == "Sequential"]
         raise InputError(
-            f"what a {name} computes is in code of its own, which is not looked into",
+            f"the network is a {name}, whose custom code cannot be analysed",
             argument="network",
             value=name,
-            remedy=f"give {' or '.join(known) or 'a torch.nn.Sequential'}, of {_WANTED}",
+            remedy=f"give {' or '.join(parts_to_try) or 'a torch.nn.Sequential'}, with {_SUPPORTED}",
         )
 
 
@@ -236,21 +236,21 @@ def _require_plain(layer: _Layer) -> None:
         f"a {layer.name} layer has a bias",
         argument="network",
         value=layer.name,
-        remedy="make it without (bias=False, or use_bias=False), and centre the data in its place",
+        remedy="construct it without bias (bias=False or use_bias=False), and centre the data instead",
     )
     require(
         not layer.frozen,
-        f"the weights of a {layer.name} layer do not train",
+        f"the weights of a {layer.name} layer are not trainable",
         argument="network",
         value=layer.name,
-        remedy="theory is of networks all of whose weights do",
+        remedy="give a network whose weights are all trainable",
     )
     require(
         not layer.stateful and layer.name not in _RANDOM,
-        f"{layer.name} is in the way",
+        f"the theory does not cover networks with {layer.name}",
         argument="network",
         value=layer.name,
-        remedy=f"give {_WANTED}",
+        remedy=f"give {_SUPPORTED}",
     )
 
 
@@ -260,7 +260,7 @@ def _is_identity(layer: _Layer) -> bool:
 
 
 def _activation(layers: list[_Layer]) -> HomogeneousActivation:
-    """What functions one after the other make of numbers, if that is homogeneous."""
+    """Identify the composition of the functions as a homogeneous activation."""
 
     def value(numbers: np.ndarray) -> np.ndarray:
         for layer in layers:
@@ -281,7 +281,7 @@ def _activation(layers: list[_Layer]) -> HomogeneousActivation:
         f"the activation {name} is not homogeneous: at 2 it is {high[2]:.4g}, at 1 {high[one]:.4g}",
         argument="network",
         value=name,
-        remedy="train with ReLU, LeakyReLU, the identity or a power in its place",
+        remedy="use ReLU, LeakyReLU, the identity or a power instead",
     )
 
 

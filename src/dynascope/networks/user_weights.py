@@ -1,4 +1,4 @@
-"""Read a user's initial weights from a file."""
+"""Initial weights from a user's file."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _SAVED = 'np.savez("weights.npz", W1=model[0].weight.detach().numpy(), W2=model[
 def weights_from_file(
     path: str | Path, kind: _Kind, task: Annotated[Dimensioned, "a task with inputs and targets"]
 ) -> TwoLayer:
-    """A two-layer network with the weights of a file.
+    """Read the weights of a two-layer network from a file.
 
     Args:
-        path: An `.npz` archive with the arrays `W1` (d, width) and `W2` (width, c), which act as x W₁ and h W₂; or both
-            transposed, as those of `torch.nn.Linear` are.
+        path: An `.npz` archive with the arrays `W1` (d, width) and `W2` (width, c), used as x W₁ and h W₂; or both
+            transposed, as in `torch.nn.Linear`.
         kind: "relu", "quadratic" or "linear".
-        task: What it is to learn, with d inputs and c outputs.
+        task: A task with d inputs and c outputs.
 
     Raises:
-        InputError: The file is no such archive, or lacks an array; the arrays fit neither each other nor the task; or
-            the kind of network has other weights. Pickles, such as PyTorch's `.pt`, are not read, as they can run code.
+        InputError: If the file is not such an archive or lacks an array, if the shapes do not match each other or the
+            task, or if the kind is unknown. Pickles, such as PyTorch's `.pt`, are not read because they can run code.
 
     Example:
         >>> import tempfile
@@ -63,25 +63,26 @@ def weights_from_file(
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
-    require(path.is_file(), f"{path} does not exist", argument="path", value=str(path), remedy="name an .npz file")
+    remedy = "give the path of an .npz file"
+    require(path.is_file(), f"{path} does not exist", argument="path", value=str(path), remedy=remedy)
     try:
         found, names = read_archive(path, _NAMES)
     except InputError:
         raise
     except Exception:  # damaged files raise a dozen types, most of them undocumented
         raise InputError(
-            f"{path.name} is no .npz archive of arrays, and pickles are not read, as they can run code",
+            f"{path.name} is not an .npz archive of arrays (pickles are not read because they can run code)",
             argument="path",
             value=str(path),
-            remedy=f"save the weights by {_SAVED}",
+            remedy=f"save the weights with {_SAVED}",
         ) from None
-    others = [name for name in names if "/" not in name]  # as in what PyTorch saves
+    others = [name for name in names if "/" not in name]  # excludes the entries of PyTorch files
     missing = [name for name in _NAMES if name not in found]
     require(
         not missing,
         f"{path.name} has no {' and no '.join(missing)}" + (f", but {', '.join(others)}" if others else ""),
         argument="path",
         value=others,
-        remedy=f"save the weights by {_SAVED}",
+        remedy=f"save the weights with {_SAVED}",
     )
     return found

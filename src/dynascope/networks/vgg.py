@@ -1,4 +1,4 @@
-"""The plain network of sixteen layers, in the variant for small images."""
+"""The VGG network with sixteen layers, in the variant for small images."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveInt, Seed
 
 __all__ = ["VGG16"]
 
-# Convolutions of each stage, and their channels over those of the first.
+# Number of convolutions of each stage, and their channels relative to the first stage.
 _CONVOLUTIONS, _GROWTH = (2, 2, 3, 3, 3), (1, 2, 4, 8, 8)
 _POOLED = 2
 
 
 class VGG16(eqx.Module):
-    """Thirteen convolutions in five stages, then dense layers, for images of about 32 × 32 pixels.
+    """A VGG network for images of about 32 × 32 pixels: thirteen convolutions in five stages, then dense layers.
 
-    Stages have 2, 2, 3, 3, 3 convolutions of 3 × 3 pixels with w, 2w, 4w, 8w, 8w channels, each with a bias, with batch
-    normalisation or without, and a ReLU. After each stage the maximum over 2 × 2 pixels halves the image, rounded down;
-    a side of one pixel is left as it is, so that small images pass too. The mean over the pixels that are left goes
-    through the hidden dense layers, each with a ReLU and without dropout, to a linear one.
+    The stages have 2, 2, 3, 3, 3 convolutions of 3 × 3 pixels with w, 2w, 4w, 8w, 8w channels. Each convolution has a
+    bias, optional batch normalisation and a ReLU. After each stage, 2 × 2 max pooling halves the image, rounded down; a
+    side of one pixel is not pooled, so small images are possible. The mean over the remaining pixels is the input of
+    the hidden dense layers (with ReLU and without dropout) and a linear layer.
 
-    Without batch normalisation, images much smaller than 32 × 32 hardly train: where one pixel is left, zeros surround
-    it, and signals shrink to a third at each convolution.
+    Without batch normalisation, training fails on images much smaller than 32 × 32: when a single pixel remains, it is
+    surrounded by zeros, and each convolution shrinks the signal to a third.
 
-    With w = 64, ten classes of colour images, batch normalisation and no hidden dense layers it has 14 728 266 weights;
-    with the two hidden ones of width 4096 of the original it has sixteen layers, as its name says.
+    With w = 64, ten classes, colour images, batch normalisation and no hidden dense layers, there are 14 728 266
+    weights. The original network has two hidden dense layers of width 4096, and thus sixteen layers.
 
-    Calls and `features` are those of evaluation, with running statistics. In training, `train_step_outputs` uses the
-    statistics of the batch and returns the network with new running statistics.
+    Calls and `features` use the running statistics (evaluation). `train_step_outputs` uses the batch statistics and
+    returns the network with updated running statistics.
 
     Attributes:
-        convolutions: All thirteen.
-        hidden: Weights of the hidden dense layers, Gaussian with variance 2/(input width).
-        hidden_biases: Their biases, zero at the start.
-        classifier: Weights of the last layer, shape (p, c): outputs = features @ classifier + classifier_bias. Its
-            entries are Gaussian with variance 1/p; p is the width of the last hidden dense layer, or 8w without.
-        classifier_bias: Its bias, shape (c,), zero at the start.
+        convolutions: The thirteen convolutions.
+        hidden: Weights of the hidden dense layers, Gaussian with variance 2/fan-in.
+        hidden_biases: Biases of the hidden dense layers, initially zero.
+        classifier: Weights of the last layer, shape (p, c): outputs = features @ classifier + classifier_bias. The
+            entries are Gaussian with variance 1/p, where p is the width of the last hidden dense layer, or 8w if there
+            is none.
+        classifier_bias: Bias of the last layer, shape (c,), initially zero.
         image_shape: (height, width, channels) of an image.
 
     Args:
         image_shape: (height, width, channels) of an image, or (height, width) for one channel.
-        outputs: c, the number of outputs.
-        width: w, the channels of the first stage.
+        outputs: Number c of outputs.
+        width: Number w of channels of the first stage.
         hidden_widths: Widths of the hidden dense layers.
         batch_normalisation: Whether convolutions are normalised.
         epsilon: ε ≥ 0 of the batch normalisation.
         seed: Seed of the draw.
 
     Raises:
-        InputError: A size is not positive, or so large that the weights do not fit into the memory, or ε is negative or
-            not finite.
+        InputError: If a size is not positive, if the weights do not fit into memory, or if ε is negative or not finite.
 
     References:
         K. Simonyan and A. Zisserman, Very deep convolutional networks for large-scale image recognition,
@@ -111,15 +111,15 @@ class VGG16(eqx.Module):
         self.classifier_bias = np.zeros(outputs)
 
     def __call__(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n c"]:
-        """Outputs for a batch of images in evaluation."""
+        """Compute the outputs for a batch of images in evaluation."""
         return self.features(x) @ self.classifier + self.classifier_bias
 
     def features(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n p"]:
-        """The inputs of the last layer for a batch of images in evaluation."""
+        """Compute the inputs of the last layer for a batch of images in evaluation."""
         return self._apply(x, training=False)[0]
 
     def train_step_outputs(self, x: Float[Array | np.ndarray, "n ..."]) -> tuple[Float[Array, "n c"], VGG16]:
-        """Outputs for a batch of images in training, and the network with its new running statistics."""
+        """Compute the outputs for a batch of images in training, and the network with updated running statistics."""
         features, network = self._apply(x, training=True)
         return features @ self.classifier + self.classifier_bias, network
 

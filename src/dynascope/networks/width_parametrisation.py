@@ -1,4 +1,4 @@
-"""Two-layer networks drawn from a parametrisation: all that they start from and learn by is a power of one number."""
+"""Two-layer networks whose initialisation and learning rates are powers of a single scaling parameter."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ def initial_network(
     activation: str = "linear",
     seed: Seed = 0,
 ) -> tuple[TwoLayer, dict[str, float]]:
-    """A network drawn from a parametrisation at a value of κ, with the learning rates of its layers.
+    """Draw a network from a parametrisation at a value of κ, and compute the learning rates of its layers.
 
-    The multiplier is absorbed: the second layer holds γu and has the rate γ²η_u, which gives the same function at all
-    times of training.
+    The output multiplier γ is absorbed into the second layer: its weights are γu and its learning rate is γ²η_u. The
+    function computed during training does not change.
 
     Args:
-        parametrisation: The exponents.
-        scaling_parameter: κ > 0.
+        parametrisation: The exponents of the parametrisation.
+        scaling_parameter: Scaling parameter κ > 0.
         input_dimension: Number of inputs.
         output_dimension: Number of outputs.
         width: Factor on the width, as in `Parametrisation.at`.
-        activation: A name that `networks.homogeneous_activation` knows.
+        activation: Name of an activation, as for `networks.homogeneous_activation`.
         seed: Seed of the draw.
 
     Returns:
-        The network and its rates {"first": η_w, "second": γ²η_u}, as `GradientFlow` takes them.
+        The network and its rates {"first": η_w, "second": γ²η_u}, in the format of `GradientFlow`.
 
     Raises:
-        InputError: A number is not positive, or so large or small that a rate or a weight is no number.
+        InputError: If a number is not positive, or if a rate or weight overflows.
 
     Example:
         >>> from dynascope.theory.regimes import standard_parametrisations
@@ -54,7 +54,7 @@ def initial_network(
     size = parametrisation.at(scaling_parameter, width=width)
     drawn = size.width // 2 if parametrisation.zero_output else size.width
     network = TwoLayer(input_dimension, drawn, output_dimension, activation=activation, seed=seed)
-    # The weights are drawn with variance 1/width.
+    # `TwoLayer` draws weights with variance 1/width.
     first = network.first * math.sqrt(drawn * size.first_variance)
     second = network.second * math.sqrt(drawn * size.second_variance) * size.multiplier
     if parametrisation.zero_output:
@@ -62,9 +62,9 @@ def initial_network(
     rates = {"first": size.first_rate, "second": size.multiplier * size.multiplier * size.second_rate}
     require(
         all(map(math.isfinite, rates.values())) and bool(np.isfinite(second).all()),
-        f"scaling_parameter is {scaling_parameter:g}, and a rate or a weight is no number",
+        f"scaling_parameter is {scaling_parameter:g}, so a rate or weight overflows",
         argument="scaling_parameter",
         value=scaling_parameter,
-        remedy="choose one nearer to one",
+        remedy="choose a value closer to one",
     )
     return eqx.tree_at(lambda layers: (layers.first, layers.second), network, (first, second)), rates
