@@ -94,7 +94,7 @@ def test_the_octahedral_rotations_are_half_of_the_symmetries_of_the_cube():
 
 @pytest.mark.parametrize("name", ["", "C", "C0", "X5", "C5x", "C5xC", "Q16", "c5", "D-3", "C5 x C5", "C٣"])
 def test_an_unknown_name_is_refused(name):
-    with pytest.raises(InputError, match="no group is called"):
+    with pytest.raises(InputError, match="there is no group"):
         find_group(name)
 
 

@@ -1,4 +1,4 @@
-"""Finite groups: tables, representations, the Fourier transform, and encodings of their elements."""
+"""Finite groups: multiplication tables, representations, Fourier transforms and encodings."""
 
 from dynascope.validation import face
 

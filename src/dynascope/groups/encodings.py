@@ -1,4 +1,4 @@
-"""Encodings: how the elements of a group are shown to a network, from the Fourier transform that they are to have."""
+"""Encodings of group elements as vectors with a given Fourier transform."""
 
 from __future__ import annotations
 
@@ -25,19 +25,23 @@ _ROUND_OFF = 1e-9
 def encoding_from_frequencies(
     p: Annotated[int, Ge(3)], amplitudes: Mapping[int, float], phases: Mapping[int, float] | None = None
 ) -> Float[np.ndarray, " p"]:
-    """The encoding x[j] = Σ_ξ A_ξ cos(2π ξ j/p + φ_ξ), with |x̂[ξ]| = A_ξ p/2 (A_ξ p |cos φ_ξ| at ξ = p/2).
+    """Encoding of the numbers modulo p with given frequencies.
+
+        x[j] = Σ_ξ A_ξ cos(2π ξ j/p + φ_ξ)
+
+    Its Fourier transform has |x̂[ξ]| = A_ξ p/2, or A_ξ p |cos φ_ξ| at ξ = p/2.
 
     Args:
         p: The modulus, at least three.
-        amplitudes: A_ξ by frequency ξ, from 1 to p/2.
-        phases: φ_ξ by frequency; zero where not given.
+        amplitudes: Amplitudes A_ξ by frequency ξ, an integer from 1 to p/2.
+        phases: Phases φ_ξ in radians by frequency; zero by default.
 
     Returns:
-        x, shape (p,), of zero mean.
+        x, shape (p,), with mean zero.
 
     Raises:
-        InputError: A modulus below three, a frequency out of range, an amplitude or phase that is not finite, or a
-            phase for a frequency that has no amplitude.
+        InputError: If the modulus is below three, if a frequency is out of range, if an amplitude or phase is not
+            finite, or if a frequency has a phase but no amplitude.
 
     Example:
         >>> x = encoding_from_frequencies(17, {1: 0.8, 2: 0.52}, {1: 0.4})
@@ -45,14 +49,14 @@ def encoding_from_frequencies(
         array([0.  , 6.8 , 4.42, 0.  ])
     """
     phases = dict(phases or {})
-    require(len(amplitudes) > 0, "there is no frequency", argument="amplitudes", value={}, remedy="give at least one")
+    require(len(amplitudes) > 0, "amplitudes is empty", argument="amplitudes", value={}, remedy="give at least one")
     for frequency in (*amplitudes, *phases):
         require(
             frequency in range(1, p // 2 + 1) and frequency in amplitudes,
-            f"{frequency} is no frequency of this encoding",
+            f"{frequency} is not a frequency of this encoding",
             argument="amplitudes" if frequency in amplitudes else "phases",
             value=frequency,
-            remedy=f"choose whole numbers from 1 to {p // 2}, the same in amplitudes and phases",
+            remedy=f"choose integers from 1 to {p // 2}, and give each phase an amplitude",
         )
     strengths = require_array("amplitudes", list(amplitudes.values()), (None,))
     shifts = require_array("phases", [phases.get(frequency, 0.0) for frequency in amplitudes], (len(strengths),))
@@ -64,21 +68,22 @@ def encoding_from_frequencies(
 def encoding_from_fourier(
     group: Group, amplitudes: Mapping[str | int, ArrayLike], *, seed: Seed | None = None
 ) -> Float[np.ndarray, " n"]:
-    """A real encoding of mean zero with chosen Fourier coefficients x̂(ρ) = Σ_g x[g] ρ(g).
+    """Real encoding with mean zero and given Fourier coefficients x̂(ρ) = Σ_g x[g] ρ(g).
 
     Args:
-        group: The group of n elements.
+        group: Group with n elements.
         amplitudes: For each irrep, by name or index in `irreducible_representations`, the singular values σ of x̂(ρ):
-            one number for all, or d of them. A conjugate pair is given once. Irreps that are not named get zero.
-        seed: Without one x̂(ρ) = diag(σ); with one x̂(ρ) = V diag(σ), V a random unitary matrix (orthogonal for an irrep
-            of the real kind).
+            one number for equal singular values, or d numbers. Give only one irrep of a conjugate pair. All other
+            irreps have amplitude zero.
+        seed: None sets x̂(ρ) = diag(σ); a seed sets x̂(ρ) = V diag(σ) with a random unitary matrix V (orthogonal for
+            irreps of real kind).
 
     Returns:
         x, shape (n,).
 
     Raises:
-        InputError: No irrep, an unknown or the trivial one is named, or both of a conjugate pair; an amplitude is not
-            one or d finite numbers from zero; or the d numbers differ for an irrep of the quaternionic kind.
+        InputError: If no irrep is given, if an irrep is unknown, trivial or the conjugate of another, if an amplitude
+            is not one or d finite non-negative numbers, or if the amplitudes of a quaternionic irrep differ.
 
     Source: the inverse Fourier transform on a finite group.
 
@@ -89,7 +94,7 @@ def encoding_from_fourier(
         array([ 1.66666667, -0.53333333, -0.53333333, -0.2 , -0.2 , -0.2 ])
     """
     require(
-        len(amplitudes) > 0, "no amplitude is given", argument="amplitudes", remedy="name an irrep and its amplitude"
+        len(amplitudes) > 0, "no amplitude is given", argument="amplitudes", remedy="give an irrep and its amplitude"
     )
     irreps = irreducible_representations(group)
     noise = None if seed is None else np.random.default_rng(seed).normal(size=group.order)
@@ -107,7 +112,7 @@ def encoding_from_fourier(
         given |= {irrep.index, irrep.conjugate}
         coefficient = np.diag(_singular_values(irrep, amplitude)).astype(np.complex128)
         if noise is not None:
-            # The polar factor of a real function's coefficient is again that of a real function.
+            # The unitary polar factor of a coefficient of a real function preserves reality.
             left, _, right = np.linalg.svd(np.tensordot(noise, irrep.matrices, axes=1))
             coefficient = left @ right @ coefficient
         traces = np.einsum("gij,ij->g", irrep.matrices.conj(), coefficient).real
@@ -116,7 +121,7 @@ def encoding_from_fourier(
 
 
 def valid_encoding(group: Group, encoding: Any) -> Float[np.ndarray, " n"]:
-    """The encoding as an array, after checking that it has one finite number for each element, and mean zero."""
+    """Check that an encoding has one finite number per element, is not zero and has mean zero."""
     x = require_array("encoding", encoding, (group.order,))
     size = float(np.abs(x).max())
     mean = float(x.mean())
@@ -125,14 +130,14 @@ def valid_encoding(group: Group, encoding: Any) -> Float[np.ndarray, " n"]:
         "the encoding is zero",
         argument="encoding",
         value=0.0,
-        remedy="give different numbers to different elements",
+        remedy="give an encoding with at least two different values",
     )
     require(
         abs(mean) <= _ROUND_OFF * size,
-        f"the encoding has the mean {mean:.6g}",
+        f"the encoding has mean {mean:.6g}",
         argument="encoding",
         value=mean,
-        remedy="subtract it (encoding - encoding.mean())",
+        remedy="subtract the mean (encoding - encoding.mean())",
     )
     return x
 
@@ -155,7 +160,7 @@ def _find(group: Group, irreps: tuple[Irrep, ...], key: str | int) -> Irrep:
         "the trivial irrep is given",
         argument="amplitudes",
         value=key,
-        remedy="leave it out: an encoding has mean zero",
+        remedy="omit it, since an encoding has mean zero",
     )
     return found
 
@@ -167,13 +172,13 @@ def _singular_values(irrep: Irrep, amplitude: ArrayLike) -> np.ndarray:
         f"the amplitude of {irrep.name!r} is {amplitude}",
         argument="amplitudes",
         value=str(amplitude),
-        remedy=f"give one positive number, or {irrep.dimension} that are not negative",
+        remedy=f"give one positive number, or {irrep.dimension} non-negative numbers",
     )
     require(
         irrep.kind != "quaternionic" or np.ptp(values) == 0,
-        f"the amplitudes of {irrep.name!r} differ, which is quaternionic",
+        f"the amplitudes of the quaternionic irrep {irrep.name!r} differ",
         argument="amplitudes",
         value=values.tolist(),
-        remedy="give it one number",
+        remedy="give a single number",
     )
     return np.broadcast_to(values, (irrep.dimension,))

@@ -14,20 +14,22 @@ __all__ = ["fourier_transform"]
 
 
 def fourier_transform(group: Group, values: ArrayLike) -> tuple[Complex[np.ndarray, "d d"], ...]:
-    """The Fourier coefficients x̂(ρ) = Σ_g x[g] ρ(g) of a real function on the group.
+    """Compute the Fourier coefficients of a real function on a finite group.
 
-    Parseval: Σ_g x[g]² = (1/n) Σ_ρ d_ρ ‖x̂(ρ)‖², with the Frobenius norm and every complex irrep counted. For a cyclic
-    group these are the coefficients of `numpy.fft.fft`.
+        x̂(ρ) = Σ_g x[g] ρ(g)
+
+    Parseval's identity is Σ_g x[g]² = (1/n) Σ_ρ d_ρ ‖x̂(ρ)‖², with the Frobenius norm and the sum over all complex
+    irreps. For a cyclic group, the coefficients are those of `numpy.fft.fft`.
 
     Args:
-        group: The group of n elements.
-        values: x, shape (n,).
+        group: Group with n elements.
+        values: Function values x, shape (n,).
 
     Returns:
-        One matrix (d, d) for each irrep, in the order of `irreducible_representations`.
+        One matrix (d, d) per irrep, in the order of `irreducible_representations`.
 
     Raises:
-        InputError: The values are not n finite real numbers.
+        InputError: If the values are not n finite real numbers.
 
     Source: P. Diaconis, Group representations in probability and statistics (1988), chapter 2C.
 

@@ -1,4 +1,4 @@
-"""The groups that have names: cyclic, dihedral, symmetric, alternating, quaternion, octahedral, and direct products."""
+"""Named groups: cyclic, dihedral, symmetric, alternating, quaternion, octahedral, and direct products."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cyclic(n: Annotated[int, Interval(ge=1, le=LARGEST_ORDER)]) -> Group:
 
 
 def _direct_product(first: Group, second: Group) -> Group:
-    """The direct product, with the pair (g, h) numbered g·|second| + h."""
+    """The direct product; the pair (g, h) has the number g·|second| + h."""
     n = second.order
     require_kind(Annotated[int, Interval(ge=1, le=LARGEST_ORDER)], order=first.order * n)
     table = first.table[:, None, :, None] * n + second.table[None, :, None, :]
@@ -46,7 +46,7 @@ def _direct_product(first: Group, second: Group) -> Group:
 
 @checked
 def dihedral(n: Annotated[int, Interval(ge=1, le=LARGEST_ORDER // 2)]) -> Group:
-    """The dihedral group Dₙ of the 2n symmetries of the regular n-gon: s·r = r⁻¹·s.
+    """The dihedral group Dₙ of the 2n symmetries of a regular n-gon: s·r = r⁻¹·s.
 
     The element rᵃ sᵇ has the number a + n b.
 
@@ -63,7 +63,7 @@ def dihedral(n: Annotated[int, Interval(ge=1, le=LARGEST_ORDER // 2)]) -> Group:
 
 @checked
 def symmetric(n: Annotated[int, Interval(ge=1, le=6)]) -> Group:
-    """The symmetric group Sₙ of the permutations of n things, in lexicographic order, (π·π′)(i) = π(π′(i)).
+    """The symmetric group Sₙ of the permutations of n objects, in lexicographic order: (π·π′)(i) = π(π′(i)).
 
     Example:
         >>> symmetric(4).order
@@ -74,7 +74,7 @@ def symmetric(n: Annotated[int, Interval(ge=1, le=6)]) -> Group:
 
 @checked
 def alternating(n: Annotated[int, Interval(ge=1, le=6)]) -> Group:
-    """The alternating group Aₙ of the even permutations, in lexicographic order, (π·π′)(i) = π(π′(i)).
+    """The alternating group Aₙ of even permutations, in lexicographic order: (π·π′)(i) = π(π′(i)).
 
     Example:
         >>> alternating(5).order
@@ -93,26 +93,27 @@ def _quaternion() -> Group:
 
 
 def _octahedral(*, full: bool = True) -> Group:
-    """The symmetries of the cube: all 48 of them (Oₕ = S₄ × C₂), or the 24 rotations (O = S₄).
+    """The symmetries of the cube: all 48 symmetries (Oₕ = S₄ × C₂), or the 24 rotations (O = S₄).
 
-    A rotation is the permutation of the four diagonals, numbered as in `symmetric(4)`; with the inversion of space, an
-    element of Oₕ is 2·rotation + inversion.
+    Rotations are permutations of the four diagonals, numbered as in `symmetric(4)`. Elements of Oₕ have the number
+    2·rotation + inversion.
     """
     rotations = symmetric(4)
     return Group("Oh", _direct_product(rotations, cyclic(2)).table) if full else Group("O", rotations.table)
 
 
 def find_group(name: str) -> Group:
-    """The group of a given name.
+    """Look up a group by name.
+
+    Quaternions are in the order 1, −1, i, −i, j, −j, k, −k. Elements of Oh have the number 2·rotation + inversion. The
+    pair (g, h) of a direct product has the number g·n + h, where n is the order of the second group.
 
     Args:
         name: "C7" (cyclic), "D5" (dihedral, 10 elements), "S4" (symmetric), "A5" (alternating), "Q8" (quaternion), "O"
-            or "Oh" (octahedral: rotations, all), or several joined by "x" for their direct product, as "C5xC5".
-            The pair (g, h) of a product has the number g·n + h, n the order of the second group; the quaternions are in
-            the order 1, −1, i, −i, j, −j, k, −k; an element of Oh is 2·rotation + inversion.
+            (rotations of the cube), "Oh" (all symmetries of the cube), or a direct product such as "C5xC5".
 
     Raises:
-        InputError: The name is none of these, or the group has more than 1000 elements.
+        InputError: If the name is unknown, or if the group has more than 1000 elements.
 
     Example:
         >>> find_group("C5xD3")
@@ -129,10 +130,10 @@ def find_group(name: str) -> Group:
             factors.append(families[parsed[1]](int(parsed[2])))
         else:
             raise InputError(
-                f"no group is called {name!r}",
+                f"there is no group {name!r}",
                 argument="group",
                 value=name,
-                remedy="use C7, D5, S4, A5, Q8, O or Oh, or several joined by x as in C5xC5",
+                remedy="use a name such as C7, D5, S4, A5, Q8, O or Oh, or a product such as C5xC5",
             )
     return functools.reduce(_direct_product, factors)
 

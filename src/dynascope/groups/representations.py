@@ -1,4 +1,4 @@
-"""Irreducible representations of a finite group, computed from its table."""
+"""Irreducible representations of a finite group, computed from its multiplication table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dynascope.groups.tables import Group
 
 __all__ = ["Irrep", "irreducible_representations", "real_irreducible_representations"]
 
-_SAME = 1e-6  # characters are sums of roots of unity: those of different representations differ by much more
-_EXACT = 1e-9  # how well the matrices must multiply as the elements do
+_SAME = 1e-6  # characters of different representations differ by much more
+_EXACT = 1e-9  # largest error of ρ(g)ρ(h) = ρ(g·h)
 _TRIALS = 5
 
 Kind = Literal["real", "complex", "quaternionic"]
-# By ⟨χ, χ⟩ of an irreducible real representation: it is ρ, or ρ with its conjugate, or twice ρ.
+# Key: ⟨χ, χ⟩ of an irreducible real representation, which is ρ, ρ with its conjugate, or twice ρ.
 _KINDS: dict[int, Kind] = {1: "real", 2: "complex", 4: "quaternionic"}
 
 
@@ -29,12 +29,12 @@ class Irrep:
     """An irreducible unitary representation ρ: ρ(g)ρ(h) = ρ(g·h).
 
     Attributes:
-        name: "trivial", "sign", "frequency 2", "3d", "3d-2", …; a star marks the conjugate of the one before.
-        matrices: ρ(g) for every element, shape (n, d, d). The imaginary parts of the real kind are zero.
-        kind: "real" if some basis makes all matrices real, "complex" if ρ is not equivalent to its conjugate,
-            "quaternionic" if it is but no basis makes it real; the Frobenius–Schur indicator mean χ(g²) is 1, 0, −1.
-        index: Place in `irreducible_representations(group)`.
-        conjugate: Place of the irrep equivalent to the conjugate of this one; its own unless the kind is complex.
+        name: "trivial", "sign", "frequency 2", "3d", "3d-2", …; a star marks the conjugate of the previous irrep.
+        matrices: ρ(g) for every element, shape (n, d, d). The imaginary parts are zero for the real kind.
+        kind: "real" if a basis exists in which all matrices are real, "complex" if ρ is not equivalent to its
+            conjugate, and "quaternionic" otherwise. The Frobenius–Schur indicator, the mean of χ(g²), is 1, 0 or −1.
+        index: Index in `irreducible_representations(group)`.
+        conjugate: Index of the conjugate irrep; equal to `index` unless the kind is complex.
     """
 
     name: str
@@ -45,27 +45,27 @@ class Irrep:
 
     @property
     def dimension(self) -> int:
-        """The dimension d over the complex numbers."""
+        """Complex dimension d."""
         return self.matrices.shape[1]
 
     @property
     def real_dimension(self) -> int:
-        """The dimension D of the irreducible real representation that holds ρ: d for the real kind, else 2d."""
+        """Dimension D of the irreducible real representation that contains ρ: d for the real kind, else 2d."""
         return self.dimension * (1 if self.kind == "real" else 2)
 
     @property
     def members(self) -> int:
-        """How many irreps the real representation stands for: 2 (ρ and its conjugate) for the complex kind, else 1."""
+        """Number of different irreps in the real representation: 2 (ρ and its conjugate) for complex kind, else 1."""
         return 2 if self.kind == "complex" else 1
 
     @property
     def trivial(self) -> bool:
-        """Whether every element is represented by 1."""
+        """Whether ρ is the trivial representation."""
         return self.index == 0
 
     @functools.cached_property
     def character(self) -> Complex[np.ndarray, " n"]:
-        """χ(g) = tr ρ(g), shape (n,)."""
+        """The character χ(g) = tr ρ(g), shape (n,)."""
         return np.trace(self.matrices, axis1=1, axis2=2)
 
     def __repr__(self) -> str:
@@ -74,19 +74,20 @@ class Irrep:
 
 @functools.lru_cache(maxsize=64)
 def irreducible_representations(group: Group) -> tuple[Irrep, ...]:
-    """All irreducible representations over the complex numbers, Σ d² = n.
+    """Compute all irreducible representations over the complex numbers.
 
     The eigenspaces of a random real symmetric matrix that commutes with the regular representation are irreducible real
-    representations; those of the complex and quaternionic kind split into the two eigenspaces of an antisymmetric
-    matrix that commutes with them. The result is verified: Σ d² = n, orthogonal characters, ρ(g)ρ(h) = ρ(g·h).
+    representations. Those of complex and quaternionic kind split into the two eigenspaces of an antisymmetric matrix
+    that commutes with them. The result is verified: Σ d² = n, orthogonal characters, and ρ(g)ρ(h) = ρ(g·h).
 
     Args:
         group: The group.
 
     Returns:
-        The irreps: the trivial one first, then by dimension and by descending real part of the character at elements 1,
-        2, …; of a conjugate pair the one with the first negative imaginary part comes first. For `cyclic(n)` they are
-        ρ(g) = exp(−2πi ξ g / n) for ξ = 1, −1, 2, −2, …, so that the transform is that of `numpy.fft`.
+        The irreps in a fixed order: first the trivial irrep, then by dimension and by descending real part of the
+        character at the elements 1, 2, …. In a conjugate pair, the irrep whose first non-zero imaginary part is
+        negative comes first. For `cyclic(n)`, the irreps are ρ(g) = exp(−2πi ξ g / n) for ξ = 0, 1, −1, 2, −2, …, so
+        the transform agrees with `numpy.fft`.
 
     Source: the decomposition of the regular representation, J.-P. Serre, Linear representations of finite groups
     (1977), sections 2.4 and 13.2.
@@ -106,7 +107,7 @@ def irreducible_representations(group: Group) -> tuple[Irrep, ...]:
         if _verified(group, [matrices for _, matrices in found]):
             return _ordered(group, found)
     raise InputError(
-        f"the representations of {group.name} could not be told apart numerically",
+        f"the representations of {group.name} could not be separated numerically",
         argument="group",
         value=group.name,
         remedy="use a smaller group",
@@ -114,7 +115,7 @@ def irreducible_representations(group: Group) -> tuple[Irrep, ...]:
 
 
 def real_irreducible_representations(group: Group) -> tuple[Irrep, ...]:
-    """The irreps with only the first of each conjugate pair: one for each irreducible real representation.
+    """Compute one irrep per irreducible real representation, the first of each conjugate pair.
 
     Example:
         >>> from dynascope.groups import cyclic
@@ -125,12 +126,12 @@ def real_irreducible_representations(group: Group) -> tuple[Irrep, ...]:
 
 
 def _decompose(group: Group, draw: np.random.Generator) -> list[tuple[Kind, np.ndarray]]:
-    """(kind, matrices) of each irrep, a conjugate pair as two."""
+    """Kind and matrices of each irrep; both irreps of a conjugate pair are included."""
     weight = draw.normal(size=group.order)
     commuting = (weight + weight[group.inverse])[group.table[group.inverse]]
     values, vectors = np.linalg.eigh(commuting)
     cuts = np.flatnonzero(np.diff(values) > 1e-9 * np.ptp(values)) + 1
-    shifted = group.table[group.inverse]  # the regular representation moves q to q[g⁻¹ h]
+    shifted = group.table[group.inverse]  # the regular representation maps q to q[g⁻¹ h]
     characters: list[np.ndarray] = []
     found: list[tuple[Kind, np.ndarray]] = []
     for basis in np.split(vectors, cuts, axis=1):
@@ -151,7 +152,7 @@ def _decompose(group: Group, draw: np.random.Generator) -> list[tuple[Kind, np.n
 
 
 def _split(matrices: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """One of the two complex halves of a real representation."""
+    """One of the two complex irreps in a real representation."""
     noise = draw.normal(size=matrices.shape[1:])
     commuting = np.einsum("gij,jk,glk->il", matrices, noise - noise.T, matrices, optimize=True)
     basis = np.linalg.eigh(1j * commuting)[1][:, matrices.shape[1] // 2 :]
@@ -159,7 +160,7 @@ def _split(matrices: np.ndarray, draw: np.random.Generator) -> np.ndarray:
 
 
 def _in_fixed_basis(matrices: np.ndarray) -> np.ndarray:
-    """The representation in the basis that a fixed combination of its matrices singles out, whatever basis came in."""
+    """Transform to a canonical basis, defined by a fixed linear combination of the matrices."""
     elements = np.arange(len(matrices))
     phases = np.exp(1j * (elements**2 + 1.0)) if np.iscomplexobj(matrices) else np.cos(elements**2 + 1.0)
     mixture = np.tensordot(phases, matrices, axes=1)
@@ -169,12 +170,12 @@ def _in_fixed_basis(matrices: np.ndarray) -> np.ndarray:
     usable = np.abs(row) > 1e-9
     basis = basis * np.where(usable, row.conj() / np.where(usable, np.abs(row), 1.0), 1.0)
     moved = basis.conj().T @ matrices @ basis
-    # One Newton step to the nearest unitary matrices takes off the rounding of the eigenvectors.
+    # One Newton step towards the nearest unitary matrices removes the rounding errors of the eigenvectors.
     return moved @ (3 * np.eye(moved.shape[1]) - moved.conj().swapaxes(1, 2) @ moved) / 2
 
 
 def _verified(group: Group, representations: list[np.ndarray]) -> bool:
-    """Whether these are all the irreps, each once."""
+    """Whether the list contains every irrep exactly once."""
     if sum(matrices.shape[1] ** 2 for matrices in representations) != group.order:
         return False
     characters = np.array([np.trace(matrices, axis1=1, axis2=2) for matrices in representations])
@@ -197,7 +198,7 @@ def _ordered(group: Group, found: list[tuple[Kind, np.ndarray]]) -> tuple[Irrep,
     entries = sorted(found, key=key)
     conjugates = list(range(len(entries)))
     for i, (kind, _) in enumerate(entries):
-        # The members of a pair are neighbours, because their characters have the same real parts.
+        # Conjugate irreps are adjacent, because their characters have the same real parts.
         if kind == "complex" and conjugates[i] == i:
             conjugates[i], conjugates[i + 1] = i + 1, i
     names = _names(group, [matrices for _, matrices in entries], conjugates)

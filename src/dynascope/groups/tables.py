@@ -16,20 +16,21 @@ from dynascope.validation import require
 
 __all__ = ["LARGEST_ORDER", "Group", "group_from_table"]
 
-LARGEST_ORDER = 1000  # the representations need the eigenvectors of a matrix of this size
+LARGEST_ORDER = 1000  # representations require the eigenvectors of a matrix of this size
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Group:
-    """A finite group of n elements 0, 1, …, n − 1, of which 0 is the identity.
+    """A finite group with the elements 0, 1, …, n − 1, where 0 is the identity.
 
     Attributes:
         name: Short name, such as "D5".
         table: Multiplication table, shape (n, n): `table[g, h]` is the element g·h.
 
     Raises:
-        InputError: The table is not a square of element numbers, the element 0 is not the identity, a row or column
-            does not hold every element once, or (g·h)·k ≠ g·(h·k) for some three elements. The message says which.
+        InputError: If the table is not a square array of element numbers, if element 0 is not the identity, if a row or
+            column does not contain every element once, or if (g·h)·k ≠ g·(h·k) for some elements. The message names
+            them.
 
     Example:
         >>> group = Group("C3", [[0, 1, 2], [1, 2, 0], [2, 0, 1]])
@@ -62,7 +63,7 @@ class Group:
 
     @functools.cached_property
     def generators(self) -> tuple[int, ...]:
-        """A few elements whose products are all elements."""
+        """A small set of generators."""
         return _generators(self.table)
 
     @property
@@ -71,7 +72,7 @@ class Group:
         return bool(np.array_equal(self.table, self.table.T))
 
     def product(self, elements: Sequence[Any]) -> np.ndarray | np.int64:
-        """The product g₁·g₂⋯ of elements, or elementwise of arrays of elements.
+        """Compute the product g₁·g₂⋯ of elements, or elementwise of arrays of elements.
 
         Example:
             >>> int(group_from_table([[0, 1, 2], [1, 2, 0], [2, 0, 1]]).product([2, 2, 2]))
@@ -80,7 +81,7 @@ class Group:
         return functools.reduce(lambda g, h: self.table[g, h], elements, np.int64(self.identity))
 
     def __eq__(self, other: object) -> bool:
-        """Whether the names and the tables are the same."""
+        """Whether the names and tables are equal."""
         return isinstance(other, Group) and self.name == other.name and np.array_equal(self.table, other.table)
 
     def __hash__(self) -> int:
@@ -91,21 +92,21 @@ class Group:
 
 
 def group_from_table(table: ArrayLike, name: str = "group") -> Group:
-    """The group with a given multiplication table.
+    """Make a group from its multiplication table.
 
     Args:
         table: Shape (n, n); `table[g][h]` is the number of the element g·h, and element 0 is the identity.
         name: Short name.
 
     Raises:
-        InputError: The table is not that of a group; the message says why and where.
+        InputError: If the table does not define a group. The message states the violated axiom and the elements.
 
     Example:
         >>> group_from_table([[0, 1], [1, 1]])
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: row 1 of the table does not hold every element once: give a table in which each \
-element occurs once in every row and every column.
+        dynascope.errors.InputError: row 1 of the table does not contain every element once: give a table in which \
+each element occurs once in every row and column.
     """
     return Group(name, table)
 
@@ -121,14 +122,14 @@ def _valid_table(table: ArrayLike) -> np.ndarray:
         f"the table has shape {given.shape} and type {given.dtype}" + (f", for {n} elements" if n else ""),
         argument="table",
         value=given.shape,
-        remedy="give a square of whole numbers from 0 to the number of elements less one",
+        remedy="give a square array of integers from 0 to n − 1, where n is the number of elements",
     )
     require(
         n <= LARGEST_ORDER,
         f"the table has {n} elements",
         argument="table",
         value=n,
-        remedy=f"choose a group of at most {LARGEST_ORDER}",
+        remedy=f"choose a group with at most {LARGEST_ORDER} elements",
     )
     values = np.array(given, dtype=np.int64)
     elements = np.arange(n)
@@ -136,20 +137,20 @@ def _valid_table(table: ArrayLike) -> np.ndarray:
         moved = np.flatnonzero(lines[0] != elements)
         require(
             not len(moved),
-            f"{line} 0 of the table does not keep element {_first(moved)}",
+            f"{line} 0 of the table changes element {_first(moved)}",
             argument="table",
             value=_first(moved),
-            remedy="number the identity 0, so that the first row and column are 0, 1, 2, …",
+            remedy="give the identity the number 0, so that the first row and column are 0, 1, 2, …",
         )
         incomplete = np.flatnonzero((np.sort(lines, axis=1) != elements).any(axis=1))
         require(
             not len(incomplete),
-            f"{line} {_first(incomplete)} of the table does not hold every element once",
+            f"{line} {_first(incomplete)} of the table does not contain every element once",
             argument="table",
             value=_first(incomplete),
-            remedy="give a table in which each element occurs once in every row and every column",
+            remedy="give a table in which each element occurs once in every row and column",
         )
-    # The middle factors that associate with everything are closed under products: generators are enough.
+    # The middle factors h with (g·h)·k = g·(h·k) are closed under products, so checking generators suffices.
     for h in _generators(values):
         wrong = np.argwhere(values[values[:, h]] != values[:, values[h]])
         if len(wrong):
@@ -168,7 +169,7 @@ def _first(places: np.ndarray) -> int | None:
 
 
 def _generators(table: np.ndarray) -> tuple[int, ...]:
-    """Elements, smallest first, of which each is no product of those before."""
+    """Generators in increasing order; none is a product of the previous ones."""
     generators, reached = [], np.array([0])
     for element in range(1, len(table)):
         if element in reached:
