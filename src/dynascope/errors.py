@@ -1,7 +1,6 @@
-"""The two ways a call can fail, the input was bad or the run went wrong; and how part of a run can.
+"""Exceptions for invalid input and diverging runs, and a warning for diverging ensemble members.
 
-Both carry what a machine needs to report the failure (the argument, the value, the remedy) beside the sentence that a
-person reads.
+In addition to a readable message, their attributes describe the failure for programs: argument, value, time, remedy.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from typing import Any
 
 __all__ = ["DivergenceError", "DivergenceWarning", "InputError", "no_member_lost"]
 
-_LONGEST = 1000  # letters
+_LONGEST = 1000  # characters
 
 
 class InputError(ValueError):
-    """An argument is outside the domain of what was asked.
+    """Raised if an argument is outside its domain.
 
     Args:
-        problem: One clause that says what is wrong, with the value received.
-        argument: Name of the offending argument.
+        problem: One clause that describes the problem, with the value received.
+        argument: Name of the invalid argument.
         value: The value received, or a short description of it.
-        remedy: One clause that says what to do instead.
+        remedy: One clause that describes how to fix the problem.
 
     Example:
         >>> raise InputError("scale is -1.0", argument="scale", value=-1.0, remedy="choose a positive number")
@@ -40,12 +39,12 @@ class InputError(ValueError):
 
 
 class DivergenceError(RuntimeError):
-    """A training run left the finite numbers or could not be continued.
+    """Raised if a training run diverges or its integration fails.
 
     Args:
-        problem: One clause that says what happened.
-        time: Gradient-flow time at which it happened.
-        remedy: One clause that says what to try.
+        problem: One clause that describes the failure.
+        time: Gradient-flow time of the failure.
+        remedy: One clause that describes what to try.
     """
 
     def __init__(self, problem: str, *, time: float, remedy: str):
@@ -55,33 +54,33 @@ class DivergenceError(RuntimeError):
 
 
 class DivergenceWarning(UserWarning):
-    """Some members of an ensemble diverged, and the others went on.
+    """Issued if some members of an ensemble diverge while the others continue.
 
     Args:
-        problem: One clause that says what happened, and to whom.
-        time: Gradient-flow time at which it happened to the first of them.
-        remedy: One clause that says what to try.
+        problem: One clause that describes the failure and names the members.
+        time: Gradient-flow time of the first failure.
+        remedy: One clause that describes what to try.
     """
 
     def __init__(self, problem: str, *, time: float, remedy: str):
-        super().__init__(f"{problem}; the others went on: {remedy}.")
+        super().__init__(f"{problem}; the others continued: {remedy}.")
         self.problem = problem
         self.time = time
         self.remedy = remedy
 
 
 def _in_a_line(text: str) -> str:
-    """The text on one line, of a length that can be read, whatever value is told in it."""
+    """Join a text to one line, and shorten it to a readable length."""
     line = " ".join(text.splitlines())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
 
 
 @contextlib.contextmanager
 def no_member_lost() -> Iterator[None]:
-    """While an ensemble is trained of which nothing is to be judged by those members that are left.
+    """Turn `DivergenceWarning` into `DivergenceError`, for ensembles whose results need all members.
 
     Raises:
-        DivergenceError: One of them diverged, of which else a `DivergenceWarning` would tell.
+        DivergenceError: If a member diverges.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("error", DivergenceWarning)

@@ -1,4 +1,4 @@
-"""What flows and theories need of a task and of a network, whatever class it is of."""
+"""Interfaces of tasks and networks."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ __all__ = ["Average", "Dimensioned", "Learnable", "Network", "OneHiddenLayer", "
 
 @runtime_checkable
 class Network(Protocol):
-    """A function of a batch (n, d) with outputs (n, c); its weights are the floating-point arrays in it.
+    """A function that maps a batch (n, d) to outputs (n, c); its floating-point arrays are its weights.
 
-    Every module of `networks` is one, and so is any equinox module that can be called.
+    All modules in `networks` and all callable equinox modules are networks.
     """
 
     def __call__(self, x: Any, /) -> Any:
-        """Outputs for a batch."""
+        """Compute the outputs for a batch."""
         ...
 
 
 @runtime_checkable
 class SumOfNeurons(Network, Protocol):
-    """What a network offers whose output is a sum over neurons, each homogeneous of degree κ in its own weights.
+    """A network whose output is a sum over neurons, each homogeneous of degree κ in its weights.
 
-    `TwoLayer`, `DiagonalLinear`, `LinearAttention`, `MergedAttention` and `NeuronSum` do.
+    `TwoLayer`, `DiagonalLinear`, `LinearAttention`, `MergedAttention` and `NeuronSum` implement it.
     """
 
     @property
     def degree(self) -> int:
-        """κ: f_i(x; s·θ_i) = s^κ f_i(x; θ_i) for s > 0."""
+        """Degree of homogeneity κ of a neuron: f_i(x; s·θ_i) = s^κ f_i(x; θ_i) for s > 0."""
         ...
 
     @property
     def neurons(self) -> Any:
-        """Θ, shape (neurons, weights): in each row all weights of one neuron."""
+        """Θ, shape (neurons, weights): each row holds all weights of one neuron."""
         ...
 
     def with_neurons(self, rows: Any) -> SumOfNeurons:
-        """The same network with other weights, or with another number of neurons."""
+        """Replace the weights; the number of neurons can change."""
         ...
 
     def weighted(self, coefficients: Any) -> SumOfNeurons:
-        """Σ_i c_i f_i, the network with the output of its neuron i multiplied by c_i."""
+        """Multiply the output of each neuron i by c_i: Σ_i c_i f_i."""
         ...
 
 
 @runtime_checkable
 class OneHiddenLayer(Network, Protocol):
-    """What losses in closed form read of a network f(x) = σ(x W₁) W₂ with homogeneous σ, such as `TwoLayer`."""
+    """A network f(x) = σ(x W₁) W₂ with homogeneous σ, such as `TwoLayer`, for losses in closed form."""
 
     @property
     def first(self) -> Any:
@@ -67,28 +67,29 @@ class OneHiddenLayer(Network, Protocol):
 
 @runtime_checkable
 class Average(Protocol):
-    """A loss that is averaged over data or over a distribution."""
+    """A loss averaged over samples or over a distribution."""
 
     def loss(self, network: Network, /) -> Any:
-        """L = ½ E‖f(x) − y‖² of a network, or of the kind of networks that the average is known for."""
+        """Compute L = ½ E‖f(x) − y‖²; expectations in closed form accept only certain networks."""
         ...
 
 
 @runtime_checkable
 class Learnable(Average, Protocol):
-    """What a network can learn: samples, an expectation in closed form, or a stream of samples.
+    """A learning task: samples, an expectation in closed form, or a stream of samples.
 
-    `Task`, `Labelled`, `Expectation`, `InContextRegression`, `MultiIndex`, `ModularAddition` and every `Stream` are.
+    `Task`, `Labelled`, `Expectation`, `InContextRegression`, `MultiIndex`, `ModularAddition` and every `Stream`
+    implement it.
     """
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task it belongs to; `task` is its short name."""
+        """Attributes that describe the task in records; `task` is its short name."""
         ...
 
 
 @runtime_checkable
 class Dimensioned(Protocol):
-    """A task that says how many inputs and outputs a network for it has."""
+    """A task with a defined number of inputs and outputs."""
 
     @property
     def input_dimension(self) -> int:
