@@ -40,7 +40,7 @@ def test_a_network_that_does_not_fit_the_task_is_refused(network, message):
         ({"stop_time": (jnp.sum, [])}, "called 'stop_time'"),
         ({"norm": (jnp.sum, ["norm"])}, "called 'norm'"),
         ({"norm": (jnp.sum, ["unit"]), "unit": (jnp.sum, [])}, "called 'unit'"),
-        ({"norm": (jnp.sum, ["time"])}, "the axes of time and members are added"),
+        ({"norm": (jnp.sum, ["time"])}, "the dimensions of time and members are added"),
     ],
 )
 def test_statistics_that_do_not_fit_a_record_are_refused(statistics, message):

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from dynascope.compilation import filter_jit
 from dynascope.flows.exact.neuron_curvature import in_closed_form, loss_curvature, slopes_of_curvature
-from dynascope.flows.solvers.follow_until import Here, follow_until, tsitouras
+from dynascope.flows.solvers.integrate_until import FlowState, integrate_until, tsitouras
 from dynascope.flows.solvers.rosenbrock import rosenbrock_step
 from dynascope.flows.solvers.runge_kutta_legendre import legendre_step
 from dynascope.protocols import Average, SumOfNeurons
@@ -89,20 +89,20 @@ def settle(
     def velocity(vector: Array) -> Array:
         return -paces(vector) * jax.grad(loss)(vector)
 
-    def descent(here: Here) -> Array:
+    def descent(here: FlowState) -> Array:
         return jnp.sum(here.slope**2 / paces(here.state))
 
-    def stop(here: Here) -> Array:
+    def stop(here: FlowState) -> Array:
         norms = jnp.linalg.norm(here.state.reshape(shape), axis=1)
         lost = jnp.any(present & (norms < shrunk * jnp.max(norms)))
         turned: Array = jax.lax.cond(coarse, lambda: False, lambda: bent(here))
         return (descent(here) < slowest) | lost | turned
 
-    def bent(here: Here) -> Array:
+    def bent(here: FlowState) -> Array:
         product = jax.jvp(jax.grad(loss), (here.state,), (here.slope,))[1]
         return bend * jnp.sum(here.slope * product) < 0
 
-    def implicitly(here: Here, step: Array, memory: Any) -> tuple[Array, Array, Array, Any]:
+    def implicitly(here: FlowState, step: Array, memory: Any) -> tuple[Array, Array, Array, Any]:
         if normalised:
             steepness = jax.jacfwd(velocity)(here.state)
         else:
@@ -115,17 +115,17 @@ def settle(
         end, wrong = rosenbrock_step(velocity, inverse, here.state, step)
         return end, velocity(end), wrong, memory
 
-    def stabilised(here: Here, step: Array, memory: Any) -> tuple[Array, Array, Array, Any]:
+    def stabilised(here: FlowState, step: Array, memory: Any) -> tuple[Array, Array, Array, Any]:
         direction, taken = memory
         end, slope, wrong, direction, slopes = legendre_step(velocity, here.state, here.slope, direction, step)
         return end, slope, wrong, (direction, taken + slopes)
 
-    start = Here(jnp.zeros_like(longest), rows.ravel(), velocity(rows.ravel()))
+    start = FlowState(jnp.zeros_like(longest), rows.ravel(), velocity(rows.ravel()))
     # A descent that already slows down soon becomes stiff, and at kinks short steps make no progress.
     quick = not implicit or (not normalised and in_closed_form(network, average))
     skipped = coarse | ((bend >= 0) & quick)
     most, tolerance = _EXPLICIT
-    here, stopped, steps, _ = follow_until(
+    here, stopped, steps, _ = integrate_until(
         start,
         jnp.where(skipped, 0.0, longest),
         tsitouras(velocity),
@@ -139,14 +139,14 @@ def settle(
     left = jnp.where(stopped, here.time, longest)
     if implicit:
         most, tolerance = _IMPLICIT
-        here, later, steps, _ = follow_until(here, left, implicitly, stop, order=4, tolerance=tolerance, most=most)
+        here, later, steps, _ = integrate_until(here, left, implicitly, stop, order=4, tolerance=tolerance, most=most)
         curvature = float(rows.size) if normalised else slopes_of_curvature(network, average, rows)
         slopes += steps * (curvature + _STAGES + _STOPS)
     else:
         most, tolerance = _STABILISED
         tolerance = jnp.where(coarse, _COARSE, tolerance)
         memory = here.slope / jnp.linalg.norm(here.slope), jnp.zeros_like(longest)
-        here, later, steps, (_, taken) = follow_until(
+        here, later, steps, (_, taken) = integrate_until(
             here, left, stabilised, stop, order=3, tolerance=tolerance, most=most, memory=memory
         )
         slopes += taken + steps * _STOPS

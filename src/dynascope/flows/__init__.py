@@ -1,4 +1,4 @@
-"""How weights move in continuous time: gradient flow, Langevin dynamics, and exact flows of solvable networks."""
+"""Continuous-time dynamics: gradient flow, Langevin dynamics, and exact flows of solvable networks."""
 
 from dynascope.validation import face
 

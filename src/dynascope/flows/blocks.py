@@ -1,4 +1,4 @@
-"""Members in blocks that stay in a core's cache, and in parts, one for each core."""
+"""Division of an ensemble into cache-sized blocks, and into one part per core."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 
 __all__ = ["each_member", "equal_parts", "members_of", "working_memory"]
 
-_CACHE = 2**20  # bytes of fast memory that a core is assumed to have
+_CACHE = 2**20  # assumed cache size of a core in bytes
 
 
 def each_member(member: Callable[[Any], Any], arguments: Any, *, many: bool, needed: int) -> Any:
-    """Apply a traceable function to the arguments of every member: block after block, batched within a block.
+    """Apply a traceable function to every ensemble member, one cache-sized block at a time.
 
-    A block whose intermediate results stay in a core's cache is several times faster than all members at once.
+    Blocks whose intermediate results fit into the cache of a core are several times faster than a single batch.
 
     Args:
         member: Function of the arguments of one member.
-        arguments: Those of all members, with an axis over them in front; of a single network as they are.
-        many: Whether there is such an axis.
+        arguments: Arguments of all members, with a leading axis over members unless there is a single network.
+        many: Whether the arguments have a leading axis over members.
         needed: Bytes of the intermediate results of one member.
     """
     if not many:
@@ -34,17 +34,17 @@ def each_member(member: Callable[[Any], Any], arguments: Any, *, many: bool, nee
 
 
 def working_memory(function: Callable[[Any], Any], weights: Any) -> int:
-    """Bytes of all intermediate results of one gradient of a function of the weights."""
+    """Bytes of all intermediate results of a gradient evaluation."""
     program = jax.make_jaxpr(jax.grad(function))(weights)
     return sum(out.aval.size * out.aval.dtype.itemsize for line in program.eqns for out in line.outvars)
 
 
 def equal_parts(members: int, parts: int) -> np.ndarray:
-    """Numbers of the members in each part; what the last one lacks is filled up with copies of the last member."""
+    """Indices of the members in each part; copies of the last member fill up the last part."""
     length = -(-members // parts)
     return np.minimum(np.arange(parts * length), members - 1).reshape(parts, length)
 
 
 def members_of(tree: Any, rows: Any) -> Any:
-    """What belongs to some members, of arrays with an axis over all in front."""
+    """Select members from arrays with a leading axis over members."""
     return jax.tree.map(lambda leaf: leaf[rows], tree)

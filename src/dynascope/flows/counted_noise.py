@@ -1,7 +1,7 @@
-"""Gaussian noise that is computed from the number of its step, several times faster than what JAX draws on processors.
+"""Counter-based Gaussian noise, several times faster on CPUs than the random numbers of JAX.
 
-The numbers are those of Threefry, by which JAX draws too (Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy
-as 1, 2, 3, 2011), but with its rounds written out, which compilers for processors join with what uses the numbers.
+Like JAX, this module uses Threefry (Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2, 3, 2011). Its
+rounds are unrolled, so that CPU compilers can fuse them with the operations that use the numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PARITY = 0x1BD11BDA
 
 
 def noise_key(seed: int) -> np.ndarray:
-    """The two words of a seed, shape (2,), that `normal_noise` takes.
+    """Convert a seed to the key of `normal_noise`, two words of shape (2,).
 
     Example:
         >>> noise_key(7).tolist()
@@ -27,12 +27,12 @@ def noise_key(seed: int) -> np.ndarray:
 
 
 def threefry(key: tuple[jax.Array, jax.Array], first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Threefry-2x32 in twenty rounds: two words of 32 random bits for each pair of counters.
+    """Compute Threefry-2x32 with twenty rounds: two random 32-bit words for each pair of counters.
 
     Args:
-        key: Two words.
-        first: A counter, or an array of them.
-        second: Another, of the same shape.
+        key: Two 32-bit words.
+        first: First counter, or an array of counters.
+        second: Second counter, of the same shape.
     """
     keys = (*key, key[0] ^ key[1] ^ jnp.uint32(_PARITY))
     first, second = first + keys[0], second + keys[1]
@@ -46,18 +46,20 @@ def threefry(key: tuple[jax.Array, jax.Array], first: jax.Array, second: jax.Arr
 
 
 def normal_noise(key: tuple[jax.Array, jax.Array], step: jax.Array, lanes: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Two independent standard normal numbers for each lane at a step, in single precision, up to 5.4 deviations.
+    """Draw two independent standard normal numbers for each lane at a step.
+
+    The numbers are in single precision and at most 5.4 in absolute value.
 
     Args:
-        key: Two words, such as those of a JAX key.
-        step: Its number.
-        lanes: The number of each lane.
+        key: Two 32-bit words, such as those of a JAX key.
+        step: Index of the step.
+        lanes: Indices of the lanes.
     """
     first, second = threefry(key, lanes, jnp.zeros_like(lanes) + jnp.asarray(step).astype(np.uint32))
     return _normal(first), _normal(second)
 
 
 def _normal(bits: jax.Array) -> jax.Array:
-    # The middles of 2²⁴ equal parts of (−1, 1), none of which is an end.
+    # Midpoints of 2²⁴ equal intervals of (−1, 1), which exclude the end points.
     uniform = (bits >> jnp.uint32(8)).astype(np.int32).astype(np.float32) * np.float32(2**-23)
     return np.float32(np.sqrt(2)) * jax.lax.erf_inv(uniform + np.float32(2**-24 - 1))

@@ -1,4 +1,4 @@
-"""When long computations end with what they have; never, unless somebody gives them a time."""
+"""Optional time limits for flows, which then return their results so far."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["is_limited", "overdue", "stopping_after"]
 
-# Of this context, as who listens to progress is.
+# A context variable, like the progress listener.
 _end: contextvars.ContextVar[float] = contextvars.ContextVar("dynascope_deadline", default=math.inf)
 
 
 @checked
 @contextlib.contextmanager
 def stopping_after(seconds: PositiveFloat) -> Iterator[None]:
-    """Let every flow inside end after so many seconds, with what it has recorded until then.
+    """Stop every flow in the context after a number of seconds, with the results recorded so far.
 
-    Flows run in compiled pieces, and look at the clock between two of them; so each makes one piece at least, and the
-    compiling of it counts.
+    Flows run in compiled pieces and check the time after each piece. Every flow completes at least one piece, and
+    compilation counts towards the limit.
 
     Args:
-        seconds: From now on; of two such limits the earlier one holds.
+        seconds: Time limit in seconds from now. The earliest of nested limits applies.
 
     Raises:
-        InputError: The seconds are not positive.
+        InputError: If the number of seconds is not positive.
 
     Example:
         >>> with stopping_after(3600):
@@ -44,12 +44,12 @@ def stopping_after(seconds: PositiveFloat) -> Iterator[None]:
 
 
 def is_limited() -> bool:
-    """Whether there is such a time."""
+    """Whether a time limit is set."""
     return math.isfinite(_end.get())
 
 
 def overdue() -> bool:
-    """Whether it is over.
+    """Whether the time limit has passed.
 
     Example:
         >>> overdue()

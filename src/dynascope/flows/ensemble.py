@@ -1,4 +1,4 @@
-"""The members of an ensemble: how they are gathered, run together, and recorded."""
+"""Ensembles of networks: construction, parallel execution and records."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ __all__ = ["Ensemble", "Rates", "gather"]
 
 Rates: TypeAlias = PositiveFloat | Sequence[float] | np.ndarray | Mapping[str, float]
 
-_compiled: set[Any] = set()  # what programs have been compiled for
+_compiled: set[Any] = set()  # arguments for which programs have been compiled
 
-_ROUND_OFF = 4096  # in units of the precision, which some hundred terms of mixed signs may add up to
+_ROUND_OFF = 4096  # in units of machine precision: rounding of a few hundred terms of mixed signs
 
 
 @dataclasses.dataclass(frozen=True)
 class Ensemble:
-    """Networks of one structure on one task, each with its initial weights and its learning rate.
+    """Networks with the same structure and task, but different initial weights and learning rates.
 
     Attributes:
-        task: What they learn.
-        objective: The loss that all descend.
-        weights: Initial weights; with a leading axis over members if there are dimensions.
-        rates: Learning rate, one number or one for each weight array; with the same leading axis.
-        dimensions: Labels of the members along `seed`, `scale` and `learning_rate`, whichever vary, in this order;
-            the last varies fastest.
-        settings: The scale and the learning rate, whichever are common to all members.
+        task: The task.
+        objective: The loss.
+        weights: Initial weights, with a leading axis over members if there are dimensions.
+        rates: Learning rates, one number or one per weight array, with the same leading axis.
+        dimensions: Labels of the members along `seed`, `scale` and `learning_rate`, in this order, if they vary. The
+            last dimension varies fastest.
+        settings: The scale and learning rate, if they are common to all members.
     """
 
     task: Learnable
@@ -70,11 +70,11 @@ class Ensemble:
         return jax.enable_x64(True) if self.dtype == np.float64 else contextlib.nullcontext()
 
     def run(self, program: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-        """Apply a compiled program to all members, one part of them on each core at the same time.
+        """Apply a compiled program to all members in parallel, with one part of the ensemble per core.
 
         Args:
             program: Function of (objective, weights, rates, *arguments).
-            arguments: Common to all members; arrays, and whatever the program is compiled for.
+            arguments: Arguments common to all members: arrays and static arguments.
 
         Returns:
             The results as NumPy arrays, with the ensemble's dimensions in front.
@@ -87,7 +87,7 @@ class Ensemble:
         return self.joined(self.together(program, run_part, parts, (self.objective, *arguments)))
 
     def parts(self, tree: Any) -> list[Any]:
-        """What belongs to the members, one part of them for each core; all for a single network."""
+        """Split arrays over members into one part per core; a single network is one part."""
         if not self.dimensions:
             return [tree]
         members = math.prod(self.shape)
@@ -95,30 +95,30 @@ class Ensemble:
         return [members_of(tree, rows) for rows in equal_parts(members, min(cores, members))]
 
     def joined(self, results: Sequence[Any]) -> Any:
-        """Results of the parts as NumPy arrays, with the ensemble's dimensions in front."""
+        """Join the results of all parts as NumPy arrays, with the ensemble's dimensions in front."""
         if not self.dimensions:
             return jax.tree.map(np.asarray, results[0])
         joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: math.prod(self.shape)], *results)
         return jax.tree.map(lambda leaf: leaf.reshape(*self.shape, *leaf.shape[1:]), joined)
 
     def together(self, program: Any, run_part: Callable[[Any], Any], parts: Sequence[Any], others: Any) -> list[Any]:
-        """Run a program on all parts at the same time.
+        """Run a program on all parts in parallel.
 
         Args:
-            program: What is compiled.
-            run_part: Runs it on a part.
-            parts: Arguments that differ between parts, of the same shapes.
+            program: The compiled program.
+            run_part: Function that runs the program on a part.
+            parts: Arguments that differ between parts but have the same shapes.
             others: All other arguments.
         """
 
         def run(part: Any) -> Any:
-            # The context holds for one thread only.
+            # The context applies to a single thread.
             with self.precision():
                 return run_part(part)
 
         if len(parts) == 1:
             return [run(parts[0])]
-        # Threads that ask for a new program would compile it once each, so the first part has to run before the others.
+        # Parallel threads would each compile a new program, so the first part runs before the others.
         leaves, structure = jax.tree.flatten((others, parts[0]))
         key = (program, structure, *((x.shape, x.dtype) if eqx.is_array(x) else x for x in leaves))
         alone = 0 if key in _compiled else 1
@@ -129,7 +129,7 @@ class Ensemble:
         return results
 
     def named(self, failed: np.ndarray) -> str:
-        """Which members failed, as in " for 1 of 4 members (seed 3, scale 0.1)"; empty for a single network."""
+        """Describe failed members, such as " for 1 of 4 members (seed 3, scale 0.1)"; empty for a single network."""
         if not self.dimensions:
             return ""
         names = []
@@ -141,7 +141,7 @@ class Ensemble:
         return f" for {len(failed)} of {math.prod(self.shape)} members ({'; '.join(names)}{more})"
 
     def network(self, weights: Any) -> Any:
-        """The network with the given weights."""
+        """Make a network with the given weights."""
         return eqx.combine(weights, self.objective.frame)
 
     def record(
@@ -153,18 +153,18 @@ class Ensemble:
         attributes: Mapping[str, Any],
         further: Mapping[str, np.ndarray] | None = None,
     ) -> xr.Dataset:
-        """The record of a run.
+        """Make the record of a run.
 
         Args:
-            axis: Name and labels of the axis along which the curves run.
-            curves: `loss` and each statistic, with the ensemble's dimensions, then the axis, in front.
-            axes: Names of the further axes of the curves besides `loss`.
-            extra: Further variables, complete.
-            attributes: What the flow says of itself.
+            axis: Name and labels of the axis of the curves.
+            curves: `loss` and each statistic; the leading dimensions are those of the ensemble, then the axis.
+            axes: Names of the further dimensions of each statistic.
+            extra: Further variables with all their dimensions.
+            attributes: Attributes of the flow.
             further: Labels of further dimensions.
 
         Raises:
-            InputError: A statistic whose value has another number of axes than it has names of dimensions.
+            InputError: If a statistic has another number of dimensions than names.
         """
         names = {name: getattr(self.task, f"{name}_names", ()) for name in ("feature", "target")}
         first = {"mode": 1, "layer": 1}
@@ -174,15 +174,15 @@ class Ensemble:
             own_shape = curves[name].shape[len(self.dimensions) + 1 :]
             require(
                 len(own_shape) == len(dimensions),
-                f"the statistic {name!r} has shape {own_shape} and the dimensions {dimensions}",
+                f"the statistic {name!r} has shape {own_shape}, but the dimensions {dimensions}",
                 argument="statistics",
                 value=name,
-                remedy="name each of its axes",
+                remedy="give one name per dimension",
             )
             values = _without_round_off(curves[name]) if name == "loss" else curves[name]
             variables[name] = ((*self.dimensions, axis[0], *dimensions), values)
         for dimensions, values in variables.values():
-            # A number of axes that does not fit is refused below.
+            # `make_record` rejects a wrong number of dimensions.
             for dimension, length in zip(dimensions, np.shape(values), strict=False):
                 labels = np.array(names.get(dimension, ()))
                 numbers = np.arange(length) + first.get(dimension, 0)
@@ -197,7 +197,7 @@ class Ensemble:
 
 
 def _without_round_off(loss: np.ndarray) -> np.ndarray:
-    """The loss with zero where a difference of large numbers, as an expectation in closed form is, rounds below it."""
+    """Replace slightly negative losses, which rounding causes in closed-form expectations, by zero."""
     loss = np.asarray(loss)
     largest = np.max(np.abs(loss), axis=-1, keepdims=True, initial=0.0, where=np.isfinite(loss))
     least = -_ROUND_OFF * np.finfo(loss.dtype).eps * largest
@@ -210,28 +210,33 @@ def gather(
     scale: float | Sequence[float] | np.ndarray,
     learning_rate: Rates,
 ) -> Ensemble:
-    """All combinations of networks, scales and learning rates.
+    """Make an ensemble of all combinations of networks, scales and learning rates.
 
     Args:
-        network: One module, or several of the same structure.
-        task: What they learn.
-        scale: Factor, or factors, on the weights.
-        learning_rate: Rate, or rates, or one rate for each named weight array.
+        network: One module, or several modules with the same structure.
+        task: The task.
+        scale: One or several factors on the weights.
+        learning_rate: One or several rates, or one rate per named weight array.
 
     Raises:
-        InputError: Networks that differ in more than their weights, weights that are not finite real numbers of one
-            precision, a scale or rate that is not positive, or a name that is no weight of the network.
+        InputError: If the networks differ in more than their weights, if the weights are not finite real numbers of one
+            precision, if a scale or rate is not positive, or if a name is not a weight of the network.
     """
     several = isinstance(network, list | tuple)
     networks = tuple(network) if several else (network,)
     require(len(networks) > 0, "there is no network", argument="network", value=0, remedy="give at least one")
-    # Thousands of runs on batches of their own begin with one and the same network.
+    # Ensembles can contain thousands of references to the same initial network.
     distinct = {id(each): each for each in networks}
     place = {own: number for number, own in enumerate(distinct)}
     parts = [eqx.partition(each, eqx.is_inexact_array) for each in distinct.values()]
     dtype = _precision([weights for weights, _ in parts])
     alike = all(_alike(part, parts[0]) for part in parts)
-    require(alike, "the networks differ in structure", argument="network", remedy="let only their weights differ")
+    require(
+        alike,
+        "the networks differ in structure",
+        argument="network",
+        remedy="give networks that differ only in their weights",
+    )
 
     dimensions: dict[str, np.ndarray] = {"seed": np.arange(len(networks))} if several else {}
     settings: dict[str, Any] = {}
@@ -278,10 +283,10 @@ def _precision(weights: list[Any]) -> np.dtype:
     found = {str(leaf.dtype) for leaf in jax.tree.leaves(weights)}
     require(
         len(found) == 1 and found <= {"float32", "float64"},
-        f"the weights of the network have the types {', '.join(sorted(found)) or 'none'}",
+        f"the types of the weights of the network are {', '.join(sorted(found)) or 'none'}",
         argument="network",
         value=sorted(found),
-        remedy="give a module whose weights are all float64 or all float32 arrays",
+        remedy="give a module whose weights are all float32 or all float64 arrays",
     )
     return np.dtype(found.pop())
 
@@ -309,10 +314,10 @@ def _named_rates(weights: Any, rates: Mapping[str, float]) -> Any:
     for key, rate in rates.items():
         require(
             any(_within(name, key) for name in names),
-            f"learning_rate names {key!r}",
+            f"learning_rate has the name {key!r}, which is not a weight",
             argument="learning_rate",
             value=key,
-            remedy=f"name weights of the network: {listed}",
+            remedy=f"choose from {listed}",
         )
         _positive("learning_rate", [rate], {}, {})
 
@@ -320,10 +325,10 @@ def _named_rates(weights: Any, rates: Mapping[str, float]) -> Any:
         keys = [key for key in rates if _within(name, key)]
         require(
             len(keys) > 0,
-            f"learning_rate has none for {name!r}",
+            f"learning_rate has no rate for {name!r}",
             argument="learning_rate",
             value=name,
-            remedy=f"give a rate for each of {listed}",
+            remedy=f"give rates for {listed}",
         )
         return float(rates[max(keys, key=len)])
 

@@ -1,4 +1,4 @@
-"""Gradient flow: full-batch training in the limit of small steps, by an adaptive solver."""
+"""Gradient flow, the limit of full-batch gradient descent with small steps, by adaptive solvers."""
 
 from __future__ import annotations
 
@@ -22,36 +22,40 @@ from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["GradientFlow", "gradient_flow"]
 
-_TIMES = 200  # at which to record
+_TIMES = 200  # recorded by default
 _STEPS = 1_000_000
-_MOST_IMPLICIT = 1500  # weights, beyond which a Jacobian is too large
+_MOST_IMPLICIT = 1500  # weights, above which a Jacobian is too large
 
 
 @checked
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GradientFlow:
-    """Gradient flow, θ' = −η ∇L(θ), as a way to train: the `method` of `observe` and of `flows.gradient_flow`.
+    """Gradient flow θ' = −η ∇L(θ) as the training `method` of `observe` and `flows.gradient_flow`.
 
-    With `normalised`, the homogeneity-normalised flow θ_i' = −η ‖θ_i‖^(2−κ) ∇_i L of a sum of neurons of degree κ.
-    It has the same fixed points, and the neurons align in the same directions, but small neurons of every degree grow
-    exponentially, at the rate κ Û, so that plateaus and jumps are as distinct as those of degree two.
+    With `normalised`, a sum of neurons of degree κ is trained by the homogeneity-normalised flow
+
+        θ_i' = −η ‖θ_i‖^(2−κ) ∇_i L.
+
+    This flow has the same fixed points, and neurons align with the same directions. Small neurons of every degree grow
+    exponentially at the rate κ Û, so plateaus and jumps are as distinct as for degree two.
 
     Attributes:
-        duration: Time at which the flow ends. By default `observe` predicts when everything is learned.
-        learning_rate: η, or several, or one rate for each layer as a mapping from the name of a weight array (or of a
-            part of the network that holds some) to its rate, as in `{"first": 1.0, "second": 0.1}`. Time is that of
-            rate 1: with a learning rate η everything happens η times as fast.
-        normalised: Whether each neuron has the rate ‖θ_i‖^(2−κ); for networks with `neurons` (see
+        duration: Time at which the flow ends. By default, `observe` predicts the time at which everything is learned.
+        learning_rate: η, or several values for an ensemble, or a mapping from names of weight arrays (or of parts of
+            the network) to their rates, such as `{"first": 1.0, "second": 0.1}`. The unit of time refers to rate 1, so
+            a rate η makes training η times as fast.
+        normalised: Whether each neuron has the rate ‖θ_i‖^(2−κ); requires a network with `neurons` (see
             `protocols.SumOfNeurons`).
         solver: The name of a solver, or a `Solver` with tolerances.
-        save: Number of equally spaced times from 0 to the duration at which to record, or these times. By default 200;
-            `observe` records a single network at 1000 equally spaced and at 1000 log-spaced times.
-        statistics: Further quantities to record: name → (JAX function of the network, names of the axes of its value).
-        loss_target: Stop at the end of the step in which the loss falls below.
-        stationarity: Stop at the end of the step in which ‖∇L‖ falls below.
+        save: Number of equally spaced recorded times from 0 to the duration, or the times. The default is 200;
+            `observe` records a single network at 1000 equally spaced and 1000 log-spaced times.
+        statistics: Further recorded quantities: name → (JAX function of the network, names of the dimensions of its
+            value).
+        loss_target: Loss at which to stop; the flow ends after the step in which the loss falls below it.
+        stationarity: Gradient norm ‖∇L‖ at which to stop, after the step in which it falls below this value.
 
     Raises:
-        InputError: A number outside its domain, or an unknown solver.
+        InputError: If a number is outside its domain, or if the solver is unknown.
 
     References:
         Kidger, arXiv:2202.02435 (diffrax). The normalised flow: arXiv:2602.03655.
@@ -88,34 +92,35 @@ def gradient_flow(
     scale: PositiveFloat | Sequence[float] | np.ndarray = 1.0,
     return_networks: bool = False,
 ) -> Any:
-    """Train by gradient flow, θ' = −η ∇L(θ), from θ(0) = scale · (the network's weights).
+    """Train a network by gradient flow, θ' = −η ∇L(θ), from θ(0) = scale · (the weights of the network).
 
     The loss is L = ½ E‖f(x) − y‖² (mean over samples, sum over outputs). Lists of networks, scales and learning rates
-    make an ensemble of all combinations, solved in one compiled program in which each member has its own steps and
-    stops on its own; their dimensions in the record are `seed`, `scale`, `learning_rate`, in this order, each present
-    if a list was given.
+    define an ensemble of all combinations. A single compiled program solves the ensemble with separate step sizes and
+    stopping times for each member. For each list, the record has a dimension: `seed`, `scale` and `learning_rate`, in
+    this order.
 
-    A program is compiled for each structure (shapes, statistics, solver, stops) and found again at the next call;
-    pass the same function objects as statistics, not new lambdas, to benefit. What else a statistic knows is part of
-    the program too, but for the arrays in a `jax.tree_util.Partial`.
+    A program is compiled for each structure (shapes, statistics, solver, stopping conditions) and reused in later
+    calls. To reuse it, pass the same function objects as statistics instead of new lambdas. Values in the closure of a
+    statistic are also compiled into the program, except for arrays in a `jax.tree_util.Partial`.
 
     Args:
-        network: An equinox module, a function of a batch (n, d) with outputs (n, c), with float64 or float32 weights,
-            whose precision is used throughout; or a list of modules that differ only in their weights.
-        task: What it learns: samples, or an expectation in closed form (see `tasks.Expectation`).
-        method: How long the flow lasts, its learning rate and solver, and what to record.
-        scale: Factor, or factors, on the initial weights.
-        return_networks: Also return the network with its final weights; those of an ensemble have its dimensions in
-            front.
+        network: An equinox module that maps a batch (n, d) to outputs (n, c), or a list of modules that differ only in
+            their weights. The weights are float32 or float64, and their precision is used throughout.
+        task: Samples, or an expectation in closed form (see `tasks.Expectation`).
+        method: Duration, learning rate, solver and recorded quantities of the flow.
+        scale: One or several factors on the initial weights.
+        return_networks: Whether to also return the network with its final weights; the weights of an ensemble have its
+            dimensions in front.
 
     Returns:
-        The record: `loss` and each statistic along `time`; after a member's stop they keep their final value.
-        `stop_time` and `stop_reason` ("duration", "loss_target" or "stationarity") of each member. With
-        `return_networks`, the pair of the record and the network.
+        Record with `loss` and each statistic along `time` (constant after a member has stopped), and the `stop_time`
+        and `stop_reason` ("duration", "loss_target" or "stationarity") of each member. With `return_networks`, the
+        pair of record and network.
 
     Raises:
-        InputError: An argument is outside its domain.
-        DivergenceError: A start that is not finite, steps that became too small, or `max_steps` reached.
+        InputError: If an argument is outside its domain.
+        DivergenceError: If the initial loss or gradient is not finite, if the step size underflows, or if `max_steps`
+            is reached.
 
     Example:
         >>> from dynascope.networks.two_layer import TwoLayer
@@ -126,7 +131,7 @@ def gradient_flow(
         ({'scale': 2, 'time': 4}, [1.25, 0.099, 0.0, 0.0])
     """
     duration, chosen = method.duration, Solver.of(method.solver)
-    require_kind(PositiveFloat, duration=duration)  # None where `observe` is to choose it
+    require_kind(PositiveFloat, duration=duration)  # only `observe` chooses a duration
     solver = "explicit" if chosen.name == "automatic" else chosen.name
     statistics = check_statistics(method.statistics)
     if method.normalised:
@@ -146,7 +151,7 @@ def gradient_flow(
         "loss_target": method.loss_target,
         "stationarity": method.stationarity,
     }
-    # Arrays, so that other values need no other program.
+    # Arrays instead of static values, so that new values need no compilation.
     numbers = {name: np.asarray(value, times.dtype) for name, value in options.items() if value is not None}
     max_steps = _STEPS if chosen.max_steps is None else chosen.max_steps
     fixed = statistics, solver, max_steps, bool(method.normalised), many
@@ -175,14 +180,14 @@ def gradient_flow(
 def _piece_by_piece(
     ensemble: Ensemble, times: Any, numbers: dict[str, Any], fixed: tuple[Statistics, str, int, bool, bool]
 ) -> tuple[Any, dict]:
-    """The times that a single run reached before a deadline, and its results there."""
+    """Run a single network in pieces until a time limit, and return the times reached and the results."""
     statistics, solver, max_steps, *rest = fixed
     start, _ = ravel_pytree(ensemble.weights)
     solvers = [solver]
     if solver == "fastest":
         solvers = ["explicit", "stiff"] if start.size <= _MOST_IMPLICIT else ["explicit"]
     if solvers[0] != "stabilised":
-        # That of the start, also when the weights have grown.
+        # The tolerance of the initial weights also applies after they have grown.
         usual = numbers["relative_tolerance"] * np.sqrt(np.mean(np.square(start)))
         numbers = {"absolute_tolerance": np.asarray(usual, times.dtype), **numbers}
 
@@ -197,14 +202,14 @@ def _piece_by_piece(
 def _require_solver(solver: str, many: bool) -> None:
     require(
         solver != "exact",
-        "the solver is exact, and gradient_flow integrates the weights",
+        'the solver is "exact", but gradient_flow integrates the weights',
         argument="solver",
         value=solver,
-        remedy="call observe, which knows the exact variables of a network, or choose another solver",
+        remedy="call observe, which uses the exact variables of a network, or choose another solver",
     )
     require(
         solver != "fastest" or not many,
-        "the solver of an ensemble is to be chosen on the way",
+        'the solver is "fastest", which ensembles do not support',
         argument="solver",
         value=solver,
         remedy="choose explicit, stabilised or stiff",
@@ -216,16 +221,16 @@ def _require_neurons(networks: Sequence[Any]) -> None:
         name = type(network).__name__
         require(
             isinstance(network, SumOfNeurons),
-            f"a {name} does not say what its neurons are",
+            f"the network {name} does not define its neurons",
             argument="network",
             value=name,
-            remedy="give it `neurons`, `with_neurons`, `weighted` and `degree`, or leave normalised off",
+            remedy="define `neurons`, `with_neurons`, `weighted` and `degree`, or omit normalised",
         )
         smallest = float(np.min(np.sum(np.square(network.neurons), axis=-1)))
         require(
             smallest > 0,
-            "a neuron has no weights other than zero",
+            "all weights of a neuron are zero",
             argument="network",
             value=smallest,
-            remedy="start every neuron away from zero",
+            remedy="give non-zero initial weights for every neuron",
         )

@@ -1,4 +1,4 @@
-"""The compiled integration of a gradient flow, and the errors of members that it does not get through."""
+"""Compiled integration of gradient flows, and errors for members whose integration fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynascope.flows.solvers.runge_kutta_legendre import RungeKuttaLegendre
 
 __all__ = ["REASONS", "TOO_MANY", "integrate", "raise_if_failed", "usual_tolerance"]
 
-# Each solver with its controller of steps and its relative tolerance.
+# The method, step-size controller and default relative tolerance of each solver.
 _SOLVERS: dict[str, tuple[Any, Any, float]] = {
     "explicit": (diffrax.Tsit5, diffrax.PIDController, 1e-8),
     "stabilised": (RungeKuttaLegendre, PathErrorController, 1e-3),
@@ -29,7 +29,7 @@ _SOLVERS: dict[str, tuple[Any, Any, float]] = {
 }
 REASONS = np.array(["duration", "loss_target", "stationarity"])
 _REMEDIES = {
-    "the start is not finite": "choose a smaller scale, or check the network",
+    "the initial loss or gradient is not finite": "choose a smaller scale, or check the network",
     "the step size underflowed": "loosen the tolerances, or use float64 weights",
     "max_steps was reached": "raise max_steps, shorten the duration, loosen the tolerance, or choose another solver",
     "the solver failed": "choose another solver",
@@ -51,7 +51,7 @@ def integrate(
     normalised: bool,
     many: bool,
 ) -> dict[str, Any]:
-    """The curves, the final weights and what ended the integration, of one member or of all."""
+    """Integrate one or all members, and return the curves, the final weights and the stopping conditions."""
     method, controller, _ = _SOLVERS[solver]
 
     def member(own: tuple[Any, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def integrate(
             jax.tree.map(lambda rate, part: jax.tree.map(lambda leaf: jnp.full_like(leaf, rate), part), rates, weights)
         )
 
-        @jax.jit  # traced once for all places where a solver asks
+        @jax.jit  # traced once for all uses in a solver
         @jax.value_and_grad
         def loss_and_gradient(vector: Any) -> Any:
             return objective.loss(restore(vector))
@@ -72,7 +72,7 @@ def integrate(
         broken = ~(jnp.isfinite(first_loss) & jnp.isfinite(first_gradient).all())
 
         def velocity(t: Any, vector: Any, arguments: Any) -> Any:
-            # A member without a finite start stays where it is, rather than hold up the others.
+            # A member with a non-finite initial loss does not move, so that it does not slow down the others.
             return jnp.where(broken, 0, -speed * neuron_rates(vector) * loss_and_gradient(vector)[1])
 
         def neuron_rates(vector: Any) -> Any:
@@ -87,8 +87,8 @@ def integrate(
             "loss_target": lambda vector: loss_and_gradient(vector)[0] < numbers["loss_target"],
             "stationarity": lambda vector: jnp.linalg.norm(loss_and_gradient(vector)[1]) < numbers["stationarity"],
         }
-        asked = {name: stop for name, stop in stops.items() if name in numbers}
-        conditions = {name: lambda t, y, args, *, stop=stop, **_: stop(y) for name, stop in asked.items()}
+        requested = {name: stop for name, stop in stops.items() if name in numbers}
+        conditions = {name: lambda t, y, args, *, stop=stop, **_: stop(y) for name, stop in requested.items()}
         duration, begin = numbers["duration"], numbers.get("begin", jnp.zeros_like(numbers["duration"]))
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
@@ -150,7 +150,7 @@ def integrate(
 
 
 def raise_if_failed(ensemble: Ensemble, failure: np.ndarray, stop_time: np.ndarray, max_steps: int) -> None:
-    """Raise `DivergenceError` if a member did not get to its end."""
+    """Raise `DivergenceError` if the integration of a member failed."""
     failed = np.flatnonzero(np.ravel(failure) >= 0)
     if not len(failed):
         return
@@ -164,6 +164,6 @@ def raise_if_failed(ensemble: Ensemble, failure: np.ndarray, stop_time: np.ndarr
 
 
 def usual_tolerance(solver: str, dtype: Any) -> float:
-    """The relative tolerance of a solver by default."""
+    """Default relative tolerance of a solver."""
     *_, usual = _SOLVERS[solver]
     return max(usual, 1000 * float(np.finfo(dtype).eps))

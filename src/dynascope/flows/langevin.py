@@ -1,6 +1,6 @@
-"""Langevin dynamics of weights under the noise of batches, in continuous time, many runs at once.
+"""Langevin dynamics of weights with batch noise, for many runs in parallel.
 
-It is a model of SGD with Gaussian noise, and not SGD, which is `Descent` with `batches`.
+The dynamics are a continuous-time model of SGD with Gaussian noise. For SGD itself, use `Descent` with `batches`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from dynascope.validation.bounded import NonNegativeFloat, NonNegativeNumbers, P
 
 __all__ = ["LangevinRuns", "langevin"]
 
-_LANES = 16384  # numbers of the state of runs that are followed together, which stay in a core's cache
+_LANES = 16384  # state variables of a block of runs, which fit into the cache of a core
 
 
 class LangevinRuns(NamedTuple):
-    """What runs of Langevin dynamics were at the recorded times.
+    """Trajectories of Langevin dynamics at the recorded times.
 
     Attributes:
         times: The recorded times t = ηk.
-        position: θ of each run, shape (times, runs, d).
-        velocity: v of each run, of the same shape; zero for overdamped runs, which have none.
+        position: Weights θ of each run, shape (times, runs, d).
+        velocity: Velocity v of each run, shape (times, runs, d); zero for overdamped runs.
     """
 
     times: Float[np.ndarray, " times"]
@@ -72,48 +72,52 @@ def langevin(
     solver: diffrax.AbstractSolver | None = None,
     seed: Annotated[int, Interval(ge=0, lt=2**32)] = 0,
 ) -> LangevinRuns:
-    """Follow dv = −2/(η(1 + β)) [((1 − β) v + ∇L + λθ) dt + √(η/S) Σ^½ dW], dθ = v dt, or its limit of strong damping.
+    """Simulate the Langevin equation of SGD with momentum, or its overdamped limit.
 
-    Underdamped runs move by a splitting of the equation (BAOAB: half a kick, half a drift, the exact law of friction
-    and noise, half a drift, half a kick) of second order in the time step, whose stationary law of the position is
-    exact for quadratic losses. Overdamped runs follow dθ = −[(∇L + λθ) dt + √(η/S) Σ^½ dW]/(1 − β), by the
-    mean of the noise of two steps, of second order at stationarity too. The states have double precision, and the
-    random numbers are standard normal ones of single precision. All runs are one compiled `scan`; pass the same
-    function object as gradient to find the program again.
+        underdamped:  dv = −2/(η(1 + β)) [((1 − β) v + ∇L + λθ) dt + √(η/S) Σ^½ dW],   dθ = v dt
+        overdamped:   dθ = −[(∇L + λθ) dt + √(η/S) Σ^½ dW]/(1 − β)
 
-    That is for the law of many runs. Where each path is to be accurate, name a `solver` of diffrax: `QUICSORT` is of
-    third order along paths and `ShARK` of order 1.5. A run then keeps its seed's path of Brownian motion when the time
-    step is halved, so that the difference is the error; each step takes one to three hundred times as long.
+    The underdamped integrator is the BAOAB splitting (half kick, half drift, exact friction and noise, half drift, half
+    kick). It has second order in the time step, and its stationary distribution of θ is exact for quadratic losses. The
+    overdamped integrator averages the noise of two successive steps and has second order for stationary averages.
+    States are in double precision, and random numbers are in single precision. All runs are one compiled `scan`, which
+    later calls with the same gradient function reuse.
 
-    For quadratic losses `flows.ornstein_uhlenbeck` draws from the exact law at any distance of times.
+    These integrators are accurate for distributions over runs. For accurate individual paths, choose a `solver` of
+    diffrax: `QUICSORT` has strong order 3 and `ShARK` has strong order 1.5. The Brownian path of a seed then does not
+    change when the time step is halved, so the difference between both results estimates the error. Each step takes
+    one to three hundred times as long.
+
+    For quadratic losses, `flows.ornstein_uhlenbeck` samples the exact distribution at arbitrary times.
 
     Args:
-        gradient: A JAX function from weights (d,) to ∇L without weight decay, (d,); or the curvatures ρ of
-            independent modes, shape (d,), of which the gradient is ρ θ.
-        start: θ of all runs, shape (d,), or of each, (runs, d).
-        noise: Σ, the covariance over samples of their gradients, shape (d, d), or the variances along coordinates
-            that are independent, (d,).
-        times: Times t = ηk ≥ 0 at which to record, increasing. They are rounded to whole steps.
-        time_step: Δt > 0, small beside 1/ω = √(η(1 + β)/(2h)), and beside (1 − β)/h of overdamped runs.
-        learning_rate: η > 0 of the SGD that is modelled.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S, the samples of a batch.
+        gradient: A JAX function from weights (d,) to ∇L (d,), without weight decay; or the curvatures ρ of independent
+            modes, shape (d,), for the gradient ρ θ.
+        start: Initial weights θ of all runs, shape (d,), or of each run, shape (runs, d).
+        noise: Covariance Σ of the gradients over samples, shape (d, d), or the variances of independent coordinates,
+            shape (d,).
+        times: Increasing times t = ηk ≥ 0 to record, rounded to whole steps.
+        time_step: Time step Δt > 0, small compared with 1/ω = √(η(1 + β)/(2h)) for the largest curvature h, or with
+            (1 − β)/h for overdamped runs.
+        learning_rate: Learning rate η > 0 of SGD.
+        momentum: Momentum β, 0 ≤ β < 1.
+        weight_decay: Weight decay λ ≥ 0.
+        batch_size: Batch size S.
         runs: Number of runs.
-        velocity: v of all runs at the start, shape (d,), or of each; zero if not given.
-        dynamics: "underdamped", or "overdamped".
-        solver: One of diffrax instead of these splittings: for underdamped runs `ALIGN`, `ShOULD` or `QUICSORT`, for
-            overdamped ones any for stochastic equations, such as `Heun`, `SRA1` or `ShARK`.
+        velocity: Initial velocity v of all runs, shape (d,), or of each run, shape (runs, d); zero by default.
+        dynamics: "underdamped" or "overdamped".
+        solver: A solver of diffrax to use instead: `ALIGN`, `ShOULD` or `QUICSORT` for underdamped runs; any solver of
+            stochastic differential equations, such as `Heun`, `SRA1` or `ShARK`, for overdamped runs.
         seed: Seed of the noise.
 
     Raises:
-        InputError: An argument is outside its domain.
-        DivergenceError: A run left the finite numbers.
+        InputError: If an argument is outside its domain.
+        DivergenceError: If a run diverges.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133; Leimkuhler, Matthews,
-        arXiv:1203.5428. Of `QUICSORT`: Foster, Lyons, Oberhauser, arXiv:2101.03446; of `ShARK`: Foster, dos Reis,
-        Strange, arXiv:2210.17543; of the Brownian path: Jelinčič, Foster, Kidger, arXiv:2405.06464.
+        arXiv:1203.5428. `QUICSORT`: Foster, Lyons, Oberhauser, arXiv:2101.03446. `ShARK`: Foster, dos Reis, Strange,
+        arXiv:2210.17543. Brownian path: Jelinčič, Foster, Kidger, arXiv:2405.06464.
 
     Example:
         >>> chosen = {"noise": [0.1, 0.05], "learning_rate": 0.1, "runs": 500}
@@ -137,10 +141,10 @@ def langevin(
     recorded = np.rint(clock / time_step)
     require(
         recorded.max() < 2**31 and (np.diff(recorded) > 0).all(),
-        f"time_step is {time_step:g}, in which the times are not whole numbers of steps, each more than the one before",
+        f"time_step is {time_step:g}, for which the rounded times are not increasing or exceed 2^31 steps",
         argument="time_step",
         value=time_step,
-        remedy="choose a step below the distances of the times, and not a billionth of the last",
+        remedy="choose a time step below the spacing of the times and above a billionth of the last time",
     )
     if solver is not None:
         require_langevin_solver(solver, dynamics)
@@ -158,7 +162,7 @@ def langevin(
     lost = ~np.isfinite(position).all(axis=(1, 2))
     if lost.any():
         raise DivergenceError(
-            "runs of Langevin dynamics left the finite numbers",
+            "runs of Langevin dynamics diverged",
             time=float(recorded[lost][0] * time_step),
             remedy="choose a smaller time_step",
         )
@@ -172,7 +176,7 @@ def _in_blocks(
     block = max(1, min(runs, _LANES // size))
     blocks = -(-runs // block)
     place, push = (np.resize(part, (blocks, block, size)) for part in every)
-    found = _followed(slope, place, push, strength, settings, recorded, noise_key(seed), dynamics)
+    found = _simulated(slope, place, push, strength, settings, recorded, noise_key(seed), dynamics)
     shape = (len(recorded), blocks * block, size)
     return [np.moveaxis(np.asarray(part), 0, 1).reshape(shape)[:, :runs] for part in found]
 
@@ -182,7 +186,7 @@ def _along_modes(curvature: Any, points: Any) -> Any:
 
 
 def _root_of(noise: ArrayLike, size: int) -> np.ndarray:
-    """Σ^½, of shape (d,) where coordinates are independent."""
+    """Compute Σ^½, shape (d,) for independent coordinates."""
     if np.ndim(noise) < 2:
         variances = require_array("noise", noise, (size,))
         require_kind(NonNegativeNumbers, noise=variances)
@@ -193,7 +197,7 @@ def _root_of(noise: ArrayLike, size: int) -> np.ndarray:
 
 
 @filter_jit
-def _followed(
+def _simulated(
     gradient: Any, place: Any, push: Any, strength: Any, settings: Any, recorded: Any, key: Any, dynamics: str
 ) -> Any:
     step, rate, momentum, decay = settings
@@ -203,7 +207,7 @@ def _followed(
     count = shape[0] * shape[1]
     half = -(-count // 2)
     lanes = jnp.arange(half, dtype=np.uint32)
-    # The kick of a slope, and what friction leaves of a velocity in a step.
+    # Factor on the force, and the fraction of the velocity that remains after the friction of a step.
     kick = 2 / (rate * (1 + momentum))
     kept = jnp.exp(-kick * (1 - momentum) * step)
     stirred = kick * jnp.sqrt(-jnp.expm1(-2 * kick * (1 - momentum) * step) / (2 * kick * (1 - momentum)))
@@ -229,7 +233,7 @@ def _followed(
     def overdamped(state: Any, pair: Any) -> Any:
         a, v, before = state
         fresh = spread_out(pair)
-        # The mean of the noise of two steps makes the stationary law one of second order.
+        # Averaging the noise of two steps gives second order for the stationary distribution.
         moved = step * force(a) + jnp.sqrt(step) * (before + fresh) / 2
         return a - moved / (1 - momentum), v, fresh
 
@@ -243,7 +247,7 @@ def _followed(
         def reach(carried: Any, target: Any) -> Any:
             def one(k: Any, held: Any) -> Any:
                 state, pair = held
-                # The next noise is drawn here, as the compiler would draw that of this step again for each of its uses.
+                # Draw the noise one step ahead; otherwise, the compiler recomputes it for each use.
                 return move(state, pair), drawn(k + 2, block)
 
             number, held = carried

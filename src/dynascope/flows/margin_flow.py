@@ -1,4 +1,4 @@
-"""Gradient flow of a classifier long past separation, followed by the margin instead of by time."""
+"""Gradient flow of separated classifiers, parametrised by log(1/L) instead of time."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ __all__ = ["MarginPath", "margin_flow"]
 
 Solver = Literal["automatic", "implicit", "explicit"]
 
-_MOST = 2000  # numbers: implicit steps solve as many equations
-_STUCK = 1e16  # 1/‖∇ν‖² over the least of the path where it is a minimum
-_PATIENCE, _EACH = 5000, 3000  # evaluations, and more for each factor e of ν, after which a path is taken to have kinks
-_DRIFT = 1e-4  # by how much log(1/L) may be off, relative, before the solver has lost the path
-_PARTS = 4  # points in each step at which the speed is read for the time
-_REMEDY = "give data that the network can separate from this start, another start, or smaller levels"
+_MOST = 2000  # parameters and margins, the number of equations of an implicit step
+_STUCK = 1e16  # ratio of 1/‖∇ν‖² to its smallest value on the path that indicates a minimum of the loss
+_PATIENCE, _EACH = 5000, 3000  # evaluations, in total and per e-fold of ν, after which a path counts as non-smooth
+_DRIFT = 1e-4  # largest relative error of log(1/L) in the implicit solution
+_PARTS = 4  # quadrature points of the time in each step
+_REMEDY = "give separable data, other initial parameters, or smaller levels"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MarginPath:
-    """A classifier at chosen levels of its loss.
+    """A classifier at given levels of its loss.
 
     Attributes:
-        level: ν = log(1/L).
-        margins: q of each sample, or of each sample and other class.
-        parameters: θ in a row, in the order of `theory.margins.quasi_homogeneity`.
-        solver: By which it was followed.
-        normalised_time: s of dθ/ds = −∇ log L.
-        log_time: log t of gradient flow on L itself, from the start on; times are soon beyond floating-point numbers.
-        paths: Path and shape of each array in the row.
-        start: The tree that was started from.
+        level: Levels ν = log(1/L).
+        margins: Margin q of each sample, or of each sample and wrong class.
+        parameters: Flat parameters θ, in the order of `theory.margins.quasi_homogeneity`.
+        solver: The solver used.
+        normalised_time: Time s of the flow dθ/ds = −∇ log L.
+        log_time: Logarithm of the gradient-flow time t since the initialisation; t itself soon overflows.
+        paths: Path and shape of each parameter array.
+        start: The tree of initial parameters.
     """
 
     level: Float[np.ndarray, " levels"]
@@ -62,14 +62,14 @@ class MarginPath:
 
     @property
     def smallest_margin(self) -> np.ndarray:
-        """q_min at each level."""
+        """Smallest margin q_min at each level."""
         return self.margins.min(axis=1)
 
     def params(self, place: int = -1) -> Any:
-        """The tree of parameters at a level, in the precision of the start.
+        """Return the tree of parameters at a level, in the precision of the initial parameters.
 
         Args:
-            place: Number of the level; the last by default.
+            place: Index of the level; the last level by default.
         """
         ends = np.cumsum([math.prod(shape) for shape in self.paths.values()])
         rows = dict(zip(self.paths, np.split(self.parameters[place], ends[:-1]), strict=True))
@@ -94,34 +94,36 @@ def margin_flow(
     relative_tolerance: Annotated[float, Interval(gt=0, lt=1e-2)] = 1e-8,
     max_evaluations: PositiveInt = 1_000_000,
 ) -> MarginPath:
-    """Gradient flow on L = Σ exp(−q), at given ν = log(1/L), however large: dθ/dν = ∇ν/‖∇ν‖².
+    """Solve gradient flow on L = Σ exp(−q) up to arbitrarily large levels ν = log(1/L).
 
-    The orbit is that of gradient flow, and so is the order of what happens on it; only the clock is another one. By the
-    time t it would take t ≈ exp(ν) to reach ν, and even in normalised time networks of more than two layers reach all
-    margins at once. The equations are of asinh ν, for θ and for q − ν of every sample, of which the softmax weighs the
-    forces: nothing overflows, and differences of large margins lose no digits. Steps are implicit where samples at the
-    margin pull faster than it grows. Directions approach their limit as 1/ν.
+        dθ/dν = ∇ν/‖∇ν‖²
+
+    The trajectory is that of gradient flow with another time variable. Reaching ν takes the gradient-flow time
+    t ≈ exp(ν), and networks with more than two layers reach all margins at a finite normalised time, so neither time is
+    suitable for integration. The solver integrates θ and q − ν of every sample over asinh ν. The weights of the
+    samples are the softmax of ν − q, so nothing overflows and differences of large margins keep full precision.
+    Implicit steps handle the stiffness of the samples at the margin. Directions converge as 1/ν.
 
     Args:
-        apply: (params, inputs) → outputs: one for each sample, or a row of one for each class; of an equinox module
-            with `lambda module, x: jax.vmap(module)(x)`.
-        params: A tree; its arrays of floating-point numbers are the parameters, at most 2000 with the margins.
-        inputs: All samples, as `apply` takes them.
-        labels: y = ±1 where there is one output, q_i = y_i f(x_i); classes from zero where there are several, q_ic =
-            f_y(x_i) − f_c(x_i) for all c ≠ y.
-        levels: ν at which to record, increasing, up to 1e6 and beyond; the first above that of the start.
+        apply: Function (params, inputs) → outputs with one output per sample, or a row with one output per class. For
+            an equinox module, use `lambda module, x: jax.vmap(module)(x)`.
+        params: A tree whose floating-point arrays are the parameters. Parameters and margins are at most 2000 numbers.
+        inputs: All samples, in the format of `apply`.
+        labels: For a single output, y = ±1, with margins q_i = y_i f(x_i). For several outputs, classes from 0, with
+            margins q_ic = f_y(x_i) − f_c(x_i) for all c ≠ y.
+        levels: Increasing levels ν to record, up to 1e6 and beyond. The first must exceed the initial level.
         loss: "exponential", or "cross_entropy" (logistic for one output), which has the same limit.
-        solver: "implicit" up to any level where the network is smooth along the path; "explicit", steps of descent on
-            log L by which ν grows a little, where units of ReLU come to rest at samples, to levels of 1e4 or so;
-            "automatic" for the second where the first does not get through.
-        relative_tolerance: Of each implicit step, relative to each parameter.
-        max_evaluations: Number of gradients after which the flow is given up.
+        solver: "implicit", for any level if the network is smooth along the trajectory; "explicit", small descent steps
+            on log L, for levels up to about 1e4 and networks whose ReLU units converge to kinks at samples; or
+            "automatic", which uses "explicit" if "implicit" fails.
+        relative_tolerance: Tolerance of each implicit step, relative to each parameter.
+        max_evaluations: Maximum number of gradient evaluations.
 
     Raises:
-        InputError: Labels that do not fit the outputs, levels below the start, too many parameters, or an `apply` that
-            cannot be called.
-        DivergenceError: The loss stops falling before the last level, as of data that are not separated, or the solver
-            cannot go on.
+        InputError: If the labels do not match the outputs, if a level is below the initial level, if there are too many
+            parameters, or if `apply` cannot be called.
+        DivergenceError: If the loss stops decreasing before the last level, for example because the data are not
+            separable, or if the solver fails.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820.
@@ -139,7 +141,7 @@ def margin_flow(
     equations = theta.size + signs.shape[0] * signs.shape[1]
     require(
         equations <= _MOST,
-        f"params and margins are {equations} numbers, and {_MOST} are the most",
+        f"params and margins have {equations} numbers, more than the maximum of {_MOST}",
         argument="params",
         value=equations,
         remedy="give a smaller network, or fewer samples",
@@ -154,19 +156,19 @@ def margin_flow(
                 found = _implicit(problem, theta, wanted, relative_tolerance, most, patient=solver == "implicit")
             except _LostError as lost:
                 if solver == "implicit" or lost.minimum:
-                    raise _given_up(str(lost), lost.level, wanted[-1]) from None
+                    raise _failure(str(lost), lost.level, wanted[-1]) from None
             else:
                 return MarginPath(wanted, *found, paths, params)
         passed, found = _explicit(problem, theta, wanted, most)
         return MarginPath(passed, *found, paths, params)
 
 
-# Margins, parameters, the solver and both clocks at the levels.
-_Followed = tuple[np.ndarray, np.ndarray, Literal["implicit", "explicit"], np.ndarray, np.ndarray]
+# Margins, parameters, the solver and both times at the levels.
+_Path = tuple[np.ndarray, np.ndarray, Literal["implicit", "explicit"], np.ndarray, np.ndarray]
 
 
 class _LostError(Exception):
-    """The path could not be followed past a level, as the slope has vanished there or the solver cannot go on."""
+    """The integration failed at a level, because the gradient vanished or the solver failed."""
 
     def __init__(self, problem: str, level: float, *, minimum: bool = False):
         super().__init__(problem)
@@ -177,24 +179,24 @@ def _require_start(problem: MarginProblem, theta: np.ndarray, wanted: np.ndarray
     begin = problem.level(problem.margins(theta))
     require(
         np.isfinite(begin),
-        "the loss is not finite at the start",
+        "the initial loss is not finite",
         argument="params",
         value=begin,
         remedy="give parameters of order one",
     )
     require(
         wanted[0] > begin,
-        f"levels begins at {wanted[0]:.6g}, and log(1/L) is {begin:.6g} at the start",
+        f"the first of levels is {wanted[0]:.6g}, but the initial log(1/L) is {begin:.6g}",
         argument="levels",
         value=float(wanted[0]),
-        remedy="give levels above that of the start",
+        remedy="give levels above the initial level",
     )
 
 
 def _implicit(
     problem: MarginProblem, theta: np.ndarray, wanted: np.ndarray, tolerance: float, most: int, *, patient: bool
-) -> _Followed:
-    """The path at the levels, by the solver of LSODA."""
+) -> _Path:
+    """Integrate to the levels with LSODA."""
     q = problem.margins(theta)
     begin = problem.level(q)
     slowest, count, reached = np.inf, 0, begin
@@ -204,9 +206,9 @@ def _implicit(
         found, count = problem.velocity(y, state), count + 1
         pace = found[-1] / math.cosh(y)  # 1/‖∇ν‖²
         if not 0 < pace < _STUCK * slowest:
-            raise _LostError("the loss stops falling", reached, minimum=True)
+            raise _LostError("the loss stops decreasing", reached, minimum=True)
         if count > most or not (patient or count <= _PATIENCE + _EACH * (y - ends[0])):
-            raise _LostError(f"max_evaluations ({most}) are used up", reached)
+            raise _LostError(f"max_evaluations ({most}) was reached", reached)
         slowest, reached = min(slowest, pace), max(reached, math.sinh(y))
         return found
 
@@ -216,7 +218,7 @@ def _implicit(
     options = {"rtol": tolerance, "atol": tolerance * usual, "jac": problem.jacobian, "dense_output": True}
     found = solve_ivp(velocity, ends, start, "LSODA", **options)
     if not found.success or found.sol is None:
-        raise _LostError("the solver cannot go on", reached)
+        raise _LostError("the solver failed", reached)
     y = np.arcsinh(wanted)
     states = found.sol(y).T
     rows = states[:, : theta.size]
@@ -224,35 +226,34 @@ def _implicit(
     for each, level in zip(margins, wanted, strict=True):
         drift = problem.level(each) - level
         if not abs(drift) <= _DRIFT * (1 + abs(level)):
-            raise _LostError(f"log(1/L) is off by {drift:.3g}", level)
+            raise _LostError(f"log(1/L) has an error of {drift:.3g}", level)
     clock = _log_time(problem, found.sol, found.t, y)
     return np.reshape(margins, (len(wanted), -1)), rows, "implicit", states[:, -1], clock
 
 
-def _explicit(problem: MarginProblem, theta: np.ndarray, wanted: np.ndarray, most: int) -> tuple[np.ndarray, _Followed]:
-    """The levels just after each was passed by steps of descent, and the path there."""
+def _explicit(problem: MarginProblem, theta: np.ndarray, wanted: np.ndarray, most: int) -> tuple[np.ndarray, _Path]:
+    """Integrate with descent steps; the returned levels are those just after each requested level was passed."""
     rows, levels, times, clock, passed, last = problem.descended(theta, wanted, most)
     if int(passed) < len(wanted):
-        raise _given_up(
-            f"the loss has stopped falling, or max_evaluations ({most}) are used up", float(last), wanted[-1]
-        )
+        raise _failure(f"the loss stopped decreasing, or max_evaluations ({most}) was reached", float(last), wanted[-1])
     margins = np.reshape([problem.margins(row) for row in rows], (len(wanted), -1))
     return levels, (margins, rows, "explicit", times, clock)
 
 
-def _given_up(problem: str, level: float, last: float) -> DivergenceError:
-    told = f"{problem} at log(1/L) = {level:.4g}, short of {last:g}"
-    return DivergenceError(told, time=float(level), remedy=_REMEDY)
+def _failure(problem: str, level: float, last: float) -> DivergenceError:
+    return DivergenceError(
+        f"{problem} at log(1/L) = {level:.4g}, before the last level {last:g}", time=float(level), remedy=_REMEDY
+    )
 
 
 def _log_time(problem: MarginProblem, path: Any, steps: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The log of ∫ exp(ν)/‖∇ν‖² dν up to each level, with 1/‖∇ν‖² a straight line between points of the steps."""
+    """Compute log ∫ exp(ν)/‖∇ν‖² dν up to each level, with linear interpolation of 1/‖∇ν‖²."""
     parts = [np.linspace(a, b, _PARTS) for a, b in itertools.pairwise(steps)]
     grid = np.unique(np.concatenate([*parts, wanted]))
     level = np.sinh(grid)
     pace = problem.paces(grid, path(grid).T) / np.cosh(grid)
     bend = np.diff(pace) / np.diff(level)
-    # ∫ exp(v)(a + bv) = exp(v)(a + bv − b), over exp of the upper end.
+    # ∫ exp(v)(a + bv) dv = exp(v)(a + bv − b), divided by exp of the upper end.
     parts = pace[1:] - bend - np.exp(level[:-1] - level[1:]) * (pace[:-1] - bend)
     logs = level[1:] + np.log(np.maximum(parts, np.finfo(float).tiny))
     return np.logaddexp.accumulate(logs)[np.searchsorted(grid, wanted) - 1]

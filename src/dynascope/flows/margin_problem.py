@@ -1,4 +1,4 @@
-"""The margins of a classifier as a function of its parameters, and how they move along gradient flow."""
+"""The margins of a classifier and their velocity under gradient flow."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ __all__ = ["Loss", "MarginProblem", "signs_of"]
 
 Loss = Literal["exponential", "cross_entropy"]
 
-_FAR = 30.0  # exp of minus it is rounding, of a softplus
-_MOST_RISE, _LEAST, _TURN = 0.05, 1e-3, 0.01  # of ν by an explicit step, and its length over that of the parameters
-_ROWS = 256  # points in one run of a program, which paths of all lengths share
-_COARSE = 1e-4  # of ν, by which it may rise however samples at the margin change places
+_FAR = 30.0  # argument above which softplus(−z) equals exp(−z) up to rounding
+# Largest and smallest increase of ν in an explicit step, and largest step length relative to the parameters.
+_MOST_RISE, _LEAST, _TURN = 0.05, 1e-3, 0.01
+_ROWS = 256  # points per call of a compiled program, for paths of all lengths
+_COARSE = 1e-4  # smallest relative increase of ν in an explicit step
 
 
 @dataclasses.dataclass(eq=False)
 class MarginProblem:
-    """The network on its samples, with all that stays fixed."""
+    """A network, its samples and all other quantities that are constant along the flow."""
 
     model: Model
     shapes: tuple[tuple[int, ...], ...]
@@ -36,11 +37,11 @@ class MarginProblem:
     fixed: tuple[Any, ...]
 
     def margins(self, theta: np.ndarray) -> np.ndarray:
-        """q, shape (samples, other classes)."""
+        """Compute the margins q, shape (samples, wrong classes)."""
         return np.asarray(_margins_of(self.model, self.shapes, theta, *self.fixed))
 
     def level(self, q: np.ndarray) -> float:
-        """ν = log(1/L)."""
+        """Compute ν = log(1/L)."""
         z = np.logaddexp.reduce(-q, axis=1)
         if self.loss == "cross_entropy":
             near = np.maximum(z, -_FAR)
@@ -48,16 +49,20 @@ class MarginProblem:
         return -float(np.logaddexp.reduce(z))
 
     def descended(self, theta: np.ndarray, wanted: np.ndarray, most: int) -> tuple[np.ndarray, ...]:
-        """Parameters, ν and both clocks just after explicit steps passed each level; how many were, and ν then."""
+        """Integrate with explicit steps, and return the state just after each level was passed.
+
+        Returns:
+            Parameters, ν, normalised time and log-time at the levels, the number of levels passed, and the last ν.
+        """
         found = _descended(self.model, self.shapes, self.loss, theta, wanted, most, *self.fixed)
         return tuple(np.asarray(each) for each in found)
 
     def velocity(self, y: float, state: np.ndarray) -> np.ndarray:
-        """d/dy of θ, of q − ν and of the normalised time."""
+        """Compute the derivatives of θ, q − ν and the normalised time with respect to y."""
         return np.asarray(_velocity(self.model, self.shapes, self.loss, y, state, *self.fixed))
 
     def paces(self, y: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """The last of the velocities, of the normalised time, at many points."""
+        """Compute the velocity of the normalised time at many points."""
         found = []
         for start in range(0, len(y), _ROWS):
             places = np.minimum(np.arange(start, start + _ROWS), len(y) - 1)
@@ -65,12 +70,12 @@ class MarginProblem:
         return np.concatenate(found)[: len(y)]
 
     def jacobian(self, y: float, state: np.ndarray) -> np.ndarray:
-        """Its derivative by the state."""
+        """Compute the Jacobian of the velocity."""
         return np.asarray(_jacobian(self.model, self.shapes, self.loss, y, state, *self.fixed))
 
 
 def signs_of(model: Model, parameters: Any, frozen: Any, leaves: Any, labels: ArrayLike) -> np.ndarray:
-    """For each margin its row over the outputs: y of one output, or e_y − e_c of classes."""
+    """Compute the coefficients of the outputs in each margin: y for one output, or e_y − e_c for classes."""
     with jax.enable_x64(True):
         found = jax.eval_shape(
             lambda each: model.apply(model.tree(each, frozen), jax.tree.unflatten(model.inputs, leaves)), parameters
@@ -81,7 +86,7 @@ def signs_of(model: Model, parameters: Any, frozen: Any, leaves: Any, labels: Ar
         f"apply returns {shapes}",
         argument="apply",
         value=shapes,
-        remedy="return one output for each sample, or a row of one for each class",
+        remedy="return one output per sample, or a row with one output per class",
     )
     samples = shapes[0][0]
     classes = shapes[0][1] if len(shapes[0]) == 2 else 1
@@ -89,10 +94,10 @@ def signs_of(model: Model, parameters: Any, frozen: Any, leaves: Any, labels: Ar
     allowed = np.array([-1.0, 1.0]) if classes == 1 else np.arange(classes)
     require(
         bool(np.isin(y, allowed).all()),
-        f"labels holds {y[~np.isin(y, allowed)][:1].tolist()}",
+        f"labels contains {y[~np.isin(y, allowed)][:1].tolist()}",
         argument="labels",
         value=y[~np.isin(y, allowed)][:1].tolist(),
-        remedy="give -1 and 1 for one output" if classes == 1 else f"give whole numbers from 0 to {classes - 1}",
+        remedy="give -1 and 1 for one output" if classes == 1 else f"give integers from 0 to {classes - 1}",
     )
     if classes == 1:
         return y[:, None, None]
@@ -123,7 +128,7 @@ def _jacobian(model: Model, shapes: Any, loss: Loss, y: Any, state: Any, *fixed:
 
 @functools.partial(jit, static_argnums=(0, 1, 2))
 def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, wanted: Any, most: Any, *fixed: Any) -> Any:
-    """Steps along ∇ν by which ν should grow by δ; longer ones after it does, shorter ones after it does not."""
+    """Take steps along ∇ν with a target increase of ν; lengthen them after success and shorten them after failure."""
 
     def value(each: Any) -> Any:
         return -_log_loss(_margins(model, shapes, each, *fixed), loss)
@@ -168,11 +173,11 @@ def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, wanted: Any, m
 
 @functools.partial(jit, static_argnums=(0, 1, 2))
 def _rise(model: Model, shapes: Any, loss: Loss, y: Any, state: Any, *fixed: Any) -> Any:
-    """The weights of the samples are of q − ν as the state has it, which rounding of a large q does not reach."""
+    """Compute the velocity; the weights of the samples use q − ν from the state, which avoids rounding of large q."""
     size = sum(math.prod(shape) for shape in shapes)
     theta, above = state[:size], state[size:-1].reshape(fixed[-1].shape[:2])
     level = jnp.sinh(y)
-    # ∂/∂q of log Σ exp(level − level of each): what the weights add up to may not drift.
+    # ∂/∂q of log Σ exp(ν − ν_i), which keeps the sum of the weights from drifting.
     weights = -jax.grad(lambda each: _log_loss(each + level, loss))(above)
     _, pull = jax.vjp(lambda each: _margins(model, shapes, each, *fixed), theta)
     (slope,) = pull(weights)
@@ -182,7 +187,7 @@ def _rise(model: Model, shapes: Any, loss: Loss, y: Any, state: Any, *fixed: Any
 
 
 def _log_loss(q: Any, loss: Loss) -> Any:
-    """Log L."""
+    """Compute log L."""
     z = jax.nn.logsumexp(-q, axis=1)
     if loss == "cross_entropy":
         near = jnp.maximum(z, -_FAR)

@@ -1,4 +1,4 @@
-"""What a flow descends and what it measures on the way."""
+"""The objective of a flow and the statistics recorded along its trajectory."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _TAKEN = (
 
 
 class Samples(eqx.Module):
-    """Inputs and targets over which the loss L = ½ E‖f(x) − y‖² averages.
+    """Samples that define the loss L = ½ E‖f(x) − y‖².
 
     Attributes:
-        inputs: x, shape (n, d), in the precision of the weights.
-        targets: y, shape (n, c).
+        inputs: Inputs x, shape (n, d), in the precision of the weights.
+        targets: Targets y, shape (n, c).
     """
 
     inputs: Float[Array | np.ndarray, "n d"]
     targets: Float[Array | np.ndarray, "n c"]
 
     def loss(self, network: Callable) -> Float[Array, ""]:
-        """L: mean over samples, sum over outputs.
+        """Compute L, the mean over samples and sum over outputs.
 
         Raises:
-            InputError: The network does not map the inputs (n, d) to outputs of the shape (n, c) of the targets.
+            InputError: If the network does not map inputs (n, d) to outputs (n, c).
         """
         remedy = f"pass a function of a batch of shape {self.inputs.shape} with outputs of shape {self.targets.shape}"
         try:
@@ -64,18 +64,18 @@ class Samples(eqx.Module):
 
 
 class FrozenFirst(eqx.Module):
-    """Samples that a network learns by its second layer alone, as gradients do not reach the first."""
+    """Samples with a loss whose gradient with respect to the first layer is zero, to train the second layer only."""
 
     samples: Samples
     task: Any = eqx.field(static=True)
 
     def loss(self, network: Any) -> Float[Array, ""]:
-        """L of the samples."""
+        """Compute L on the samples, with a frozen first layer."""
         frozen = jax.lax.stop_gradient(network.first)
         return self.samples.loss(eqx.tree_at(lambda layers: layers.first, network, frozen))
 
     def attributes(self) -> dict[str, Any]:
-        """What a record says of the task."""
+        """Attributes that describe the task in records."""
         return dict(self.task)
 
 
@@ -84,28 +84,28 @@ class Objective(eqx.Module):
 
     Attributes:
         frame: The network without its weights.
-        average: What the loss averages over: samples, a stream of them, or an expectation in closed form.
+        average: The data of the loss: samples, a stream, or an expectation in closed form.
     """
 
     frame: Any
     average: Any
 
     def loss(self, weights: Any) -> Float[Array, ""]:
-        """L = ½ E‖f(x) − y‖²."""
+        """Compute L = ½ E‖f(x) − y‖²."""
         return self.average.loss(eqx.combine(weights, self.frame))
 
     def measure(self, weights: Any, statistics: Statistics) -> dict[str, Array]:
-        """`loss` and each statistic of the network with the given weights."""
+        """Compute `loss` and each statistic for the given weights."""
         network = eqx.combine(weights, self.frame)
         values = {name: jnp.asarray(function(network)) for name, function, _ in statistics}
         return {"loss": self.loss(weights), **values}
 
 
 def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequence[str]]] | None) -> Statistics:
-    """The statistics as a hashable tuple, so that a program compiled for them is found again.
+    """Check statistics, and convert them to a hashable tuple for compiled programs.
 
     Raises:
-        InputError: A name that records use otherwise.
+        InputError: If the statistics have another format, or if a name is reserved.
     """
     require(
         statistics is None
@@ -113,24 +113,24 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
         f"statistics is {statistics!r}",
         argument="statistics",
         value=str(statistics),
-        remedy="give a mapping from names to pairs of a function and the names of the axes of its value",
+        remedy="give a mapping from names to pairs (function, names of the dimensions of its value)",
     )
     checked = tuple((name, function, tuple(dimensions)) for name, (function, dimensions) in (statistics or {}).items())
     axes = {axis for _, _, dimensions in checked for axis in dimensions}
     for name, _, dimensions in checked:
         require(
             name not in _TAKEN and name not in axes,
-            f"a statistic is called {name!r}",
+            f"a statistic has the name {name!r}",
             argument="statistics",
             value=name,
-            remedy="choose a name that is neither that of an axis nor one that records use",
+            remedy="choose a name that is neither reserved nor the name of a dimension",
         )
         require(
             not set(dimensions) & set(_TAKEN),
             f"the statistic {name!r} has the dimensions {dimensions}",
             argument="statistics",
             value=name,
-            remedy=f"choose other names than {', '.join(_TAKEN)}; the axes of time and members are added",
+            remedy=f"do not use the names {', '.join(_TAKEN)}; the dimensions of time and members are added",
         )
     return checked
 

@@ -1,4 +1,4 @@
-"""A flow in pieces of so many steps, so that a deadline can end it between two of them, or another solver take over."""
+"""Integration in pieces, between which a time limit can stop a flow or the solver can change."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dynascope.flows.progress import report_progress
 
 __all__ = ["in_pieces"]
 
-_STEPS = {"explicit": 1000, "stabilised": 300, "stiff": 100}  # of a piece, which an explicit solver makes cheaply
-_WORTH = 15.0  # seconds that are still to go, below which compiling another solver would not pay
+_STEPS = {"explicit": 1000, "stabilised": 300, "stiff": 100}  # steps per piece
+_WORTH = 15.0  # remaining seconds below which compiling another solver is not worthwhile
 _AGAIN = 30  # pieces after which the other solver is tried again
 
 Piece = Callable[[np.ndarray, Any, str, int], tuple[dict[str, Any], bool]]
@@ -30,19 +30,20 @@ def in_pieces(
     max_steps: int,
     solvers: Sequence[str],
 ) -> tuple[Float[np.ndarray, " reached"], dict[str, Any]]:
-    """Go on from piece to piece until the flow ends or the time is up.
+    """Integrate piece by piece until the flow ends or a time limit is reached.
 
     Args:
-        piece: Function of a time, the weights there, a solver and a number of steps; returns the `curves` at all times,
-            the `weights`, the `stop_time` and the `failure` (−1 for none), and whether only the steps were too few.
-        weights: At time zero.
-        times: At which to record.
-        duration: When the flow ends.
-        max_steps: Number of steps after which it is given up.
-        solvers: The one to begin with, and perhaps another, which goes on where it gets farther in a second.
+        piece: Function of a time, the weights at this time, a solver and a number of steps. It returns a dictionary
+            with the `curves` at all times, the `weights`, the `stop_time` and the `failure` (−1 for none), and whether
+            the piece ended because of its number of steps.
+        weights: Initial weights.
+        times: Times to record.
+        duration: Final time of the flow.
+        max_steps: Maximum total number of steps.
+        solvers: The first solver, and optionally a second one, which replaces the first if it is faster.
 
     Returns:
-        The times until the flow was stopped, and what the last piece returned, with the curves of all at these times.
+        The recorded times until the flow stopped, and the result of the last piece with the curves of all pieces.
     """
     begin, steps, kept = np.zeros((), times.dtype), 0, []
     left, choice = np.ones(len(times), bool), _Choice(solvers)
@@ -53,7 +54,7 @@ def in_pieces(
         made = float(result["stop_time"] - begin)
         steps, begin, weights = steps + length, result["stop_time"], result["weights"]
         choice.learn(made, time.monotonic() - clock, duration - float(begin))
-        # What ends by itself keeps its last values.
+        # After a flow has stopped, the curves are constant.
         reached = left & (times <= begin) if unfinished else left
         kept.append((times[reached], jax.tree.map(lambda values, rows=reached: values[rows], result["curves"])))
         left &= ~reached
@@ -68,24 +69,24 @@ def in_pieces(
 
 
 class _Choice:
-    """Which of two solvers makes the next piece: the one that was faster, or the other one to see how fast it is."""
+    """Choice between two solvers for the next piece, based on their measured speeds."""
 
     def __init__(self, solvers: Sequence[str]):
         self.solver, *self.others = solvers
         self._paces: dict[str, float] = {}
-        self._pieces = 0  # of the present solver
-        self._wait = 1  # before the other is tried
-        self._trial = 0  # pieces left of a trial
+        self._pieces = 0  # by the current solver
+        self._wait = 1  # pieces before the next trial
+        self._trial = 0  # remaining pieces of a trial
 
     def learn(self, made: float, seconds: float, left: float) -> None:
-        """Take note of how far a piece got in which time, and choose the solver of the next."""
+        """Record the flow time and seconds of a piece, and choose the next solver."""
         self._pieces += 1
         self._paces[self.solver] = made / max(seconds, 1e-9)
         if not self.others:
             return
         other = self.others[0]
         if self._trial:
-            # The first piece of a trial was compiled as well, so it tells nothing.
+            # The time of the first piece of a trial includes compilation, so it is ignored.
             self._trial -= 1
             if not self._trial and self._paces[other] > self._paces[self.solver]:
                 self._exchange()

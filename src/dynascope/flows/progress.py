@@ -1,4 +1,4 @@
-"""How far a long computation is, told to whoever listens; nobody does unless they say so."""
+"""Progress reports of long computations to an optional listener."""
 
 from __future__ import annotations
 
@@ -13,39 +13,38 @@ Listener = Callable[[float, float, str], Any]
 _Item = TypeVar("_Item")
 
 
-class _Heard:
-    """Who listens, and which parts of what whole are told to be done meanwhile."""
+class _Receiver:
+    """A listener and the nested loops whose progress is combined."""
 
     def __init__(self, listener: Listener | None = None, announced: Callable[[str], Any] | None = None):
         self.listener, self.announced = listener, announced
-        self.parts: list[
-            tuple[int, int, str]
-        ] = []  # number of the part, how many there are, what they are; outer first
+        # Index of the current item, number of items and their unit for each loop, outermost first.
+        self.parts: list[tuple[int, int, str]] = []
 
     def report_progress(self, done: float, planned: float, unit: str) -> None:
         for number, parts, kind in reversed(self.parts):
-            # The end of one computation need not be that of the part, which may go through several.
+            # An item can consist of several computations, so the end of one is not the end of the item.
             share = min(done / planned, 0.99) if planned else 0.0
             done, planned, unit = number + share, parts, kind
         if self.listener is not None:
             self.listener(done, planned, unit)
 
 
-# Of this context, so that threads and tasks with other listeners do not disturb each other.
-_heard: contextvars.ContextVar[_Heard | None] = contextvars.ContextVar("dynascope_progress", default=None)
+# A context variable, so that threads and tasks can have different listeners.
+_receiver: contextvars.ContextVar[_Receiver | None] = contextvars.ContextVar("dynascope_progress", default=None)
 
 
 @contextlib.contextmanager
 def progress_listener(listener: Listener, announced: Callable[[str], Any] | None = None) -> Iterator[None]:
-    """Be told how far every long computation inside is.
+    """Call a listener with the progress of every long computation in the context.
 
-    `descend` tells its steps, `alternating_flow` the members of an ensemble that are done, and `track` what a loop
-    goes through. A gradient flow is one compiled program, which tells nothing before its end.
+    `descend` reports steps, `alternating_flow` reports completed ensemble members, and `track` reports the items of a
+    loop. A gradient flow is a single compiled program and reports nothing before its end.
 
     Args:
-        listener: Called now and then with how much is done, how much is planned, and what is counted, such as "steps".
-            What is done falls when another computation begins.
-        announced: Called with a sentence before something begins that takes long or much memory, which says how much.
+        listener: Function called repeatedly with the completed amount, the planned amount and the unit, such as
+            "steps". The completed amount decreases when another computation begins.
+        announced: Function called with a sentence before a computation that takes much time or memory.
 
     Example:
         >>> with progress_listener(lambda done, planned, unit: print(f"{done:g} of {planned:g} {unit}")):
@@ -55,39 +54,39 @@ def progress_listener(listener: Listener, announced: Callable[[str], Any] | None
         1 of 2 networks
         2 of 2 networks
     """
-    token = _heard.set(_Heard(listener, announced))
+    token = _receiver.set(_Receiver(listener, announced))
     try:
         yield
     finally:
-        _heard.reset(token)
+        _receiver.reset(token)
 
 
 def report_progress(done: float, planned: float, unit: str) -> None:
-    """Tell whoever listens how far a computation is.
+    """Report the progress of a computation to the listener, if there is one.
 
     Example:
         >>> report_progress(1, 3, "members")
     """
-    heard = _heard.get()
-    if heard is not None:
-        heard.report_progress(done, planned, unit)
+    receiver = _receiver.get()
+    if receiver is not None:
+        receiver.report_progress(done, planned, unit)
 
 
 def announce(sentence: str) -> None:
-    """Tell whoever wants to know what begins, and what it will take.
+    """Announce an expensive computation to the listener, if there is one.
 
     Example:
         >>> with progress_listener(lambda *told: None, announced=print):
         ...     announce("It takes an hour.")
         It takes an hour.
     """
-    heard = _heard.get()
-    if heard is not None and heard.announced is not None:
-        heard.announced(sentence)
+    receiver = _receiver.get()
+    if receiver is not None and receiver.announced is not None:
+        receiver.announced(sentence)
 
 
 def report_time(time: float, duration: float, steps: int, most: int | None = None) -> None:
-    """Tell how far a flow is: as far as its time, or its steps where there may be so many only.
+    """Report the progress of a flow: its time or, with a maximum number of steps, the larger percentage.
 
     Example:
         >>> with progress_listener(lambda *told: print(told)):
@@ -103,11 +102,11 @@ def report_time(time: float, duration: float, steps: int, most: int | None = Non
 
 
 def track(items: Sequence[_Item], unit: str) -> Iterator[_Item]:
-    """Go through items and tell how many are done; what is told while one is at work counts as a part of it.
+    """Iterate over items and report progress; reports during an item count as a fraction of the item.
 
     Args:
-        items: What to go through, of about equal cost.
-        unit: What they are, in plural.
+        items: Items of about equal cost.
+        unit: Name of the items, in the plural.
 
     Yields:
         The items.
@@ -116,14 +115,14 @@ def track(items: Sequence[_Item], unit: str) -> Iterator[_Item]:
         >>> list(track([1e-3, 1e-4], "scales"))
         [0.001, 0.0001]
     """
-    heard = _heard.get() or _Heard()
-    depth = len(heard.parts)
+    receiver = _receiver.get() or _Receiver()
+    depth = len(receiver.parts)
     try:
-        heard.report_progress(0, len(items), unit)
+        receiver.report_progress(0, len(items), unit)
         for number, item in enumerate(items):
-            heard.parts[depth:] = [(number, len(items), unit)]
+            receiver.parts[depth:] = [(number, len(items), unit)]
             yield item
-            del heard.parts[depth:]
-            heard.report_progress(number + 1, len(items), unit)
+            del receiver.parts[depth:]
+            receiver.report_progress(number + 1, len(items), unit)
     finally:
-        del heard.parts[depth:]
+        del receiver.parts[depth:]

@@ -1,4 +1,4 @@
-"""At which times and steps a flow is recorded."""
+"""Recorded times and steps of a flow."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ SaveTimes: TypeAlias = Annotated[int, Ge(2)] | Sequence[float] | Real[np.ndarray
 
 @checked
 def recorded_times(save: SaveTimes, duration: float) -> Float[np.ndarray, " time"]:
-    """So many equally spaced times from 0 to the duration, or the given ones.
+    """Return equally spaced times from 0 to the duration, or check the given times.
 
     Raises:
-        InputError: Fewer than two times, or such that do not increase from 0 to the duration.
+        InputError: If there are fewer than two equally spaced times, or if the given times are not increasing between 0
+            and the duration.
 
     Example:
         >>> recorded_times(3, 8.0), recorded_times([1, 2], 8.0)
@@ -33,23 +34,23 @@ def recorded_times(save: SaveTimes, duration: float) -> Float[np.ndarray, " time
     times = require_array("save", save, (None,))
     require(
         times.size > 0 and bool(np.all(np.diff(times) > 0) and times[0] >= 0 and times[-1] <= duration),
-        "the times in save do not increase from 0 to the duration",
+        "the times in save are not increasing between 0 and the duration",
         argument="save",
-        remedy="sort them, drop repeats, and keep them within 0 and the duration",
+        remedy="sort them, and remove duplicates and times outside of this interval",
     )
     return times
 
 
 def recorded_steps(name: str, chosen: Any, last: int) -> Int[np.ndarray, " step"]:
-    """The given steps.
+    """Check recorded steps.
 
     Args:
         name: Name of the argument, for the message.
-        chosen: Whole numbers that increase from 0 to the last.
+        chosen: Increasing integers between 0 and `last`.
         last: The last step.
 
     Raises:
-        InputError: They are no such numbers.
+        InputError: If the steps are not increasing integers between 0 and `last`.
 
     Example:
         >>> recorded_steps("record_steps", [0, 5], 10)
@@ -64,8 +65,8 @@ def recorded_steps(name: str, chosen: Any, last: int) -> Int[np.ndarray, " step"
         and recorded.size > 0
         and recorded.dtype.kind in "iu"
         and bool(np.all(np.diff(recorded) > 0) and recorded[0] >= 0 and recorded[-1] <= last),
-        f"{name} are not increasing whole numbers from 0 to {last}",
+        f"{name} are not increasing integers between 0 and {last}",
         argument=name,
-        remedy=f"sort them, drop repeats, and keep them within 0 and {last}",
+        remedy="sort them, and remove duplicates and steps outside of this interval",
     )
     return recorded.astype(np.int64)

@@ -12,11 +12,11 @@ from jaxtyping import Float
 from dynascope import flows
 from dynascope.errors import DivergenceError
 from dynascope.flows.exact.few_prompts import few_prompts
-from dynascope.flows.exact.neuron_bundles import begin_bundles
-from dynascope.flows.exact.signed_phases import begin_phases
+from dynascope.flows.exact.neuron_bundles import prepare_bundles
+from dynascope.flows.exact.signed_phases import prepare_phases
 from dynascope.flows.exact.stiff_neurons import work_of_a_step
 from dynascope.flows.progress import track
-from dynascope.flows.solvers.solver_choice import Begun, few_equations
+from dynascope.flows.solvers.solver_choice import PreparedFlow, few_equations
 from dynascope.flows.solvers.stepping import resolved_loss
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
@@ -186,10 +186,10 @@ def _flow(task: Any, network: Any, scale: float, normalised: bool) -> tuple[_Fol
         return None
     layers = linear_layers(network)
     if layers is not None:
-        return _exactly(begin_bundles(task, *layers, scale=scale), "neuron bundles"), _LINEAR
+        return _exactly(prepare_bundles(task, *layers, scale=scale), "neuron bundles"), _LINEAR
     if isinstance(network, DiagonalLinear) and np.all(np.asarray(network.v) == 0) and np.ptp(network.u) == 0:
-        begun = begin_phases(task, scale=scale * float(network.u[0]))
-        return _exactly(begun, "signed phases"), _DIAGONAL if few_equations(begun.equations) else _LARGE
+        prepared = prepare_phases(task, scale=scale * float(network.u[0]))
+        return _exactly(prepared, "signed phases"), _DIAGONAL if few_equations(prepared.equations) else _LARGE
     if not (isinstance(network, SumOfNeurons) and network.degree >= 2):
         return None
     if network.degree > 2 and not normalised:
@@ -197,9 +197,9 @@ def _flow(task: Any, network: Any, scale: float, normalised: bool) -> tuple[_Fol
     return _by_neurons(task, network, scale=scale, normalised=normalised), _KINKED
 
 
-def _exactly(begun: Begun, variables: str) -> _Follow:
+def _exactly(prepared: PreparedFlow, variables: str) -> _Follow:
     def follow(duration: float, tolerance: float) -> _Curve:
-        record, took = begun.follow(
+        record, took = prepared.solve(
             duration=duration, tolerance=tolerance, max_steps=_STEPS, operations=_OPERATIONS, partial=True
         )
         return _Curve(*resolved_loss(record, _POINTS), took, variables)

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 from dynascope.compilation import jit
 from dynascope.flows import linear_flow
 from dynascope.flows.exact.linear_bundles import LinearBundles
-from dynascope.flows.exact.neuron_bundles import begin_bundles
+from dynascope.flows.exact.neuron_bundles import prepare_bundles
 from dynascope.tasks import Task
 
 
@@ -38,16 +38,16 @@ def test_an_implicit_step_solves_with_the_jacobian_of_the_velocity():
 
 def test_bundles_are_rotated_apart_once_one_has_outgrown_the_others():
     task = Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5)
-    begun = begin_bundles(task, np.array([[1.0, 0.5], [0.3, 1.0]]), np.array([[1.0, 0.2], [0.7, 1.0]]), scale=1e-3)
-    flow, (columns, sizes) = begun.flow, tuple(np.asarray(each) for each in begun.state)
-    assert flow.renewed((columns, sizes + 15))[1][0] is columns
-    outgrown = jit(lambda flow, state: flow.outgrown(state))
-    assert not outgrown(flow, (columns, sizes + 15))
+    prepared = prepare_bundles(task, np.array([[1.0, 0.5], [0.3, 1.0]]), np.array([[1.0, 0.2], [0.7, 1.0]]), scale=1e-3)
+    flow, (columns, sizes) = prepared.flow, tuple(np.asarray(each) for each in prepared.state)
+    assert flow.refreshed((columns, sizes + 15))[1][0] is columns
+    needs_refresh = jit(lambda flow, state: flow.needs_refresh(state))
+    assert not needs_refresh(flow, (columns, sizes + 15))
     grown = columns, sizes + np.array([17.0, 0.0])
-    assert outgrown(flow, grown)
-    renewed, rotated = flow.renewed(grown)
+    assert needs_refresh(flow, grown)
+    refreshed, rotated = flow.refreshed(grown)
     turned, moved = map(np.asarray, rotated)
-    assert not outgrown(renewed, (turned, moved))
+    assert not needs_refresh(refreshed, (turned, moved))
     both = [(each * np.exp(2 * size)) @ each.T for each, size in (grown, (turned, moved))]
     np.testing.assert_allclose(both[1], both[0], rtol=0, atol=1e-12 * both[0].max())
     assert abs(turned[:, 0] @ turned[:, 1]) < 0.5

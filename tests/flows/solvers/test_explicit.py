@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError
-from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
+from dynascope.flows.solvers.adaptive import StiffFlow, integrate_adaptively
 from dynascope.flows.solvers.explicit import ERROR, POINTS, TSITOURAS, tsitouras_step
 
 
@@ -44,7 +44,7 @@ class Power(StiffFlow):
 
 def followed(rate=2.0, power=1.0, *, farthest=4.0, **options):
     flow, method = Power(np.asarray(rate), np.asarray(power)), TSITOURAS._replace(farthest=farthest)
-    return follow_by_steps(flow, np.asarray(1.0), method, **{"duration": 5.0, "tolerance": 1e-10, **options})
+    return integrate_adaptively(flow, np.asarray(1.0), method, **{"duration": 5.0, "tolerance": 1e-10, **options})
 
 
 def test_the_numbers_are_those_of_diffrax():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.compilation import jit
-from dynascope.flows.solvers.follow_until import Here, follow_until, tsitouras
+from dynascope.flows.solvers.integrate_until import FlowState, integrate_until, tsitouras
 from dynascope.flows.solvers.runge_kutta_legendre import legendre_step
 
 
@@ -24,8 +24,8 @@ def swing(state):
 @jit
 def swung(end, tolerance, limit):
     start = jnp.array([0.0, 1.0])
-    here = Here(jnp.zeros(()), start, swing(start))
-    return follow_until(
+    here = FlowState(jnp.zeros(()), start, swing(start))
+    return integrate_until(
         here, end, tsitouras(swing), lambda now: now.state[0] > limit, order=5, tolerance=tolerance, most=200
     )[:3]
 
@@ -44,7 +44,7 @@ def test_the_method_is_of_order_five():
     @jit
     def moved(step):
         start = jnp.array([0.0, 1.0])
-        return tsitouras(swing)(Here(jnp.zeros(()), start, swing(start)), step, ())[0]
+        return tsitouras(swing)(FlowState(jnp.zeros(()), start, swing(start)), step, ())[0]
 
     def error(step):
         return np.linalg.norm(np.asarray(moved(step)) - [np.sin(step), np.cos(step)])
@@ -76,9 +76,9 @@ def test_what_does_not_move_reaches_the_end():
 
     @jit
     def reached(start, end):
-        return follow_until(start, end, still, lambda now: now.time < 0, order=5, tolerance=1e-9, most=9)[0]
+        return integrate_until(start, end, still, lambda now: now.time < 0, order=5, tolerance=1e-9, most=9)[0]
 
-    here = reached(Here(np.zeros(()), np.ones(2), np.zeros(2)), np.ones(()))
+    here = reached(FlowState(np.zeros(()), np.ones(2), np.zeros(2)), np.ones(()))
     assert float(here.time) == 1.0
     np.testing.assert_array_equal(here.state, 1.0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import DivergenceError
-from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
+from dynascope.flows.solvers.adaptive import StiffFlow, integrate_adaptively
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK, rosenbrock_step
 
 RATES = np.array([1.0, 1e6])
@@ -52,7 +52,7 @@ class Decay(StiffFlow):
 
 def followed(state=(1.0, 1.0), **changes):
     usual = {"duration": 10.0, "tolerance": 1e-5}
-    return follow_by_steps(Decay(RATES), np.array(state), ROSENBROCK, **{**usual, **changes})[0]
+    return integrate_adaptively(Decay(RATES), np.array(state), ROSENBROCK, **{**usual, **changes})[0]
 
 
 def test_a_step_is_of_order_four_and_its_error_of_order_three():

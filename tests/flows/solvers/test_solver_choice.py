@@ -19,13 +19,13 @@ UNITS = Task(INPUTS * [300.0, 1.0, 0.1], PLAIN.targets)
 def steps_of(monkeypatch):
     """By which steps flows are followed, one after the other."""
     called = []
-    usual = solver_choice.follow_by_steps
+    usual = solver_choice.integrate_adaptively
 
     def noted(flow, state, method, **options):
         called.append({ROSENBROCK: "stiff", TSITOURAS: "explicit"}[method])
         return usual(flow, state, method, **options)
 
-    monkeypatch.setattr(solver_choice, "follow_by_steps", noted)
+    monkeypatch.setattr(solver_choice, "integrate_adaptively", noted)
     return called
 
 

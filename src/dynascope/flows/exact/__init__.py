@@ -1,1 +1,1 @@
-"""Gradient flow of solvable networks in exact variables, from any initialisation scale."""
+"""Gradient flow of solvable networks by exact changes of variables, at any initialisation scale."""

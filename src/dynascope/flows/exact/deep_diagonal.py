@@ -1,4 +1,4 @@
-"""Gradient flow of deep diagonal networks from any initialisation scale, by an exact change of variables."""
+"""Gradient flow of deep diagonal networks at any initialisation scale, by an exact change of variables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["deep_diagonal_flow"]
 
-# Jumps take a time of order one, which must be a thousand times the rounding of a time.
+# Jumps last a time of order one, which must exceed the rounding error of times by a factor of a thousand.
 _LONGEST = 1.01e12
 
 
@@ -33,28 +33,31 @@ def deep_diagonal_flow(
     points: PositiveInt = 4000,
     tolerance: Tolerance = 1e-8,
 ) -> xr.Dataset:
-    """Train f(x) = (u^D − v^D)ᵀ x by gradient flow from u = v = scale·1.
+    """Solve the gradient flow of f(x) = (u^D − v^D)ᵀ x from u = v = scale·1.
 
-    For D > 2, u^(2−D) + v^(2−D) = 2 scale^(2−D) is conserved, and for D = 2, u v = scale². So the flow is exactly the
-    d-dimensional equation of the log-ratio r = log(u/v), r' = D (u^(D−2) + v^(D−2)) E[x (y − βᵀx)], in which neither
-    the long wait near zero nor the fast growth after it costs digits. It is stiff, because plateaus last a negative
-    power of the scale, and solved implicitly.
+    The flow conserves u^(2−D) + v^(2−D) = 2 scale^(2−D) for D > 2, and u v = scale² for D = 2. It therefore reduces
+    exactly to d equations for the log-ratios r = log(u/v),
+
+        r' = D (u^(D−2) + v^(D−2)) E[x (y − βᵀx)].
+
+    These variables lose no precision on plateaus near zero or during fast growth. The equations are stiff, because the
+    length of plateaus is a negative power of the scale, so the solver is implicit.
 
     Args:
         task: Inputs and one target.
-        depth: D ≥ 2.
+        depth: Depth D ≥ 2.
         scale: Initial value of u and v.
         duration: Gradient-flow time at which to stop.
-        points: How many times to keep.
+        points: Number of times to keep.
         tolerance: Relative and absolute tolerance of each solver step.
 
     Returns:
         Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `coefficient` (β) over `time`, `feature`.
 
     Raises:
-        InputError: More than one target, a target without correlation with the inputs, a depth below two, a number
-            that is not positive, or scale^(2−D) above 1e12.
-        DivergenceError: The solver could not go on.
+        InputError: If there is more than one target, if the target is uncorrelated with the inputs, if the depth is
+            below two, if a number is not positive, or if scale^(2−D) exceeds 1e12.
+        DivergenceError: If the solver fails.
 
     Example:
         >>> task = Task(np.eye(2) * 2**0.5, np.array([[4.0], [-1.0]]) * 2**0.5)
@@ -67,21 +70,21 @@ def deep_diagonal_flow(
         f"the task has {task.output_dimension} targets",
         argument="task",
         value=task.output_dimension,
-        remedy="a diagonal network has one output, so choose one target",
+        remedy="choose one target, since a diagonal network has one output",
     )
     require_correlation(task)
-    # A clock in which a coordinate leaves zero, or all is over, after a time of order one.
+    # A time unit in which plateaus, or the whole training, last a time of order one.
     unit = time_unit(scale, degree=depth) if scale < 1 else 1.0
     require(
         unit <= _LONGEST,
         f"scale^(2 − depth) is {unit:.3g}",
         argument="scale",
         value=scale,
-        remedy=f"choose a larger scale, so that it is at most {_LONGEST:.0e} and jumps can be told from rounding",
+        remedy=f"choose a larger scale, so that it is at most {_LONGEST:.0e} and rounding does not hide jumps",
     )
     unit = min(unit, float(duration))
     flow = _Ratios(task, depth, float(np.log(scale)), unit)
-    # A trial step may overflow, and is then rejected.
+    # Trial steps can overflow; the solver then rejects them.
     with np.errstate(over="ignore", invalid="ignore"):
         solution = solve_ivp(
             lambda _, ratio: flow.velocity(ratio),
@@ -96,7 +99,7 @@ def deep_diagonal_flow(
     record = {"time": time, **flow.statistics(solution.y.T)}
     if solution.status != 0 or not np.isfinite(record["loss"]).all():
         raise DivergenceError(
-            f"the flow could not be continued at time {time[-1]:.6g}",
+            f"the solver failed at time {time[-1]:.6g}",
             time=float(time[-1]),
             remedy="check the data for extreme values, shorten the duration, or choose a larger scale",
         )
@@ -114,7 +117,7 @@ def deep_diagonal_flow(
 
 @dataclasses.dataclass(frozen=True)
 class _Ratios:
-    """The flow of r = log(u/v) in a clock of the given unit."""
+    """The flow of r = log(u/v) in the given time unit."""
 
     task: Task
     depth: int
@@ -123,7 +126,7 @@ class _Ratios:
 
     def _log_weights(self, ratio):
         size = np.abs(ratio)
-        # The smaller weight v obeys v^(D−2) = scale^(D−2) (1 + (v/u)^(D−2))/2; at D = 2 it is scale (v/u)^(1/2).
+        # The smaller weight v satisfies v^(D−2) = scale^(D−2) (1 + (v/u)^(D−2))/2; for D = 2, v = scale (v/u)^(1/2).
         if self.depth == 2:
             smaller = self.log_scale - size / 2
         else:
@@ -133,7 +136,7 @@ class _Ratios:
         return np.stack([np.where(ratio > 0, larger, smaller), np.where(ratio > 0, smaller, larger)])
 
     def _state(self, ratio):
-        """β and −∂L/∂β, with log u and log v."""
+        """Compute β, −∂L/∂β, and the stacked log u and log v."""
         logs = self._log_weights(ratio)
         u, v = np.exp(self.depth * logs)
         return u - v, self.task.cross_moment[0] - (u - v) @ self.task.input_moment, logs

@@ -1,4 +1,4 @@
-"""The expected loss of linear attention as that on a few prompts, for flows that are written for samples."""
+"""Exact representation of the expected loss of linear attention by a few prompts, for flows that require samples."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from dynascope.tasks.task import Task
 __all__ = ["explicit_steps", "few_prompts"]
 
 _ROUND_OFF = 1e-12  # of the largest variance
-_STABLE = 2.5  # over the curvature, the longest step of an explicit solver, to within a third
+_STABLE = 2.5  # largest stable explicit step times the curvature, to within a third
 
 
 def few_prompts(task: InContextRegression) -> Task:
-    """Prompts on which every linear attention has the loss that it has in expectation.
+    """Construct prompts on which every linear attention network has its expected loss.
 
-    In the eigenbasis e_a of Σ, with eigenvalues σ_a, and γ_a those of C, the loss is
+    In the eigenbasis e_a of Σ, with the eigenvalues σ_a of Σ and γ_a of C, the loss is
 
         L(P) = ½ Σ_ab (√(γ_a σ_b) e_aᵀ P e_b − δ_ab σ_a^(3/2) / √γ_a)² + ½ Σ_a (σ_a − σ_a³/γ_a),
 
-    so that there is a prompt of one example √γ_a e_a and the query √σ_b e_b for each pair, and one of zeros.
+    so there is one prompt for each pair (a, b), with the example √γ_a e_a and the query √σ_b e_b, and a prompt of
+    zeros.
 
     Args:
-        task: In-context regression in expectation.
+        task: In-context regression.
 
     Returns:
-        Task of at most d² + 1 prompts.
+        A task with at most d² + 1 prompts.
 
     Example:
         >>> import jax
@@ -45,7 +46,7 @@ def few_prompts(task: InContextRegression) -> Task:
     count = len(variances) ** 2 + 1
     prompts = np.zeros((count, 2, axes.shape[1] + 1))
     example, query = np.divmod(np.arange(count - 1), len(variances))
-    # The loss is a mean over prompts, and this sum is none.
+    # The task's loss is a mean over prompts, so the factor `count` converts the sum above.
     prompts[:-1, 0, :-1] = np.sqrt(count * moments[example])[:, None] * axes[example]
     prompts[:-1, 0, -1] = 1.0
     prompts[:-1, 1, :-1] = np.sqrt(variances[query])[:, None] * axes[query]
@@ -56,14 +57,15 @@ def few_prompts(task: InContextRegression) -> Task:
 
 
 def explicit_steps(task: InContextRegression, network: Any, duration: float) -> float:
-    """Steps of an explicit solver once all is learned, where stability limits them, to within a factor of two.
+    """Estimate the number of explicit solver steps that stability requires at the solution, to within a factor of two.
 
-    A head of vectors that has learned e_a, P_aa = σ_a/γ_a = v k q with equal factors, sees the curvature
-    3 γ_a σ_a P_aa^(4/3). Heads of matrices share one value of square ‖P‖, and see ‖P‖ max γσ + Σ γ_a σ_a P_aa²/‖P‖.
+    A rank-one head that has learned e_a, with P_aa = σ_a/γ_a = v k q and equal factors, has the curvature
+    3 γ_a σ_a P_aa^(4/3). Merged heads share a value v with v² = ‖P‖ and have the curvature
+    ‖P‖ max γσ + Σ γ_a σ_a P_aa²/‖P‖.
 
     Args:
-        task: In-context regression in expectation.
-        network: Linear attention, with heads of vectors or of matrices.
+        task: In-context regression.
+        network: `LinearAttention` or `MergedAttention`.
         duration: Gradient-flow time.
 
     Example:
@@ -82,7 +84,7 @@ def explicit_steps(task: InContextRegression, network: Any, duration: float) -> 
 
 
 def _spectrum(task: InContextRegression) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Variances that are not zero, their axes, and the moments of the context along them."""
+    """The non-zero eigenvalues of Σ, their eigenvectors, and the eigenvalues of C."""
     variances, axes = np.linalg.eigh(np.asarray(task.covariance, np.float64))
     kept = variances > _ROUND_OFF * variances[-1]
     variances, axes = variances[kept], axes[:, kept].T

@@ -1,4 +1,4 @@
-"""Derivatives of attention heads on prompts, which are products of what a head reads of a prompt."""
+"""First and second derivatives of rank-one attention heads in closed form."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ __all__ = ["head_curvatures", "head_slopes"]
 def head_slopes(
     prompts: Float[Array | np.ndarray, "n D"], rows: Float[Array, "heads weights"]
 ) -> Float[Array, "n heads weights"]:
-    """D_h, the derivatives of f_h = v (u·k)(z·q) in v, k and q: (u·k)(z·q), v (z·q) u and v (u·k) z.
+    """Compute the derivatives D_h of f_h = v (u·k)(z·q) with respect to v, k and q.
+
+        ∂f_h/∂v = (u·k)(z·q),   ∂f_h/∂k = v (z·q) u,   ∂f_h/∂q = v (u·k) z
 
     Args:
-        prompts: Rows with a context u = 1/N Σ y x and a query z.
+        prompts: Prompts, with context u = 1/N Σ y x and query z.
         rows: v, k and q of each head.
 
     Example:
@@ -29,12 +31,12 @@ def head_slopes(
         [[[210.0, 42.0, 30.0]]]
     """
     context, query = context_and_query(prompts, rows.shape[1] // 2)
-    value, key, asked = _weights(rows)
-    heard, sought = context @ key.T, query @ asked.T
+    v, k, q = _weights(rows)
+    context_product, query_product = context @ k.T, query @ q.T
     parts = (
-        (heard * sought)[..., None],
-        (value * sought)[..., None] * context[:, None, :],
-        (value * heard)[..., None] * query[:, None, :],
+        (context_product * query_product)[..., None],
+        (v * query_product)[..., None] * context[:, None, :],
+        (v * context_product)[..., None] * query[:, None, :],
     )
     return jnp.concatenate(parts, axis=-1)
 
@@ -42,13 +44,17 @@ def head_slopes(
 def head_curvatures(
     prompts: Float[Array | np.ndarray, "n D"], error: Float[Array, "n 1"], rows: Float[Array, "heads weights"]
 ) -> Float[Array, "heads weights weights"]:
-    """H_h, the Hessian of E f_h r in v, k and q at a fixed error r, of which all heads share G = E[r u zᵀ].
+    """Compute the Hessian H_h of E[f_h r] with respect to v, k and q at a fixed error r.
 
-    Of v and k it is G q, of v and q Gᵀ k, of k and q v G, and zero of each by itself.
+    With G = E[r u zᵀ], which is the same for all heads, the mixed derivatives are
+
+        ∂²/∂v∂k = G q,   ∂²/∂v∂q = Gᵀ k,   ∂²/∂k∂q = v G,
+
+    and the diagonal blocks are zero.
 
     Args:
-        prompts: Rows with a context u = 1/N Σ y x and a query z.
-        error: r.
+        prompts: Prompts, with context u = 1/N Σ y x and query z.
+        error: Error r, shape (n, 1).
         rows: v, k and q of each head.
 
     Example:
@@ -59,10 +65,10 @@ def head_curvatures(
     """
     size = rows.shape[1] // 2
     context, query = context_and_query(prompts, size)
-    value, key, asked = _weights(rows)
+    v, k, q = _weights(rows)
     shared = (context * error).T @ query / len(context)
-    above = jnp.concatenate([asked @ shared.T, key @ shared], axis=1)
-    corner = jnp.pad(value[:, None, None] * shared, ((0, 0), (0, size), (size, 0)))
+    above = jnp.concatenate([q @ shared.T, k @ shared], axis=1)
+    corner = jnp.pad(v[:, None, None] * shared, ((0, 0), (0, size), (size, 0)))
     half = jnp.concatenate([jnp.pad(above, ((0, 0), (1, 0)))[:, None, :], jnp.pad(corner, ((0, 0), (0, 0), (1, 0)))], 1)
     return half + half.transpose(0, 2, 1)
 

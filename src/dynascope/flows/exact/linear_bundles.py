@@ -1,4 +1,4 @@
-"""The neurons of a linear network as bundles that move alike, and the steps of a stiff solver for them."""
+"""Gradient flow of linear networks in orthogonal bundles of neurons, with a fast implicit step."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ from dynascope.flows.solvers.rosenbrock import solution
 
 __all__ = ["LinearBundles"]
 
-_NEARLY = 0.5  # overlap of two bundles, from which on one takes digits of the other
-_GROWN = 16.0  # e-folds in which a bundle may take so many digits of another, about seven of sixteen
+_NEARLY = 0.5  # largest overlap of two bundles before the smaller one loses digits
+_GROWN = 16.0  # e-folds of growth after which a bundle can lose about seven of sixteen digits
 
 
 class LinearBundles(StiffFlow):
-    """Bundles θ_j = e^{l_j} v_j, of which v_j moves by v_j' = F v_j from a unit direction while l_j rests.
+    """Gradient flow of bundles of neurons θ_j = e^{l_j} v_j of a linear network.
 
-    With v = (a, b), a of the inputs in the eigenbasis of Σxx = Λ and b of the outputs, F = [[0, Rᵀ], [R, 0]] depends
-    on the residual R = Σyx − WΛ only, and on W = Σ_j e^{2l_j} b_j a_jᵀ. So with M = (s − F)⁻¹ and
+    During a step, v_j moves from a unit direction by v_j' = F v_j, and l_j is constant. Let v = (a, b), with the
+    input weights a in the eigenbasis of Σxx = Λ and the output weights b. Then F = [[0, Rᵀ], [R, 0]] depends only on
+    the residual R = Σyx − WΛ of the learned map W = Σ_j e^{2l_j} b_j a_jᵀ. With M = (s − F)⁻¹ and
     S = Σ_j e^{2l_j} v_j v_jᵀ, the columns x_j of (s − J)⁻¹ r are
 
-        x_j = M (r_j − δF v_j),    δF = [[0, ΛYᵀ], [YΛ, 0]],
+        x_j = M (r_j − δF v_j),    δF = [[0, ΛYᵀ], [YΛ, 0]].
 
-    where the change Y of the learned map obeys, with Q = Σ_j e^{2l_j} r_j v_jᵀ and indices for parts,
+    Let Q = Σ_j e^{2l_j} r_j v_jᵀ, and let the subscripts a and b denote blocks. The change Y of the learned map is the
+    solution of
 
         Y + M_ba ΛYᵀ S_ba + M_bb YΛ S_aa + S_ba ΛYᵀ M_ba + S_bb YΛ M_aa = (MQ + QᵀM)_ba.
 
-    These are as many equations as the map has entries, however many neurons there are.
+    The number of equations is the number of entries of the map and does not depend on the number of neurons.
 
     Attributes:
         cross: Σyx on the range of the inputs, in the eigenbasis of Σxx.
-        power: The eigenvalues, Λ.
+        power: The eigenvalues Λ of Σxx.
         target_power: E‖y‖².
         left: Left singular vectors of Σyx.
-        right: Right ones.
-        rotated: Log-norms when the bundles were last rotated apart.
+        right: Right singular vectors of Σyx.
+        rotated: Log-norms at the last orthogonalisation of the bundles.
     """
 
     cross: Float[Array | np.ndarray, "c d"]
@@ -53,26 +55,26 @@ class LinearBundles(StiffFlow):
     rotated: Float[Array | np.ndarray, " bundle"]
 
     def start(self, state: Bundles) -> Array:
-        """Unit directions."""
+        """Return the unit directions."""
         return state[0]
 
     def velocity(self, moving: Array, state: Bundles) -> Array:
-        """F v_j."""
+        """Compute F v_j."""
         return self._pull(self._map(moving, moving, state), moving)
 
     def inverse(self, shift: Array, state: Bundles) -> Callable[[Array], Array]:
-        """By way of the change of the learned map."""
+        """Factorise s − J through the equation for the change of the learned map."""
         directions, log_norms = state
         outputs, inputs = self.cross.shape
         a, b = slice(None, inputs), slice(inputs, None)
         weighted = (directions * jnp.exp(2 * log_norms)).T
         residual = self.cross - self._map(directions, directions, state) * self.power
-        # M by the part of the outputs, of which there are few.
+        # M from its output block, which is small.
         small = jnp.linalg.inv(shift**2 * jnp.eye(outputs) - residual @ residual.T)
         mixed = small @ residual
         m = jnp.block([[(jnp.eye(inputs) + residual.T @ mixed) / shift, mixed.T], [mixed, shift * small]])
         s = directions @ weighted
-        # Of Y ↦ A YΛ B it is A ⊗ ΛB; of Y ↦ A ΛYᵀ B the entries are A_pj Λ_j B_qi.
+        # The matrix of Y ↦ A YΛ B is A ⊗ ΛB; the matrix of Y ↦ A ΛYᵀ B has the entries A_pj Λ_j B_qi.
         kept = jnp.kron(m[b, b], s[a, a] * self.power) + jnp.kron(s[b, b], m[a, a] * self.power)
         turned = jnp.einsum("pj,qi->piqj", m[b, a] * self.power, s[b, a])
         turned += jnp.einsum("pj,qi->piqj", s[b, a] * self.power, m[b, a])
@@ -89,20 +91,20 @@ class LinearBundles(StiffFlow):
         return solve
 
     def size(self, change: Array, state: Bundles) -> Array:
-        """The largest change of a direction, or that of the outputs beside the targets."""
+        """The largest change of a direction, or the change of the outputs relative to the targets, if larger."""
         learned = self._map(change, state[0], state) + self._map(state[0], change, state)
         outputs = jnp.sqrt(jnp.sum(learned**2 * self.power) / self.target_power)
         return jnp.maximum(jnp.max(jnp.linalg.norm(change, axis=0)), outputs)
 
     def moved(self, moving: Array, state: Bundles) -> Bundles:
-        """Unit directions again."""
+        """Normalise the directions, and add their logarithms to the log-norms."""
         norms = jnp.linalg.norm(moving, axis=0)
-        # What is left of a copy of another bundle has no direction.
+        # The remainder of an exact copy of another bundle is zero.
         norms = jnp.where(norms > 0, norms, 1.0)
         return moving / norms, state[1] + jnp.log(norms)
 
     def statistics(self, state: Bundles) -> dict[str, Array]:
-        """Loss, descent rate and strengths of the modes."""
+        """Compute the loss, the descent rate and the mode strengths."""
         learned = self._map(state[0], state[0], state)
         pull = self._pull(learned, state[0])
         fitted = jnp.sum(learned * (self.cross - learned * self.power / 2))
@@ -112,19 +114,19 @@ class LinearBundles(StiffFlow):
             "mode_strength": jnp.sum(self.left * (learned @ self.right), axis=0),
         }
 
-    def outgrown(self, state: Bundles) -> Array:
-        """Whether a bundle has grown so far that others, which follow it, lose the digits in which they differ."""
+    def needs_refresh(self, state: Bundles) -> Array:
+        """Whether a bundle has grown so much that other bundles, which align with it, lose precision."""
         return jnp.max(jnp.abs(state[1] - self.rotated)) > _GROWN
 
-    def renewed(self, state: Any) -> tuple[LinearBundles, Any]:
-        """Bundles that are rotated until none is nearly a copy of another, if one has outgrown the others."""
+    def refreshed(self, state: Any) -> tuple[LinearBundles, Any]:
+        """Orthogonalise the bundles if one has grown by many e-folds since the last time."""
         if np.max(np.abs(np.asarray(state[1]) - np.asarray(self.rotated))) <= _GROWN:
             return self, state
         state = orthogonal_bundles(state, enough=_NEARLY)
         return dataclasses.replace(self, rotated=state[1]), state
 
     def _map(self, one: Array, other: Array, state: Bundles) -> Array:
-        """Σ_j e^{2l_j} b_j a_jᵀ."""
+        """Compute Σ_j e^{2l_j} b_j a_jᵀ."""
         inputs = len(self.power)
         return (one[inputs:] * jnp.exp(2 * state[1])) @ other[:inputs].T
 

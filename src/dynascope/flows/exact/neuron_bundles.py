@@ -7,16 +7,16 @@ import xarray as xr
 from jaxtyping import Float
 
 from dynascope.flows.exact.linear_bundles import LinearBundles
-from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
+from dynascope.flows.solvers.solver_choice import PreparedFlow, Solver, Work
 from dynascope.flows.solvers.stepping import Tolerance, require_correlation, resolving
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require, require_array
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
-__all__ = ["begin_bundles", "linear_flow"]
+__all__ = ["linear_flow", "prepare_bundles"]
 
-_PATIENCE = 500  # explicit steps, which take a fraction of what implicit ones do for a small table
+_PATIENCE = 500  # explicit steps, which are much cheaper than implicit steps for a small table
 
 
 def linear_flow(
@@ -33,12 +33,13 @@ def linear_flow(
     solver: Solver | None = None,
     partial: bool = False,
 ) -> xr.Dataset:
-    """Train f(x) = x W₁ W₂ by gradient flow from scale·W₁, scale·W₂.
+    """Solve the gradient flow of f(x) = x W₁ W₂ from scale·W₁, scale·W₂.
 
-    The neurons θ = (input weights, output weights) all obey θ' = F θ, where F depends only on the residual Σyx − W Σxx
-    of the learned map W. Rotating the neurons among themselves changes nothing, so they are kept as orthogonal
-    bundles, each a unit direction with a log-norm of its own. A mode of size 1e-300 then keeps all its digits beside
-    one of size 1, where the weights themselves would have mixed round-off of the large into the small.
+    All neurons θ = (input weights, output weights) satisfy θ' = F θ, where F depends only on the residual
+    Σyx − W Σxx of the learned map W. Rotations among the neurons do not change the function, so the
+    solver represents them as orthogonal bundles, each with a unit direction and a log-norm. A mode of size 1e-300 then
+    keeps full precision next to a mode of size 1. In the original weights, rounding errors of the large mode would
+    corrupt the small one.
 
     Args:
         task: Inputs and targets.
@@ -46,23 +47,24 @@ def linear_flow(
         second: W₂ at scale one, shape (width, c).
         scale: Factor on the initial weights.
         duration: Gradient-flow time at which to stop.
-        points: How many times to keep.
+        points: Number of times to keep.
         tolerance: Relative and absolute tolerance of each solver step.
-        max_steps: Number of steps after which the flow is given up.
-        operations: Floating-point operations after which it is given up too, counted to within a factor of two or so;
-            None for no limit.
-        solver: "explicit" or "stiff" (linearly implicit, for inputs of very different spreads); if not given, the
-            second where the first takes too many steps.
-        partial: Whether to return what was followed until a flow is given up for its steps rather than raise.
+        max_steps: Maximum number of steps.
+        operations: Maximum number of floating-point operations, counted to within a factor of about two; None for no
+            limit.
+        solver: "explicit" or "stiff" (linearly implicit, for inputs with very different variances). By default, the
+            solver switches to "stiff" if "explicit" takes too many steps.
+        partial: Whether to return the trajectory so far, instead of raising an error, if a limit is reached.
 
     Returns:
         Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `mode_strength` over `time`, `mode`: u_kᵀ Wᵀ v_k
-        along the singular vectors of Σyx, strongest first; its attribute `operations` says what it took.
+        along the singular vectors of Σyx, strongest first. The attribute `operations` is the estimated number of
+        floating-point operations.
 
     Raises:
-        InputError: Shapes that do not fit, initial weights that vanish, targets without correlation with the inputs, or
-            a number that is not positive.
-        DivergenceError: The solver could not go on, or `max_steps` was reached.
+        InputError: If shapes do not match, if the initial weights are zero, if the targets are uncorrelated with the
+            inputs, or if a number is not positive.
+        DivergenceError: If the solver fails or reaches a limit.
 
     Example:
         >>> task = Task(np.eye(2) * 2**0.5, np.diag([4.0, 1.0]) * 2**0.5)
@@ -70,7 +72,7 @@ def linear_flow(
         >>> curve["mode_strength"].to_numpy()[-1].round(6)
         array([4., 1.])
     """
-    record, took = begin_bundles(task, first, second, scale=scale).follow(
+    record, took = prepare_bundles(task, first, second, scale=scale).solve(
         duration=duration,
         tolerance=tolerance,
         max_steps=max_steps,
@@ -91,23 +93,23 @@ def linear_flow(
 
 
 @checked
-def begin_bundles(
+def prepare_bundles(
     task: Task, first: Float[np.ndarray, "d width"], second: Float[np.ndarray, "width c"], *, scale: PositiveFloat
-) -> Begun:
-    """What `linear_flow` follows, and from where, checked and set up once for any number of tolerances.
+) -> PreparedFlow:
+    """Check the arguments of `linear_flow`, and prepare its equations and initial state for any tolerance.
 
     Raises:
-        InputError: As `linear_flow`.
+        InputError: Under the conditions of `linear_flow`.
 
     Example:
-        >>> begun = begin_bundles(Task(np.eye(2), np.eye(2)), np.eye(2), np.eye(2), scale=1e-3)
-        >>> begun.equations, begun.state[0].shape
+        >>> prepared = prepare_bundles(Task(np.eye(2), np.eye(2)), np.eye(2), np.eye(2), scale=1e-3)
+        >>> prepared.equations, prepared.state[0].shape
         (4, (4, 2))
     """
     first = require_array("first", first, (task.input_dimension, None))
     second = require_array("second", second, (first.shape[1], task.output_dimension))
     require_correlation(task)
-    # On its range Σxx becomes diagonal; weights outside see no data and never move.
+    # Restrict the inputs to the range of Σxx and diagonalise it; weights outside the range are constant.
     power, basis = np.linalg.eigh(task.input_moment)
     kept = power > 1e-12 * power[-1]
     cross = task.cross_moment @ basis[:, kept]
@@ -118,20 +120,20 @@ def begin_bundles(
         "the initial weights are zero",
         argument="first",
         value=0.0,
-        remedy="start from random ones",
+        remedy="use random initial weights",
     )
     if neurons.shape[1] > len(neurons):
-        # A rotation leaves as many bundles as a neuron has weights, and the others empty.
+        # A rotation reduces the number of non-zero bundles to the number of weights of a neuron.
         neurons = np.asarray(np.linalg.qr(neurons.T, mode="r")).T
     norms = np.linalg.norm(neurons, axis=0)
     alive = norms > 0
     sizes = np.log(norms[alive]) + np.log(scale)
     flow = LinearBundles(cross, power[kept], np.asarray(task.target_power), left, rows.T, sizes)
     work = _work(cross.size, len(neurons), int(alive.sum()))
-    return Begun(flow, (neurons[:, alive] / norms[alive], sizes), cross.size, work, _PATIENCE)
+    return PreparedFlow(flow, (neurons[:, alive] / norms[alive], sizes), cross.size, work, _PATIENCE)
 
 
 def _work(entries: int, weights: int, bundles: int) -> Work:
-    """Of a step: the learned map and the pull of each bundle; or what an implicit one solves and multiplies."""
+    """Operations of an explicit step (learned map and velocity of each bundle) and of an implicit step."""
     implicit = 2 / 3 * entries**3 + 14.0 * (entries**2 + 2.0 * weights**2 * bundles)
     return Work(8 * 6.0 * entries * bundles, implicit)

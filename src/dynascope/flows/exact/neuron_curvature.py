@@ -1,4 +1,4 @@
-"""Second derivatives of sums of neurons: in closed form for two layers and for attention heads of vectors."""
+"""Second derivatives of sums of neurons, in closed form for two-layer networks and rank-one attention heads."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = [
     "work_of_own_curvatures",
 ]
 
-_QUICK = 5.0  # columns of a curvature that is a product of matrices, for the cost of a slope of the loss
+_QUICK = 5.0  # columns of a closed-form Hessian that cost as much as a gradient
 
 
 def in_closed_form(network: SumOfNeurons, average: Average) -> bool:
-    """Whether second derivatives are products of few matrices.
+    """Whether the second derivatives are products of a few matrices.
 
     Args:
         network: The network.
-        average: What its loss averages over.
+        average: The samples or expectation of the loss.
 
     Example:
         >>> in_closed_form(TwoLayer(2, 1, 1), Samples(np.ones((1, 2)), np.ones((1, 1))))
@@ -48,14 +48,14 @@ def in_closed_form(network: SumOfNeurons, average: Average) -> bool:
 def loss_curvature(
     network: SumOfNeurons, average: Average, rows: Float[Array, "neurons weights"]
 ) -> Float[Array, "m m"]:
-    """The Hessian of the loss in the weights of all neurons, row by row.
+    """Compute the Hessian of the loss with respect to the weights of all neurons.
 
-    Over samples it is E[D_iᵀ D_j] − δ_ij H_i, of the derivatives of `shared_slopes` and `own_curvatures` of the error.
+    On samples, the block of neurons i and j is E[D_iᵀ D_j] − δ_ij H_i (see `shared_slopes` and `own_curvatures`).
 
     Args:
-        network: Gives the neurons their function.
-        average: What the loss averages over.
-        rows: Θ.
+        network: The network that defines the neurons.
+        average: The samples or expectation of the loss.
+        rows: Weights Θ, one row per neuron.
 
     Example:
         >>> network = TwoLayer(2, 1, 1, activation="quadratic")
@@ -67,7 +67,7 @@ def loss_curvature(
     if not in_closed_form(network, average):
         hessian = jax.hessian(lambda vector: average.loss(network.with_neurons(vector.reshape(rows.shape))))
         return hessian(rows.ravel())
-    inputs, targets = average.inputs, average.targets  # type: ignore[attr-defined]  # of samples
+    inputs, targets = average.inputs, average.targets  # type: ignore[attr-defined]
     error = targets - network.with_neurons(rows)(inputs)
     own = own_curvatures(network, inputs, error, rows)
     return shared_slopes(network, inputs, rows) - jax.scipy.linalg.block_diag(*own)
@@ -76,12 +76,12 @@ def loss_curvature(
 def slopes_of(
     network: SumOfNeurons, inputs: Float[Array | np.ndarray, "n d"], rows: Float[Array, "neurons weights"]
 ) -> Float[Array, "neurons numbers weights"]:
-    """D_i, the derivatives of the outputs of each neuron in its weights, with samples and outputs along one axis.
+    """Compute the Jacobians D_i of the outputs of each neuron, with samples and outputs along one axis.
 
     Args:
-        network: Gives the neurons their function.
-        inputs: x.
-        rows: Θ.
+        network: The network that defines the neurons.
+        inputs: Inputs x, shape (n, d).
+        rows: Weights Θ, one row per neuron.
 
     Example:
         >>> network = TwoLayer(1, 1, 1, activation="quadratic")
@@ -98,18 +98,18 @@ def slopes_of(
 def shared_slopes(
     network: SumOfNeurons, inputs: Float[Array | np.ndarray, "n d"], rows: Float[Array, "neurons weights"]
 ) -> Float[Array, "m m"]:
-    """E[D_iᵀ D_j] of the derivatives D_i of the outputs in the weights of neuron i, for all pairs.
+    """Compute the Gauss–Newton matrix E[D_iᵀ D_j] of the Jacobians of all pairs of neurons.
 
-    Of two layers with z_i = w_i·x it is, for weights w_i or a_i and w_j or a_j,
+    For two-layer networks with z_i = w_i·x, the blocks (w_i, w_j), (w_i, a_j) and (a_i, a_j) are
 
         (a_i·a_j) E[σ'(z_i) σ'(z_j) x xᵀ],    E[σ'(z_i) σ(z_j) x] a_iᵀ,    E[σ(z_i) σ(z_j)] I,
 
-    one product of matrices, however many outputs there are.
+    which need a single matrix product for any number of outputs.
 
     Args:
-        network: Gives the neurons their function.
-        inputs: x.
-        rows: Θ.
+        network: The network that defines the neurons.
+        inputs: Inputs x, shape (n, d).
+        rows: Weights Θ, one row per neuron.
     """
     neurons, weights = rows.shape
     if not isinstance(network, TwoLayer):
@@ -118,13 +118,13 @@ def shared_slopes(
     samples, inside = np.shape(inputs)
     second = rows[:, inside:]
     height, slope, _ = _activations(network, inputs, rows)
-    # With samples last, as a processor multiplies matrices fastest over their last axis.
-    felt = (slope.T[:, None, :] * jnp.asarray(inputs).T).reshape(-1, samples)
-    first = (felt @ felt.T / samples).reshape(neurons, inside, neurons, inside)
+    # Samples are on the last axis, over which CPUs multiply matrices fastest.
+    gradients = (slope.T[:, None, :] * jnp.asarray(inputs).T).reshape(-1, samples)
+    first = (gradients @ gradients.T / samples).reshape(neurons, inside, neurons, inside)
     first *= (second @ second.T)[:, None, :, None]
-    mixed = (felt @ height / samples).reshape(neurons, inside, neurons, 1) * second[:, None, None, :]
-    apart = jnp.eye(weights - inside)
-    last = (height.T @ height / samples)[:, None, :, None] * apart[:, None, :]
+    mixed = (gradients @ height / samples).reshape(neurons, inside, neurons, 1) * second[:, None, None, :]
+    identity = jnp.eye(weights - inside)
+    last = (height.T @ height / samples)[:, None, :, None] * identity[:, None, :]
     upper = jnp.concatenate([first, mixed], axis=3)
     lower = jnp.concatenate([mixed.transpose(2, 3, 0, 1), last], axis=3)
     return jnp.concatenate([upper, lower], axis=1).reshape(rows.size, rows.size)
@@ -136,19 +136,19 @@ def own_curvatures(
     error: Float[Array, "n c"],
     rows: Float[Array, "neurons weights"],
 ) -> Float[Array, "neurons weights weights"]:
-    """H_i, the Hessian of E⟨f_i(x), r(x)⟩ in the weights of each neuron at a fixed error r.
+    """Compute the Hessian H_i of E⟨f_i(x), r(x)⟩ with respect to the weights of each neuron at a fixed error r.
 
-    Of two layers it is, for the weights w_i or a_i,
+    For two-layer networks, the blocks (w_i, w_i), (w_i, a_i) and (a_i, a_i) are
 
-        E[(a_i·r) σ''(z_i) x xᵀ],    E[σ'(z_i) x rᵀ],    0;
+        E[(a_i·r) σ''(z_i) x xᵀ],    E[σ'(z_i) x rᵀ],    0.
 
-    of attention heads see `head_curvatures`.
+    For attention heads, see `head_curvatures`.
 
     Args:
-        network: Gives the neurons their function.
-        inputs: x.
-        error: r.
-        rows: Θ.
+        network: The network that defines the neurons.
+        inputs: Inputs x, shape (n, d).
+        error: Error r, shape (n, c).
+        rows: Weights Θ, one row per neuron.
     """
     if isinstance(network, LinearAttention):
         return head_curvatures(inputs, error, rows)
@@ -161,42 +161,42 @@ def own_curvatures(
     _, slope, bend = _activations(network, inputs, rows)
     x, error = jnp.asarray(inputs), error / samples
     if _bends_alike(network, len(rows), error.shape[1]):
-        # σ' is linear, so that the moments of the samples say it all.
+        # σ' is linear, so the moments of the samples are sufficient.
         moments = 2 * network.activation.positive * moments_of(x, error)
         first = jnp.tensordot(second, moments, 1)
         mixed = jnp.tensordot(rows[:, :inside], moments, ((1,), (1,))).transpose(0, 2, 1)
     else:
         first = moments_of(x, (error @ second.T) * bend)
         mixed = jnp.einsum("nd,ni,nc->idc", x, slope, error)
-    nothing = jnp.zeros((len(rows), error.shape[1], error.shape[1]))
+    zero = jnp.zeros((len(rows), error.shape[1], error.shape[1]))
     upper = jnp.concatenate([first, mixed], axis=2)
-    return jnp.concatenate([upper, jnp.concatenate([mixed.transpose(0, 2, 1), nothing], axis=2)], axis=1)
+    return jnp.concatenate([upper, jnp.concatenate([mixed.transpose(0, 2, 1), zero], axis=2)], axis=1)
 
 
 def slopes_of_curvature(network: SumOfNeurons, average: Average, rows: Float[Array, "neurons weights"]) -> float:
-    """How many slopes of the loss cost as much as its curvature, to within a factor of two or so.
+    """Estimate the cost of the Hessian in units of gradients, to within a factor of about two.
 
     Args:
-        network: Gives the neurons their function.
-        average: What the loss averages over.
-        rows: Θ.
+        network: The network that defines the neurons.
+        average: The samples or expectation of the loss.
+        rows: Weights Θ, one row per neuron.
 
     Example:
         >>> average = Samples(np.ones((1, 2)), np.ones((1, 1)))
         >>> slopes_of_curvature(TwoLayer(2, 1, 1), average, jnp.ones((10, 3)))
         6.0
     """
-    # Else there is a product with the Hessian for each weight: two slopes, of which many at once take half the time.
+    # Otherwise, each weight needs a Hessian-vector product, which costs two gradients; batching halves the time.
     return rows.size / (_QUICK if in_closed_form(network, average) else 1)
 
 
 def work_of_own_curvatures(network: SumOfNeurons, samples: int, outputs: int) -> float:
-    """Floating-point operations of `own_curvatures`, to within a factor of two or so.
+    """Estimate the floating-point operations of `own_curvatures`, to within a factor of about two.
 
     Args:
         network: The network.
-        samples: n.
-        outputs: c.
+        samples: Number n of samples.
+        outputs: Number c of outputs.
 
     Example:
         >>> work_of_own_curvatures(TwoLayer(10, 50, 1, activation="quadratic"), 100, 1)
@@ -212,19 +212,19 @@ def work_of_own_curvatures(network: SumOfNeurons, samples: int, outputs: int) ->
 
 
 def _bends_alike(network: TwoLayer, neurons: int, outputs: int) -> bool:
-    """Whether all neurons bend alike everywhere, so that there is less to average over for each output."""
+    """Whether σ'' is the same constant for all neurons, so that the moments of each output are sufficient."""
     activation = network.activation
     return activation.degree == 2 and activation.positive == activation.negative and outputs <= neurons
 
 
 def moments_of(x: Array, columns: Array) -> Array:
-    """Σ_n c x xᵀ of each column c, in one product of matrices, with samples last as for `shared_slopes`."""
+    """Compute Σ_n c_n x_n x_nᵀ for each column c in a single matrix product."""
     weighted = (columns.T[:, None, :] * x.T).reshape(-1, len(x))
     return (weighted @ x).reshape(columns.shape[1], x.shape[1], x.shape[1])
 
 
 def _activations(network: TwoLayer, inputs: Any, rows: Array) -> tuple[Array, Array, Array]:
-    """σ(z), σ'(z) and σ''(z), of samples and neurons."""
+    """Compute σ(z), σ'(z) and σ''(z) for all samples and neurons."""
 
     def slope_of(function: Callable[[Array], Any]) -> Callable[[Array], Array]:
         return lambda z: jax.jvp(function, (z,), (jnp.ones_like(z),))[1]

@@ -1,4 +1,4 @@
-"""Runs of the Langevin equation of SGD on a quadratic loss, drawn from their exact law at any times."""
+"""Exact samples of the Langevin equation of SGD on a quadratic loss."""
 
 from __future__ import annotations
 
@@ -36,26 +36,28 @@ def ornstein_uhlenbeck(
     velocity: FiniteNumbers = 0.0,
     seed: Seed = 0,
 ) -> LangevinRuns:
-    """(a, b)(t + τ) = P(τ) (a, b)(t) + Cov(τ)^½ z along modes, with the propagator and the covariance of the theory.
+    """Draw runs of the Langevin equation of SGD with momentum on a quadratic loss from their exact distribution.
 
-    There is no error of a time step, however far the times are apart. The law is that of
-    `theory.noise.langevin_moments`.
+        (a, b)(t + τ) = P(τ) (a, b)(t) + Cov(τ)^½ z
+
+    along each mode, with the propagator P and covariance of `theory.noise.langevin_moments`. There is no discretisation
+    error for any spacing of the times.
 
     Args:
-        curvature: ρ of each mode, shape (d,).
-        noise: s ≥ 0, the variance over samples of the gradient along each mode.
-        times: Times t = ηk ≥ 0, increasing.
-        learning_rate: η > 0 of the SGD that is modelled.
-        momentum: β ≥ 0, below one.
-        weight_decay: λ ≥ 0.
-        batch_size: S, the samples of a batch.
+        curvature: Curvature ρ of each mode, shape (d,).
+        noise: Variance s ≥ 0 of the gradient over samples along each mode.
+        times: Increasing times t = ηk ≥ 0.
+        learning_rate: Learning rate η > 0 of SGD.
+        momentum: Momentum β, 0 ≤ β < 1.
+        weight_decay: Weight decay λ ≥ 0.
+        batch_size: Batch size S.
         runs: Number of runs.
-        position: a of all runs at the start, the distance from the centre along each mode.
-        velocity: b of all runs at the start.
+        position: Initial position a of all runs: the distance from the minimum along each mode.
+        velocity: Initial velocity b of all runs.
         seed: Seed of the noise.
 
     Raises:
-        InputError: An argument is outside its domain.
+        InputError: If an argument is outside its domain.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -83,7 +85,7 @@ def ornstein_uhlenbeck(
                 placed.velocity[k] * a + pushed.velocity[k] * b,
             )
         first, second = random.standard_normal((2, runs, len(modes)))
-        # The root of the covariance by its triangle, which is zero where nothing moves.
+        # Cholesky factor of the covariance; zero for modes without noise.
         wide = np.sqrt(placed.position_variance[k])
         shared = placed.covariance[k] / np.where(wide > 0, wide, 1.0)
         own = np.sqrt(np.maximum(placed.velocity_variance[k] - shared**2, 0.0))

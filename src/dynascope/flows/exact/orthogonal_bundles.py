@@ -1,4 +1,4 @@
-"""Neurons of a linear network, rotated among themselves until they are orthogonal."""
+"""Orthogonalisation of the neurons of a linear network by rotations."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ Bundles = tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]]
 
 @functools.partial(jit, static_argnames="sweeps")
 def orthogonal_bundles(bundles: Bundles, sweeps: int = 6, enough: Float[Array, ""] | float = 1e-8) -> Bundles:
-    """Rotate bundles among themselves until their directions are orthogonal, keeping the digits of the smallest.
+    """Rotate bundles until their directions are orthogonal, with full precision for the smallest bundles.
 
-    One-sided Jacobi rotations, all disjoint pairs at once. For columns a and e^δ b with δ ≤ 0 the tangent of the angle
-    is e^δ τ with τ = 2 a·b / (D + √(D² + 4 e^{2δ} (a·b)²)), D = 1 − e^{2δ}; the small direction changes by τ, so
-    nothing underflows.
+    The method is one-sided Jacobi rotations of all disjoint pairs in parallel. For columns a and e^δ b with δ ≤ 0, the
+    tangent of the angle is e^δ τ with
+
+        τ = 2 a·b / (D + √(D² + 4 e^{2δ} (a·b)²)),   D = 1 − e^{2δ}.
+
+    The small direction changes by τ, so nothing underflows.
 
     Args:
         bundles: Unit columns, and their log-norms.
-        sweeps: Passes over all pairs at most; convergence is quadratic.
-        enough: Largest overlap of two directions, above which there is another pass.
+        sweeps: Maximum number of passes over all pairs; convergence is quadratic.
+        enough: Largest acceptable overlap of two directions.
 
     Returns:
-        The rotated bundles; Σ e^{2·log-norm} · direction directionᵀ is unchanged.
+        The rotated bundles. The sum Σ e^{2·log-norm} · direction directionᵀ is unchanged.
 
     Example:
         >>> import numpy as np
@@ -57,7 +60,7 @@ def orthogonal_bundles(bundles: Bundles, sweeps: int = 6, enough: Float[Array, "
         tangent = jnp.where(length > 0, 2 * overlap / jnp.where(length > 0, length, 1.0), 0.0)
         cosine = 1 / jnp.sqrt(1 + (ratio * tangent) ** 2)
         a, b = cosine * (a + ratio**2 * tangent * b), cosine * (b - tangent * a)
-        # A copy of another bundle leaves nothing, which must not become 0/0.
+        # The remainder of an exact copy of another bundle is zero; avoid 0/0.
         norms = [jnp.maximum(jnp.linalg.norm(each, axis=0), jnp.finfo(each.dtype).tiny) for each in (a, b)]
         directions = directions.at[:, large].set(a / norms[0]).at[:, small].set(b / norms[1])
         log_norms = log_norms.at[large].add(jnp.log(norms[0])).at[small].add(jnp.log(norms[1]))
@@ -78,7 +81,7 @@ def orthogonal_bundles(bundles: Bundles, sweeps: int = 6, enough: Float[Array, "
 
 
 def _disjoint_pairs(count: int) -> Int[Array, "round pair 2"]:
-    """Rounds of a tournament in which every two columns meet once."""
+    """Schedule all pairs of columns in rounds of disjoint pairs (a round-robin tournament)."""
     players = list(range(count + count % 2))
     rounds = []
     for _ in range(len(players) - 1):

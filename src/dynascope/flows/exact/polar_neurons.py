@@ -1,4 +1,4 @@
-"""Gradient flow of homogeneous neurons in polar form: a direction and a log-norm for each."""
+"""Gradient flow of homogeneous neurons in polar coordinates: directions and log-norms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
 from dynascope.flows.exact.stiff_neurons import Neurons, StiffNeurons, work_of_a_step
 from dynascope.flows.progress import report_time
-from dynascope.flows.solvers.adaptive import follow_by_steps
+from dynascope.flows.solvers.adaptive import integrate_adaptively
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
 from dynascope.flows.solvers.solver_choice import Solver, Work
 from dynascope.flows.solvers.stepping import Tolerance, resolving
@@ -29,25 +29,25 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 __all__ = ["polar_flow"]
 
-_AT_ONCE = 512  # steps in one call of the program
-_FIRST_MOTION = 0.05  # of a log-norm, in the first step
+_AT_ONCE = 512  # steps per call of the compiled program
+_FIRST_MOTION = 0.05  # change of a log-norm in the first step
 _SHORTEST = 1e-13  # of the duration
-# The pair of Bogacki and Shampine, of orders three and two, in which the last stage is the first of the next step.
+# The Bogacki–Shampine pair of orders three and two; the last stage is the first stage of the next step.
 _STAGES = ((1 / 2,), (0.0, 3 / 4), (2 / 9, 1 / 3, 4 / 9))
-_FOLLOWED = ("time", "loss", "descent_rate")
+_RECORDED = ("time", "loss", "descent_rate")
 _ERROR = (2 / 9 - 7 / 24, 1 / 3 - 1 / 4, 4 / 9 - 1 / 3, -1 / 8)
 
 
 class _State(NamedTuple):
-    """Where a flow is.
+    """State of a flow.
 
     Attributes:
         time: Gradient-flow time.
-        step: The next step to try.
-        directions: Unit rows.
-        log_norms: Of each neuron.
+        step: Size of the next trial step.
+        directions: Unit directions, one row per neuron.
+        log_norms: Log-norm of each neuron.
         turning: Velocity of the directions.
-        growth: Of the log-norms.
+        growth: Velocity of the log-norms.
         loss: L = ½ E‖f(x) − y‖².
         descent_rate: −dL/dt.
     """
@@ -64,7 +64,7 @@ class _State(NamedTuple):
 
 def polar_flow(
     task: Task,
-    network: Annotated[SumOfNeurons, "a sum of neurons of degree two or more, as TwoLayer is"],
+    network: Annotated[SumOfNeurons, "a sum of neurons of degree two or more, such as TwoLayer"],
     *,
     scale: PositiveFloat,
     duration: PositiveFloat,
@@ -76,39 +76,40 @@ def polar_flow(
     solver: Solver | None = None,
     partial: bool = False,
 ) -> xr.Dataset:
-    """Train a sum of homogeneous neurons by gradient flow from scale·θ, each neuron as a direction and a log-norm.
+    """Solve the gradient flow of a sum of homogeneous neurons from scale·θ in polar coordinates.
 
-    With θ_i = e^{l_i} u_i and ‖u_i‖ = 1, and g_i the gradient of E⟨f_i(x; u), y − f(x)⟩ at u = u_i,
+    With θ_i = e^{l_i} u_i, ‖u_i‖ = 1, and the gradient g_i of E⟨f_i(x; u), y − f(x)⟩ at u = u_i,
 
         l_i' = e^{(κ−2) l_i} u_i·g_i        u_i' = e^{(κ−2) l_i} (g_i − (u_i·g_i) u_i).
 
-    A small neuron turns and grows as fast as a large one, so the error of a step is the root mean square over all
-    neurons of the change in direction and log-norm that it gets wrong, and a start of any scale is followed as well as
-    any other. Where a ReLU neuron switches a sample on or off the velocity jumps; nothing is done about it, as at
-    tolerances of a thousandth and above such jumps are no longer what limits a step.
+    The error of a step is the root mean square error of the directions and log-norms of all neurons, so the accuracy
+    does not depend on the scale. The velocity is discontinuous when a ReLU neuron switches a sample on or off. The
+    solver does not locate these discontinuities, because they do not limit the step size at tolerances of 1e-3 and
+    above.
 
     Args:
-        network: A sum of neurons of degree κ two or more, with its weights at unit scale.
+        network: A sum of neurons of degree κ ≥ 2, with its weights at unit scale.
         task: Inputs and targets.
-        scale: Factor on the weights at the start.
+        scale: Factor on the initial weights.
         duration: Gradient-flow time at which to stop.
         tolerance: Error of a step in direction (radians) and log-norm.
-        normalised: Whether to follow the homogeneity-normalised flow, in which e^{(κ−2) l_i} is one.
-        points: How many times to keep.
-        max_steps: Number of steps after which the flow is given up.
-        operations: Floating-point operations after which it is given up too, counted to within a factor of two or so;
-            None for no limit.
-        solver: "explicit" or "stiff" (linearly implicit, for smooth neurons); if not given, the second above degree
-            two, where large neurons have long settled when small ones begin to move.
-        partial: Whether to return what was followed until a flow is given up for its steps rather than raise.
+        normalised: Whether to solve the homogeneity-normalised flow, in which e^{(κ−2) l_i} is replaced by one.
+        points: Number of times to keep.
+        max_steps: Maximum number of steps.
+        operations: Maximum number of floating-point operations, counted to within a factor of about two; None for no
+            limit.
+        solver: "explicit" or "stiff" (linearly implicit, for smooth neurons). The default is "stiff" above degree two,
+            where large neurons converge long before small ones begin to move.
+        partial: Whether to return the trajectory so far, instead of raising an error, if a limit is reached.
 
     Returns:
-        Record with `loss` and `descent_rate` (−dL/dt) over `time`; its attribute `operations` says what it took.
+        Record with `loss` and `descent_rate` (−dL/dt) over `time`. The attribute `operations` is the estimated number
+        of floating-point operations.
 
     Raises:
-        InputError: The network is no sum of neurons of degree two or more, a neuron starts at zero, or a number is not
-            positive.
-        DivergenceError: The steps became too small, or `max_steps` was reached.
+        InputError: If the network is not a sum of neurons of degree two or more, if an initial neuron is zero, or if a
+            number is not positive.
+        DivergenceError: If the step size underflows or a limit is reached.
 
     Example:
         >>> from dynascope.networks import TwoLayer
@@ -122,16 +123,16 @@ def polar_flow(
         f"the neurons of the network have degree {network.degree}",
         argument="network",
         value=network.degree,
-        remedy="give a sum of neurons of degree two or more, as TwoLayer is",
+        remedy="give a sum of neurons of degree two or more, such as TwoLayer",
     )
     rows = np.asarray(network.neurons, np.float64)
     norms = np.linalg.norm(rows, axis=1)
     require(
         bool(np.all(norms > 0) and np.isfinite(norms).all()),
-        "a neuron starts at zero or is not finite",
+        "an initial neuron is zero or not finite",
         argument="network",
         value=float(norms.min()),
-        remedy="start every neuron away from zero",
+        remedy="give finite, non-zero initial weights for every neuron",
     )
     with jax.enable_x64(True):
         frame = jax.tree.map(
@@ -146,11 +147,11 @@ def polar_flow(
         max_steps = work.steps(solver, max_steps)
         if solver == "stiff":
             flow = StiffNeurons(frame, task.inputs, task.targets)
-            path, _ = follow_by_steps(
+            path, _ = integrate_adaptively(
                 flow, start, ROSENBROCK, duration=duration, tolerance=tolerance, max_steps=max_steps, partial=partial
             )
         else:
-            path = _explicitly(frame, data, _begun(frame, data, *start, numbers), numbers, max_steps, partial)
+            path = _explicitly(frame, data, _initial_state(frame, data, *start, numbers), numbers, max_steps, partial)
     steps = {"explicit": 0, "implicit": 0, "implicit" if solver == "stiff" else "explicit": len(path["time"]) - 1}
     record = resolving(path, points)
     return make_record(
@@ -167,7 +168,7 @@ def polar_flow(
 
 
 def _work(network: SumOfNeurons, task: Task, most: float | None) -> Work:
-    """Of a step: four velocities, each with a slope of the outputs; or what implicit steps take."""
+    """Operations of an explicit step (four velocities, each with a derivative of the outputs) and an implicit step."""
     implicit = work_of_a_step(task, network) if isinstance(task, Task) else 0.0
     explicit = 24.0 * np.size(network.neurons) * len(task.inputs)
     return Work(explicit, implicit, np.inf if most is None else float(most))
@@ -176,8 +177,8 @@ def _work(network: SumOfNeurons, task: Task, most: float | None) -> Work:
 def _explicitly(
     frame: Any, data: Any, state: _State, numbers: Any, max_steps: int, partial: bool
 ) -> dict[str, np.ndarray]:
-    """What is followed, after every accepted step."""
-    pieces = [{name: np.array([float(getattr(state, name))]) for name in _FOLLOWED}]
+    """Integrate by explicit steps, and return the recorded quantities after every accepted step."""
+    pieces = [{name: np.array([float(getattr(state, name))]) for name in _RECORDED}]
     duration, steps = float(numbers["duration"]), 0
     while float(state.time) < duration:
         before = float(state.time)
@@ -191,7 +192,7 @@ def _explicitly(
         report_time(float(state.time), duration, steps, max_steps if partial else None)
         if overdue():
             break
-    return {name: np.concatenate([each[name] for each in pieces]) for name in _FOLLOWED}
+    return {name: np.concatenate([each[name] for each in pieces]) for name in _RECORDED}
 
 
 def _require_progress(before: float, state: _State, steps: int, max_steps: int) -> None:
@@ -206,7 +207,7 @@ def _require_progress(before: float, state: _State, steps: int, max_steps: int) 
 
 
 @filter_jit
-def _begun(frame: Any, data: Any, directions: Any, log_norms: Any, numbers: Any) -> _State:
+def _initial_state(frame: Any, data: Any, directions: Any, log_norms: Any, numbers: Any) -> _State:
     turning, growth, *losses = _velocity(frame, data, jnp.asarray(directions), jnp.asarray(log_norms))
     fastest = jnp.max(jnp.abs(growth))
     step = jnp.where(fastest > 0, _FIRST_MOTION / fastest, numbers["duration"])
@@ -215,7 +216,7 @@ def _begun(frame: Any, data: Any, directions: Any, log_norms: Any, numbers: Any)
 
 @filter_jit
 def _advanced(frame: Any, data: Any, state: _State, numbers: Any) -> tuple[_State, dict[str, Array]]:
-    """The state some accepted steps later, and what is followed at the end of each; NaN where none was needed."""
+    """Take several steps, and return the state and the recorded quantities after each accepted step, padded by NaN."""
     duration, tolerance = numbers["duration"], numbers["tolerance"]
 
     def moved(state: _State, step: Array, weights: Any, stages: Any) -> tuple[Array, Array]:
@@ -236,7 +237,7 @@ def _advanced(frame: Any, data: Any, state: _State, numbers: Any) -> tuple[_Stat
         accepted = (error <= 1) | (step <= _SHORTEST * duration)
         factor = jnp.clip(0.9 * jnp.maximum(error, 1e-6) ** (-1 / 3), 0.2, 4.0)
         norms = jnp.linalg.norm(directions, axis=1, keepdims=True)
-        # Rounding must not leave a last step too small to be taken.
+        # Avoid a tiny last step caused by rounding.
         time = jnp.where(duration - state.time - step <= _SHORTEST * duration, duration, state.time + step)
         after = _State(time, step * factor, directions / norms, log_norms, turning, growth, *losses)
         return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), after, state)._replace(step=step * factor)
@@ -255,13 +256,13 @@ def _advanced(frame: Any, data: Any, state: _State, numbers: Any) -> tuple[_Stat
         state, _, count = carry
         return (count < _AT_ONCE) & (state.time < duration) & (state.step > 0)
 
-    path = {name: jnp.full(_AT_ONCE, jnp.nan) for name in _FOLLOWED}
+    path = {name: jnp.full(_AT_ONCE, jnp.nan) for name in _RECORDED}
     state, path, _ = jax.lax.while_loop(unfinished, another, (state, path, 0))
     return state, path
 
 
 def _velocity(frame: Any, data: Any, directions: Array, log_norms: Array) -> tuple[Array, Array, Array, Array]:
-    """How fast directions turn and log-norms grow, the loss, and how fast it falls."""
+    """Compute the velocities of directions and log-norms, the loss, and the descent rate."""
     inputs, targets, degree = data["inputs"], data["targets"], frame.degree
     _, pull = jax.vjp(lambda rows: frame.with_neurons(rows)(inputs), directions)
     residual = targets - frame.with_neurons(directions).weighted(jnp.exp(degree * log_norms))(inputs)
@@ -269,6 +270,6 @@ def _velocity(frame: Any, data: Any, directions: Array, log_norms: Array) -> tup
     growth = jnp.sum(directions * gradient, axis=1)
     rate = jnp.exp((1 - data["normalised"]) * (degree - 2) * log_norms)
     turning = rate[:, None] * (gradient - growth[:, None] * directions)
-    # ‖θ_i‖ moves by e^{l} times the rate, against a gradient of e^{(κ−1) l} g.
+    # The velocity of θ_i is e^l · rate · g, and the loss gradient is −e^{(κ−1) l} g.
     descent_rate = jnp.sum(rate * jnp.exp(degree * log_norms) * jnp.sum(gradient**2, axis=1))
     return turning, rate * growth, jnp.sum(residual**2) / (2 * len(inputs)), descent_rate

@@ -11,16 +11,16 @@ from jaxtyping import Array, Float
 
 from dynascope.flows.solvers.adaptive import StiffFlow
 from dynascope.flows.solvers.rosenbrock import solution
-from dynascope.flows.solvers.solver_choice import Begun, Solver, Work
+from dynascope.flows.solvers.solver_choice import PreparedFlow, Solver, Work
 from dynascope.flows.solvers.stepping import Tolerance, require_correlation, resolving
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
 from dynascope.validation import checked, require
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
-__all__ = ["begin_phases", "diagonal_equations", "diagonal_flow"]
+__all__ = ["diagonal_equations", "diagonal_flow", "prepare_phases"]
 
-_SLOW = 3.0  # products of a matrix and a vector wait for the memory, and so take as long as more operations
+_SLOW = 3.0  # matrix-vector products are limited by memory, so each operation counts this many times
 
 
 def diagonal_flow(
@@ -35,33 +35,36 @@ def diagonal_flow(
     solver: Solver | None = None,
     partial: bool = False,
 ) -> xr.Dataset:
-    """Train f(x) = (u ⊙ v)ᵀ x by gradient flow from u = scale·1, v = 0.
+    """Solve the gradient flow of f(x) = (u ⊙ v)ᵀ x from u = scale·1, v = 0.
 
-    With G the integral of −∂L/∂β, the weights are u ± v = scale·exp(±G), so that β = (scale²/2) sinh 2G and the flow is
-    exactly the d-dimensional equation G' = E[x (y − βᵀx)]. Its solution stays of order log(1/scale), so a start of
-    1e-300 costs no precision.
+    With the integral G of −∂L/∂β, the weights are u ± v = scale·exp(±G). The flow therefore reduces exactly to d
+    equations,
+
+        G' = E[x (y − βᵀx)],   β = (scale²/2) sinh 2G.
+
+    The solution G is of order log(1/scale), so initial weights of 1e-300 lose no precision.
 
     Args:
         task: Inputs and one target.
         scale: Initial value of u.
         duration: Gradient-flow time at which to stop.
-        points: How many times to keep.
+        points: Number of times to keep.
         tolerance: Relative and absolute tolerance of each solver step.
-        max_steps: Number of steps after which the flow is given up.
-        operations: Floating-point operations after which it is given up too, counted to within a factor of two or so;
-            None for no limit.
-        solver: "explicit" or "stiff" (linearly implicit, for inputs of very different spreads); if not given, the
-            second for few inputs, and for more where the first takes too many steps.
-        partial: Whether to return what was followed until a flow is given up for its steps rather than raise.
+        max_steps: Maximum number of steps.
+        operations: Maximum number of floating-point operations, counted to within a factor of about two; None for no
+            limit.
+        solver: "explicit" or "stiff" (linearly implicit, for inputs with very different variances). The default is
+            "stiff" for few inputs; for many inputs, the solver switches to "stiff" if "explicit" takes too many steps.
+        partial: Whether to return the trajectory so far, instead of raising an error, if a limit is reached.
 
     Returns:
-        Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `coefficient` (β) over `time`, `feature`; its
-        attribute `operations` says what it took.
+        Record with `loss` and `descent_rate` (−dL/dt) over `time`, and `coefficient` (β) over `time`, `feature`. The
+        attribute `operations` is the estimated number of floating-point operations.
 
     Raises:
-        InputError: More than one target, a target without correlation with the inputs, or a number that is not
-            positive.
-        DivergenceError: The solver could not go on, or `max_steps` was reached.
+        InputError: If there is more than one target, if the target is uncorrelated with the inputs, or if a number is
+            not positive.
+        DivergenceError: If the solver fails or reaches a limit.
 
     Example:
         >>> task = Task(np.eye(2) * 2**0.5, np.array([[4.0], [-1.0]]) * 2**0.5)
@@ -69,7 +72,7 @@ def diagonal_flow(
         >>> curve["coefficient"].to_numpy()[-1].round(6)
         array([ 4., -1.])
     """
-    record, took = begin_phases(task, scale=scale).follow(
+    record, took = prepare_phases(task, scale=scale).solve(
         duration=duration,
         tolerance=tolerance,
         max_steps=max_steps,
@@ -90,14 +93,14 @@ def diagonal_flow(
 
 
 @checked
-def begin_phases(task: Task, *, scale: PositiveFloat) -> Begun:
-    """What `diagonal_flow` follows, and from where, checked and set up once for any number of tolerances.
+def prepare_phases(task: Task, *, scale: PositiveFloat) -> PreparedFlow:
+    """Check the arguments of `diagonal_flow`, and prepare its equations and initial state for any tolerance.
 
     Raises:
-        InputError: As `diagonal_flow`.
+        InputError: Under the conditions of `diagonal_flow`.
 
     Example:
-        >>> begin_phases(Task(np.eye(3), np.ones((3, 1))), scale=1e-3).state
+        >>> prepare_phases(Task(np.eye(3), np.ones((3, 1))), scale=1e-3).state
         array([0., 0., 0.])
     """
     require(
@@ -105,45 +108,45 @@ def begin_phases(task: Task, *, scale: PositiveFloat) -> Begun:
         f"the task has {task.output_dimension} targets",
         argument="task",
         value=task.output_dimension,
-        remedy="a diagonal linear network has one output, so choose one target",
+        remedy="choose one target, since a diagonal linear network has one output",
     )
     require_correlation(task)
     cross, equations = task.cross_moment[0], diagonal_equations(task)
     root = task.inputs / task.samples**0.5 if equations < len(cross) else None
     gram = task.input_moment if root is None else None
     flow = _Phases(gram, root, cross, np.asarray(task.target_power), np.asarray(np.log(scale)))
-    return Begun(flow, np.zeros(len(cross)), equations, _work(len(cross), equations))
+    return PreparedFlow(flow, np.zeros(len(cross)), equations, _work(len(cross), equations))
 
 
 def diagonal_equations(task: Task) -> int:
-    """How many equations an implicit step of `diagonal_flow` solves at once: one for each input or for each sample.
+    """Number of linear equations in an implicit step of `diagonal_flow`: one per input or one per sample.
 
     Example:
         >>> diagonal_equations(Task(np.eye(3), np.ones((3, 1)))), diagonal_equations(Task(np.eye(2, 9), [[1.0], [2.0]]))
         (3, 2)
     """
-    # Of few samples the inputs say all that their moments do.
+    # If there are few samples, they determine the moments.
     return task.samples if 2 * task.samples <= task.input_dimension else task.input_dimension
 
 
 def _work(inputs: int, equations: int) -> Work:
-    """Of a step, by the moments of the inputs or by the samples."""
+    """Operations of a step, with the moments of the inputs or with the samples."""
     by_samples = equations < inputs
     product = 2.0 * _SLOW * (2 * equations * inputs if by_samples else inputs**2)
     formed = 2.0 * equations**2 * inputs if by_samples else 0.0
-    # Seven stages and what is recorded; or six, each with a solution, and one factorisation.
+    # Explicit: seven stages and the record. Implicit: six stages, each with a linear solve, and one factorisation.
     return Work(8 * product, formed + 2 / 3 * equations**3 + 14 * product)
 
 
 class _Phases(StiffFlow):
-    """The integral of the gradient, G.
+    """The flow of the integrated gradient G.
 
     Attributes:
-        gram: Σxx; None where its root has less than half as many rows.
-        root: A matrix R with Σxx = RᵀR, instead.
+        gram: Σxx, or None if `root` is used.
+        root: R with Σxx = RᵀR, used if R has at most half as many rows as columns.
         cross: Σxy.
         power: E y².
-        log_scale: log of the scale.
+        log_scale: Logarithm of the scale.
     """
 
     gram: Float[Array | np.ndarray, "d d"] | None
@@ -173,7 +176,7 @@ class _Phases(StiffFlow):
         return solution(shift * jnp.eye(len(state)) - jacobian)
 
     def size(self, change: Array, state: Array) -> Array:
-        """The largest change of a phase, or that of the outputs beside the targets."""
+        """The largest change of a phase, or the change of the outputs relative to the targets, if larger."""
         learned = self._slope(state) * change
         return jnp.maximum(jnp.max(jnp.abs(change)), jnp.sqrt(learned @ self._spread(learned) / self.power))
 
@@ -191,7 +194,7 @@ class _Phases(StiffFlow):
         }
 
     def _spread(self, coefficient: Array) -> Array:
-        """Σxx β."""
+        """Compute Σxx β."""
         if self.gram is not None:
             return jnp.asarray(self.gram) @ coefficient
         root = jnp.asarray(self.root)
@@ -202,7 +205,7 @@ class _Phases(StiffFlow):
         return jnp.sign(phase) * (grown - shrunk) / 4
 
     def _slope(self, phase: Array) -> Array:
-        """dβ/dG, which is u² + v² too."""
+        """Compute dβ/dG = u² + v²."""
         grown, shrunk = self._parts(phase)
         return (grown + shrunk) / 2
 

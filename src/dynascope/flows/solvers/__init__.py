@@ -1,1 +1,1 @@
-"""How flows are followed: step sizes, a solver for stiff flows, and which points of a path are kept."""
+"""Solvers of flows: adaptive step sizes, explicit and implicit methods, and interpolation of the trajectory."""

@@ -1,4 +1,4 @@
-"""Follow flows by steps that are as long as their error allows, in one compiled loop for all methods."""
+"""Adaptive time stepping of flows, in one compiled loop for all methods."""
 
 from __future__ import annotations
 
@@ -17,64 +17,64 @@ from dynascope.errors import DivergenceError
 from dynascope.flows.deadline import overdue
 from dynascope.flows.progress import report_time
 
-__all__ = ["Method", "StiffFlow", "follow_by_steps"]
+__all__ = ["Method", "StiffFlow", "integrate_adaptively"]
 
 _SHORTEST = 1e-15  # of the duration
-_SAFETY, _SLOWER, _FASTER = 0.8, 0.2, 5.0  # of a step, and how much shorter or longer the next one may be
-_REFUSED = 0.5  # of a step, at most, after it was refused for what was foreseen
-_LEAST = 1e-2  # error over what is allowed below which the next step is no longer for it
-_AT_ONCE = 32  # steps in one call of the program, if not told otherwise
+_SAFETY, _SLOWER, _FASTER = 0.8, 0.2, 5.0  # safety factor, and smallest and largest ratio of successive steps
+_REFUSED = 0.5  # largest ratio after a rejected step of a predictive controller
+_LEAST = 1e-2  # relative error below which the next step is not longer
+_AT_ONCE = 32  # steps per call of the compiled program by default
 
 
 class StiffFlow(eqx.Module):
-    """A flow in variables that may be chosen anew before every step: `moving`, an array that starts at `start(state)`.
+    """A flow whose variables, an array `moving` that begins at `start(state)`, are redefined before every step.
 
-    Arrays among its fields are arguments of the compiled program, all else is part of it.
+    Array fields are arguments of the compiled program; all other fields are static.
     """
 
     @abc.abstractmethod
     def start(self, state: Any) -> Array:
-        """What moves, at a state."""
+        """Return the variables at a state."""
 
     @abc.abstractmethod
     def velocity(self, moving: Array, state: Any) -> Array:
-        """Its velocity, in the variables that belong to the state at which the step began."""
+        """Compute the velocity of the variables that were defined at the beginning of the step."""
 
     @abc.abstractmethod
     def inverse(self, shift: Array, state: Any) -> Callable[[Array], Array]:
-        """The function b ↦ (shift − J)⁻¹ b, with J the Jacobian of the velocity at the state."""
+        """Return the function b ↦ (shift − J)⁻¹ b, with the Jacobian J of the velocity at the state."""
 
     @abc.abstractmethod
     def size(self, change: Array, state: Any) -> Array:
-        """How large a change of what moves is; a tenth is one by ten percent."""
+        """Relative size of a change of the variables; 0.1 means ten percent."""
 
     @abc.abstractmethod
     def moved(self, moving: Array, state: Any) -> Any:
-        """The state after a step."""
+        """Compute the state after a step."""
 
     @abc.abstractmethod
     def statistics(self, state: Any) -> dict[str, Array]:
-        """What is recorded; must hold `loss` and `descent_rate`."""
+        """Compute the recorded quantities, including `loss` and `descent_rate`."""
 
-    def renewed(self, state: Any) -> tuple[StiffFlow, Any]:
-        """An equivalent flow and state, from which to go on after some steps; not compiled."""
+    def refreshed(self, state: Any) -> tuple[StiffFlow, Any]:
+        """Return an equivalent flow and state for the following steps; called between compiled programs."""
         return self, state
 
-    def outgrown(self, state: Any) -> Any:
-        """Whether it should be renewed at once."""
+    def needs_refresh(self, state: Any) -> Any:
+        """Whether `refreshed` should be called before the next step."""
         return False
 
 
 class Method(NamedTuple):
-    """How a step is taken, and how long it may be.
+    """A step method and its step-size control.
 
     Attributes:
-        step: Function of the arguments of `rosenbrock_step` with the like results.
-        order: Power of the step as which its error grows.
-        foresees: Whether the next step is told by the last two, as suits flows that become faster and faster; where
-            stability bounds the steps, half of them would be refused.
-        first: Motion in the first step, in the `size` of the flow.
-        farthest: Motion in any step.
+        step: Function with the arguments and results of `rosenbrock_step`.
+        order: Order of the error in the step size.
+        foresees: Whether the controller predicts the next step from the last two, which suits accelerating flows. If
+            stability limits the steps, a predictive controller rejects half of them.
+        first: Motion in the first step, measured by the `size` of the flow.
+        farthest: Largest motion in any step.
     """
 
     step: Callable[..., tuple[Array, Array]]
@@ -84,7 +84,7 @@ class Method(NamedTuple):
     farthest: float
 
 
-def follow_by_steps(
+def integrate_adaptively(
     flow: StiffFlow,
     state: Any,
     method: Method,
@@ -96,24 +96,24 @@ def follow_by_steps(
     partial: bool = False,
     at_once: int = _AT_ONCE,
 ) -> tuple[dict[str, np.ndarray], Any]:
-    """Follow a flow by steps of some method, with its errors kept small.
+    """Integrate a flow with adaptive steps.
 
     Args:
         flow: The flow.
-        state: Where it begins.
-        method: How its steps are taken.
+        state: Initial state.
+        method: Step method.
         duration: Final time.
-        tolerance: Largest error of a step, in the `size` of the flow.
-        start: Time at which it begins.
-        max_steps: Number of steps after which the flow is given up.
-        partial: Whether to return what was followed until then rather than raise.
-        at_once: Steps in one call of the program, between which nobody looks at the clock.
+        tolerance: Largest error of a step, measured by the `size` of the flow.
+        start: Initial time.
+        max_steps: Maximum number of steps.
+        partial: Whether to return the trajectory so far, instead of raising an error, if `max_steps` is reached.
+        at_once: Steps per call of the compiled program, between which time limits are checked.
 
     Returns:
         `time` and each statistic, with the steps along the first axis; and the last state.
 
     Raises:
-        DivergenceError: The steps became too small, or `max_steps` was reached.
+        DivergenceError: If the step size underflows or `max_steps` is reached.
     """
     numbers = {"duration": np.asarray(float(duration)), "tolerance": np.asarray(float(tolerance))}
     time, pace = np.asarray(float(start)), _Pace(*np.full((3,), np.nan))
@@ -121,13 +121,13 @@ def follow_by_steps(
     tried = 0
     while time < duration:
         before = float(time)
-        flow, state = flow.renewed(state)
+        flow, state = flow.refreshed(state)
         time, pace, state, record, count = _advanced(flow, state, time, pace, numbers, method, at_once)
         time, pace, record, count = jax.tree.map(np.asarray, (time, pace, record, count))
         taken = np.isfinite(record["time"])
-        # Each piece begins with the state at which the one before it ended.
+        # Each piece begins with the last state of the previous one.
         pieces.append({name: values[taken][1 if pieces else 0 :] for name, values in record.items()})
-        # A call takes as long as some steps.
+        # A call has the overhead of several steps.
         tried += max(int(count), min(at_once, _AT_ONCE))
         stuck = float(time) <= before and not float(pace.step) > _SHORTEST * duration
         if tried > max_steps and partial and time > start:
@@ -146,14 +146,14 @@ def follow_by_steps(
 
 
 class _Pace(NamedTuple):
-    """The next step to try, the last one that was taken, and the error of that over what is allowed."""
+    """The next trial step, the last accepted step, and its error relative to the tolerance."""
 
     step: Any
     taken: Any
     error: Any
 
     def after(self, step: Array, error: Array, fine: Array, method: Method) -> _Pace:
-        """The controller of Gustafsson, J. ACM 20 (1994) 496, which foresees a flow that becomes faster and faster."""
+        """Apply the predictive controller of Gustafsson, ACM Trans. Math. Softw. 20 (1994) 496."""
         error = jnp.clip(jnp.where(jnp.isfinite(error), error, jnp.inf), _LEAST, None)
         factor = _SAFETY * error ** (-1 / method.order)
         if method.foresees:
@@ -168,7 +168,7 @@ class _Pace(NamedTuple):
 def _advanced(
     flow: StiffFlow, state: Any, time: Array, pace: _Pace, numbers: dict[str, Array], method: Method, at_once: int
 ) -> Any:
-    """Time, pace and state some steps later, and what was seen from the start on; NaN where a step was refused."""
+    """Take several steps; the record begins with the initial state and is NaN for rejected steps."""
     duration, tolerance = numbers["duration"], numbers["tolerance"]
     state = jax.tree.map(jnp.asarray, state)
     speed = flow.size(flow.velocity(flow.start(state), state), state)
@@ -189,7 +189,7 @@ def _advanced(
         after = flow.moved(end, state)
         seen = flow.statistics(after)
         fine = (error <= 1) & jnp.isfinite(seen["loss"])
-        # Rounding must not leave a last step too small to be taken.
+        # Avoid a tiny last step caused by rounding.
         reached = jnp.where(duration - time - step <= _SHORTEST * duration, duration, time + step)
         state = jax.tree.map(lambda new, old: jnp.where(fine, new, old), after, state)
         seen = {"time": reached, **seen}
@@ -198,7 +198,7 @@ def _advanced(
 
     def unfinished(carry: Any) -> Array:
         time, pace, state, _, count = carry
-        return (count <= at_once) & (time < duration) & (pace.step > 0) & ~jnp.asarray(flow.outgrown(state))
+        return (count <= at_once) & (time < duration) & (pace.step > 0) & ~jnp.asarray(flow.needs_refresh(state))
 
     now = {"time": time, **flow.statistics(state)}
     record = jax.tree.map(lambda leaf: jnp.full((at_once + 1, *jnp.shape(leaf)), jnp.nan).at[0].set(leaf), now)

@@ -1,4 +1,4 @@
-"""Explicit steps for flows that are not stiff, or whose implicit steps would solve for too much at once."""
+"""Explicit steps, for flows that are not stiff or too large for implicit steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynascope.flows.solvers.adaptive import Method
 
 __all__ = ["ERROR", "POINTS", "TSITOURAS", "tsitouras_step"]
 
-# In each row what a stage adds of those before it; the last is the solution of order five.
+# Runge–Kutta matrix: coefficients of the previous stages in each stage. The last row is the solution of order five.
 POINTS = (
     (),
     (0.161,),
@@ -21,7 +21,7 @@ POINTS = (
     (5.86145544294642, -12.92096931784711, 8.159367898576159, -0.071584973281401, -0.028269050394068383),
     (0.09646076681806523, 0.01, 0.4798896504144996, 1.379008574103742, -3.290069515436081, 2.324710524099774),
 )
-# The solution of order five less that of order four.
+# The solution of order five minus the solution of order four.
 ERROR = (
     -0.00178001105222577714,
     -0.0008164344596567469,
@@ -36,16 +36,16 @@ ERROR = (
 def tsitouras_step(
     velocity: Callable[[Array], Array], _: object, start: Array, step: Array | float
 ) -> tuple[Array, Array]:
-    """One step of an autonomous flow y' = f(y), of order five, and an estimate of the error of order four.
+    """Take one step of order five of an autonomous flow y' = f(y), with an error estimate of order four.
 
     Args:
         velocity: f.
-        _: Ignored; what an implicit step solves with.
+        _: Ignored; implicit methods receive a linear solver here.
         start: y, an array of any shape.
-        step: h.
+        step: Step size h.
 
     Returns:
-        y after the step, and the error of the solution of order four.
+        y after the step, and the estimated error of the solution of order four.
 
     References:
         Tsitouras, Computers & Mathematics with Applications 62 (2011) 770.
@@ -66,7 +66,7 @@ def tsitouras_step(
     return point, step * _sum(ERROR, slopes)
 
 
-# The tolerance alone says how long steps are, so that smaller ones shorten all of them.
+# The bound on the motion is loose, so that only the tolerance determines the steps.
 TSITOURAS = Method(tsitouras_step, order=5, foresees=False, first=0.1, farthest=4.0)
 
 

@@ -1,4 +1,4 @@
-"""Follow a flow by steps of any method until something happens, in one loop that is quick to compile."""
+"""Integration of a flow until an event, in one loop that compiles quickly."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from jaxtyping import Float
 
 from dynascope.flows.solvers.explicit import ERROR, POINTS
 
-__all__ = ["Here", "Method", "follow_until", "tsitouras"]
+__all__ = ["FlowState", "Method", "integrate_until", "tsitouras"]
 
-_FIRST_MOTION = 0.01  # of the state, in the first step
-_SHORTEST = 1e-13  # of the time of the end
-_SAFETY, _SLOWER, _FASTER = 0.9, 0.2, 10.0  # of a step, and how much shorter or longer the next one may be
-_LEAST = 1e-12  # error over what is allowed, below which all are alike
+_FIRST_MOTION = 0.01  # relative change of the state in the first step
+_SHORTEST = 1e-13  # of the final time
+_SAFETY, _SLOWER, _FASTER = 0.9, 0.2, 10.0  # safety factor, and smallest and largest ratio of successive steps
+_LEAST = 1e-12  # lower bound on the relative error, to avoid division by zero
 
 _STAGES = len(POINTS)
 _SHARES = np.array([np.pad(row, (0, _STAGES - len(row))) for row in POINTS])
 
 
-class Here(NamedTuple):
-    """Where a flow is.
+class FlowState(NamedTuple):
+    """Time, state and velocity of a flow.
 
     Attributes:
-        time: t.
-        state: y, one vector.
-        slope: Its velocity.
+        time: Time t.
+        state: State y, a vector.
+        slope: Velocity y'.
     """
 
     time: Float[Array, ""]
@@ -38,47 +38,47 @@ class Here(NamedTuple):
     slope: Float[Array, " p"]
 
 
-# From where a flow is, the length of the step and what the last step told, to the state after the step, its velocity
-# there, the error of the state, and what the next step is told.
-Method: TypeAlias = Callable[[Here, Array, Any], tuple[Array, Array, Array, Any]]
+# Function of the current `FlowState`, the step size and a memory. It returns the state after the step, the velocity at
+# this state, the error of the state, and the memory for the next step.
+Method: TypeAlias = Callable[[FlowState, Array, Any], tuple[Array, Array, Array, Any]]
 
 
-def follow_until(
-    here: Here,
+def integrate_until(
+    here: FlowState,
     end: Array,
     method: Method,
-    happened: Callable[[Here], Array],
+    happened: Callable[[FlowState], Array],
     *,
     order: int,
     tolerance: Array | float,
     most: int,
     memory: Any = (),
-) -> tuple[Here, Array, Array, Any]:
-    """Follow an autonomous flow until a time or until something has happened after a step.
+) -> tuple[FlowState, Array, Array, Any]:
+    """Integrate an autonomous flow until a final time or until an event occurs after a step.
 
-    A step is accepted if the norm of its error is below the tolerance times that of the state. Entries of the state
-    that are zero and stay so change nothing of this, however many there are.
+    A step is accepted if the norm of its error is below the tolerance times the norm of the state. Entries of the state
+    that remain zero do not affect this criterion.
 
     Args:
-        here: Where it begins.
-        end: Time at which to stop.
-        method: Takes a step.
-        happened: Whether to stop where a step has led.
-        order: That of the error in the length of the step.
-        tolerance: Largest error of a step, as a share of the state.
-        most: Steps after which to give up, refused ones included.
-        memory: What the first step is told.
+        here: Initial time, state and velocity.
+        end: Final time.
+        method: Step method.
+        happened: Whether the event has occurred, as a function of the time, state and velocity after a step.
+        order: Order of the error in the step size.
+        tolerance: Largest error of a step relative to the state.
+        most: Maximum number of steps, including rejected steps.
+        memory: Memory for the first step.
 
     Returns:
-        Where it ended, whether something happened there, the number of steps, and the memory of the last one.
+        The final time, state and velocity, whether the event occurred, the number of steps, and the final memory.
 
     Example:
         >>> import math
         >>> grow = tsitouras(lambda y: y)
         >>> with jax.enable_x64(True):
-        ...     start = Here(np.zeros(()), np.ones(1), np.ones(1))
+        ...     start = FlowState(np.zeros(()), np.ones(1), np.ones(1))
         ...     options = {"order": 5, "tolerance": 1e-9, "most": 100}
-        ...     follow = lambda here, end: follow_until(here, end, grow, lambda here: here.state[0] > 9, **options)
+        ...     follow = lambda here, end: integrate_until(here, end, grow, lambda here: here.state[0] > 9, **options)
         ...     there, _, _, _ = jax.jit(follow)(start, np.ones(()))
         >>> math.isclose(there.state.item(), math.e, rel_tol=1e-8)
         True
@@ -90,10 +90,10 @@ def follow_until(
         state, slope, wrong, memory = method(here, step, memory)
         error = jnp.linalg.norm(wrong) / (tolerance * jnp.linalg.norm(here.state))
         error = jnp.where(jnp.isfinite(error), error, jnp.inf)
-        # Rounding must not leave a last step too small to be taken.
+        # Avoid a tiny last step caused by rounding.
         time = jnp.where(end - here.time - step <= _SHORTEST * end, end, here.time + step)
         fine = error <= 1
-        here = jax.tree.map(lambda new, old: jnp.where(fine, new, old), Here(time, state, slope), here)
+        here = jax.tree.map(lambda new, old: jnp.where(fine, new, old), FlowState(time, state, slope), here)
         factor = jnp.clip(_SAFETY * jnp.maximum(error, _LEAST) ** (-1 / order), _SLOWER, _FASTER)
         return here, step * factor, fine & happened(here), count + 1, memory
 
@@ -109,7 +109,7 @@ def follow_until(
 
 
 def tsitouras(velocity: Callable[[Array], Array]) -> Method:
-    """The method of `tsitouras_step` with its stages in a loop, so that a velocity is compiled once.
+    """Make the method of `tsitouras_step` with a loop over its stages, so that the velocity is compiled once.
 
     Args:
         velocity: f of y' = f(y).
@@ -118,7 +118,7 @@ def tsitouras(velocity: Callable[[Array], Array]) -> Method:
         Tsitouras, Computers & Mathematics with Applications 62 (2011) 770.
     """
 
-    def take(here: Here, step: Array, memory: Any) -> tuple[Array, Array, Array, Any]:
+    def take(here: FlowState, step: Array, memory: Any) -> tuple[Array, Array, Array, Any]:
         points, wrong = (jnp.asarray(row, here.state.dtype) for row in (_SHARES, np.array(ERROR)))
 
         def stage(index: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:

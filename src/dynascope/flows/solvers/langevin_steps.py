@@ -1,4 +1,4 @@
-"""Langevin dynamics by a solver of diffrax, for paths that converge as steps get smaller."""
+"""Langevin dynamics with diffrax solvers, whose paths converge as the time step decreases."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _REMEDY = {"underdamped": "diffrax.QUICSORT() or diffrax.ALIGN()", "overdamped":
 
 
 def require_langevin_solver(solver: Any, dynamics: str) -> None:
-    """Raise `InputError` where diffrax has the solver for other equations than those of `dynamics`."""
+    """Raise `InputError` if a diffrax solver does not support the equations of `dynamics`."""
     inertial = isinstance(solver, diffrax.AbstractFosterLangevinSRK)
     fits = inertial if dynamics == "underdamped" else isinstance(solver, _STOCHASTIC) and not inertial
     require(
         fits and not isinstance(solver, diffrax.AbstractImplicitSolver),
-        f"solver is {type(solver).__name__}, which does not step {dynamics} Langevin equations",
+        f"solver is {type(solver).__name__}, which does not support {dynamics} Langevin equations",
         argument="solver",
         value=type(solver).__name__,
-        remedy=f"choose one that does, such as {_REMEDY[dynamics]}, or leave it out",
+        remedy=f"choose a solver such as {_REMEDY[dynamics]}, or omit it",
     )
 
 
 class _Spread(diffrax.AbstractBrownianPath):
-    """Σ^½ W: increments and areas of Lévy alike are linear in the path.
+    """The Brownian path Σ^½ W; increments and Lévy areas are linear in the path.
 
-    Both ends of a step are looked for in the tree together, since a search takes longer to compile than all else. What
-    lies between follows from what came before each of them, by Chen's relation (arXiv:2405.06464).
+    Both ends of a step are evaluated in a single tree search, because compiling the search takes most of the time.
+    Chen's relation (arXiv:2405.06464) gives the increments and areas of the step from those of both ends.
     """
 
     path: diffrax.VirtualBrownianTree
@@ -72,19 +72,19 @@ class _Spread(diffrax.AbstractBrownianPath):
 def langevin_steps(
     gradient: Any, place: Any, push: Any, strength: Any, settings: Any, recorded: Any, keys: Any, solver: Any
 ) -> Any:
-    """θ and v of runs at recorded steps, each of shape (times, runs, d).
+    """Simulate θ and v at the recorded steps, each of shape (times, runs, d).
 
-    A run's path of Brownian motion is a tree over a power of two of steps, so that half the step follows the same path.
+    The Brownian path of a run is a tree over a power of two of steps, so that halving the time step keeps the path.
 
     Args:
-        gradient: From weights (d,) to ∇L, (d,).
-        place: θ at the start, shape (runs, d).
-        push: v, of the same shape.
-        strength: √(η/S) Σ^½, shape (d, d), or (d,) where coordinates are independent.
+        gradient: Function from weights (d,) to ∇L (d,).
+        place: Initial θ, shape (runs, d).
+        push: Initial v, shape (runs, d).
+        strength: √(η/S) Σ^½, shape (d, d), or (d,) for independent coordinates.
         settings: Δt, η, β and λ.
-        recorded: Numbers of the steps after which to record, at least one of them above zero.
-        keys: One of each run.
-        solver: That of diffrax; what it solves are the equations that it is for, with inertia or without.
+        recorded: Indices of the recorded steps, at least one above zero.
+        keys: One random key per run.
+        solver: A diffrax solver; its type determines whether the equations are underdamped or overdamped.
     """
     step, rate, momentum, decay = settings
     kick = 2 / (rate * (1 + momentum))
@@ -107,7 +107,7 @@ def langevin_steps(
             spread = strength if strength.ndim == 2 else jnp.diag(strength)
             alone = _Spread(path=path, spread=lambda z: z, levy_area=area)
             return diffrax.MultiTerm(drift, diffrax.ControlTerm(lambda t, y, args: spread / (1 - momentum), alone))
-        # In diffrax noise has the strength √(2γu), which is 1 here.
+        # In diffrax, the noise amplitude is √(2γu), which is set to 1 here.
         damping = 1 / (2 * friction)
         shared = _Spread(path=path, spread=spread_out, levy_area=area)
         return diffrax.MultiTerm(
@@ -129,8 +129,8 @@ def langevin_steps(
             held = jax.lax.fori_loop(number, target, move, held)
             return (target, held), held[0]
 
-        begun = solver.init(equation, 0.0, step, start, None)
-        found = jax.lax.scan(reach, (jnp.zeros_like(recorded[0]), (start, begun)), recorded)[1]
+        initial = solver.init(equation, 0.0, step, start, None)
+        found = jax.lax.scan(reach, (jnp.zeros_like(recorded[0]), (start, initial)), recorded)[1]
         return found if inertial else (found, jnp.zeros_like(found))
 
     return jax.vmap(of_run, out_axes=1)(place, push, keys)

@@ -1,4 +1,4 @@
-"""Step sizes that keep the error small beside the path travelled."""
+"""Step-size control with an error tolerance relative to the length of the path."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __all__ = ["PathErrorController"]
 
 
 class PathErrorController(diffrax.PIDController):
-    """Accept a step if its error is below rtol times the distance it moves.
+    """Step-size controller that accepts a step if its error is below rtol times the distance of the step.
 
-    A weight that grows from a tiny start shares its array with weights that are large already. An error that is small
-    beside the weights would drown it; an error that is small beside the motion does not, so that plateaus are left in
-    time and convergence is followed down to rounding. Over a run, the errors add up to at most rtol times the length
-    of the path. Distances are root mean squares over the weights; `atol` and the rounding of the weights are allowed
-    always.
+    Small weights that grow from a tiny initialisation share an array with large weights. An error that is small
+    relative to the large weights can exceed the small ones. An error that is small relative to the motion cannot, so
+    the flow leaves plateaus at the right time and converges to rounding precision. Over a run, the errors sum to at
+    most rtol times the length of the path. Distances are root mean squares over the weights. `atol` and the rounding
+    error of the weights are always allowed.
 
-    The state must be one vector and the field smooth: where a velocity jumps, as when a ReLU neuron switches on a
-    sample, the error of a step shrinks no faster than its motion, and steps are refused until they are tiny.
+    The state must be a single vector, and the vector field must be smooth. At a discontinuity of the velocity, such as
+    a ReLU neuron switching on a sample, the error decreases no faster than the motion, and steps become tiny.
 
     Example:
         >>> import numpy as np
@@ -45,7 +45,7 @@ class PathErrorController(diffrax.PIDController):
         func: Callable,
         error_order: Any,
     ) -> Any:
-        """A first step of a hundredth of the time in which the motion would equal the weights."""
+        """Choose a first step that moves the weights by about one percent."""
         if dt0 is None:
             size, speed = self.norm(y0), self.norm(func(terms, t0, y0, args))
             moving = (size > 0) & (speed > 0)
@@ -63,10 +63,10 @@ class PathErrorController(diffrax.PIDController):
         error_order: Any,
         controller_state: Any,
     ) -> Any:
-        """As in diffrax, with the error in units of what is allowed."""
+        """Adapt the step size as in diffrax, with the error in units of the allowed error."""
         rounding = 16 * jnp.finfo(y0.dtype).eps * self.norm(y0)
         allowed = self.atol + rounding + self.rtol * self.norm(y1_candidate - y0)
-        # The motion is of first order in the step, so the ratio is of one order less than the error.
+        # The motion has first order in the step, so the order of the ratio is one less than that of the error.
         order = error_order - 1
         relative = diffrax.PIDController(rtol=0.0, atol=1.0, dtmin=self.dtmin, force_dtmin=self.force_dtmin)
         return relative.adapt_step_size(t0, t1, y0, y1_candidate, args, y_error / allowed, order, controller_state)

@@ -1,4 +1,4 @@
-"""Follow stiff flows by Rosenbrock's method: one factorisation a step, no iterations, and little to compile."""
+"""Rosenbrock method for stiff flows: one factorisation per step, no iterations, and fast compilation."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dynascope.flows.solvers.adaptive import Method
 
 __all__ = ["ROSENBROCK", "rosenbrock_step", "solution"]
 
-# RODAS of Hairer and Wanner: order four with an embedded one of order three, stiffly accurate and L-stable. In each row
-# what a stage adds of the stages before it to the point at which it takes the velocity, and to that velocity.
+# RODAS of Hairer and Wanner: order four with an embedded solution of order three, stiffly accurate and L-stable. Each
+# row has the coefficients of the previous stages in the evaluation point, and in the right-hand side, of a stage.
 _GAMMA = 0.25
 _FOURTH = (1.221224509226641, 6.019134481288629, 12.53708332932087, -0.6878860361058950)
 _POINTS = (
@@ -35,7 +35,7 @@ _VELOCITIES = (
     (8.083246795921522, -7.981132988064893, -31.52159432874371, 16.31930543123136, -6.058818238834054),
 )
 _STAGES = len(_POINTS)
-_FEW_EQUATIONS = 50  # whose matrix is inverted faster than it is factorised and used six times
+_FEW_EQUATIONS = 50  # up to which inverting the matrix is faster than factorising it and solving six times
 
 
 def rosenbrock_step(
@@ -44,20 +44,20 @@ def rosenbrock_step(
     start: Array,
     step: Array | float,
 ) -> tuple[Array, Array]:
-    """One step of an autonomous flow y' = f(y), of order four, and an estimate of its error, of order three.
+    """Take one step of order four of an autonomous flow y' = f(y), with an error estimate of order three.
 
-    With γ = 1/4 and J = ∂f/∂y at the start, each of six stages solves
+    With γ = 1/4 and J = ∂f/∂y at the beginning of the step, each of the six stages solves
 
         (1/(γh) − J) k_i = f(y + Σ_{j<i} a_ij k_j) + Σ_{j<i} c_ij k_j / h.
 
     Args:
         velocity: f.
-        inverse: Function of the shift 1/(γh), the function b ↦ (shift − J)⁻¹ b.
+        inverse: Function that maps the shift 1/(γh) to the function b ↦ (shift − J)⁻¹ b.
         start: y, an array of any shape.
-        step: h.
+        step: Step size h.
 
     Returns:
-        y after the step, and the error of the solution of order three.
+        y after the step, and the estimated error of the solution of order three.
 
     References:
         Hairer & Wanner, Solving Ordinary Differential Equations II (1996), IV.7 and the program RODAS.
@@ -77,23 +77,23 @@ def rosenbrock_step(
         return slopes.at[index].set(solve(force + jnp.tensordot(velocities[index], slopes, 1) / step))
 
     slopes = jax.lax.fori_loop(0, _STAGES, stage, jnp.zeros((_STAGES, *start.shape), start.dtype))
-    # The last point is the solution of order three, and what its stage adds the difference to order four.
+    # The last evaluation point is the solution of order three, and the last stage is its difference from order four.
     return start + jnp.tensordot(points[-1].at[-1].set(1.0), slopes, 1), slopes[-1]
 
 
-# A polynomial holds between the ends of a step over which the state moves by as much as it is.
+# Interpolating polynomials remain accurate if the state changes by at most its own size in a step.
 ROSENBROCK = Method(rosenbrock_step, order=4, foresees=True, first=1e-3, farthest=1.0)
 
 
 def solution(matrix: Array) -> Callable[[Array], Array]:
-    """The function b ↦ A⁻¹ b of vectors, for the six stages of a step.
+    """Return the function b ↦ A⁻¹ b of vectors, for the six stages of a step.
 
     Example:
         >>> jax.jit(lambda a, b: solution(a)(b))(np.diag([2.0, 4.0]), np.ones(2)).tolist()
         [0.5, 0.25]
     """
     if len(matrix) <= _FEW_EQUATIONS:
-        # A product takes a tenth of the time that is spent on permutations and triangles.
+        # A matrix-vector product takes a tenth of the time of a solve with LU factors.
         inverse = jnp.linalg.inv(matrix)
         return lambda right: inverse @ right
     factors = jax.scipy.linalg.lu_factor(matrix)

@@ -17,15 +17,15 @@ _State = tuple[Float[Array, " p"], Float[Array, " p"], Float[Array, ""]]
 
 
 class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
-    """Second-order Runge–Kutta–Legendre method: s gradients cross a time of order s², not s.
+    """Second-order Runge–Kutta–Legendre method, which is stable for step sizes of order s² with s stages.
 
-    The Jacobian of a gradient flow is minus the Hessian, so its spectrum is real, and the stability of an explicit
-    method is its reach along the negative real axis. With s stages this method reaches h·ρ = (s² + s − 2)/2, where ρ
-    is the largest curvature; s is chosen in each step for the step size h that accuracy allows. No matrix is formed,
-    so networks of any size and ensembles can be integrated across a wide spectrum. Curvature is followed by one
-    power iteration a step (one Hessian-vector product), with the direction kept from step to step.
+    The Jacobian of a gradient flow is minus the Hessian, so its spectrum is real, and stability depends on the negative
+    real axis only. With s stages, the method is stable for h·ρ ≤ (s² + s − 2)/2, where ρ is the largest curvature. Each
+    step chooses s for the step size h that accuracy allows. The method is matrix-free, so it integrates ensembles and
+    networks of any size with a wide spectrum. One power iteration per step (one Hessian-vector product) tracks the
+    largest curvature.
 
-    The state must be one vector, and the vector field autonomous.
+    The state must be a single vector, and the vector field must be autonomous.
 
     References:
         Meyer, Balsara & Aslam, J. Comput. Phys. 257 (2014) 594, equations 16–18 (the method); Sommeijer, Shampine &
@@ -47,7 +47,7 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
         diffrax.ThirdOrderHermitePolynomialInterpolation
     )
     safety: float = 1.2
-    """Factor on the estimated curvature, which power iteration approaches from below."""
+    """Safety factor on the estimated curvature, which power iteration approaches from below."""
 
     def order(self, terms: Any) -> int:
         """Order of convergence."""
@@ -58,18 +58,18 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
         return 3
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> _State:
-        """The slope, a first guess of the direction of largest curvature, and how many slopes were taken."""
+        """Initialise the velocity, the direction of largest curvature, and the count of velocity evaluations."""
         direction = jax.random.normal(jax.random.key(0), y0.shape, y0.dtype)
         return terms.vf(t0, y0, args), direction / jnp.linalg.norm(direction), jnp.ones((), y0.dtype)
 
     def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
-        """The vector field."""
+        """Evaluate the vector field."""
         return terms.vf(t0, y0, args)
 
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: _State, made_jump: Any
     ) -> tuple[Array, Array, dict[str, Array], _State, diffrax.RESULTS]:
-        """One step from t0 to t1 with as many stages as stability needs."""
+        """Take one step from t0 to t1 with the number of stages that stability requires."""
         slope, direction, taken = solver_state
         h = jnp.asarray(t1 - t0, y0.dtype)
         y1, end_slope, error, direction, slopes = legendre_step(
@@ -82,18 +82,18 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
 def legendre_step(
     velocity: Callable[[Array], Array], start: Array, slope: Array, direction: Array, step: Array, safety: float = 1.2
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """One step of `RungeKuttaLegendre`.
+    """Take one step of `RungeKuttaLegendre`.
 
     Args:
         velocity: f of y' = f(y), whose Jacobian is symmetric.
         start: y, a vector.
         slope: f(y).
-        direction: Unit vector, about that of largest curvature.
-        step: h.
-        safety: Factor on the estimated curvature.
+        direction: Unit vector, the approximate direction of largest curvature.
+        step: Step size h.
+        safety: Safety factor on the estimated curvature.
 
     Returns:
-        y after the step, its velocity there, the error of y, a better direction, and how many slopes that took.
+        y after the step, its velocity, its error, an improved direction, and the number of velocity evaluations.
 
     Example:
         >>> import numpy as np
@@ -106,7 +106,7 @@ def legendre_step(
     _, image = jax.jvp(velocity, (start,), (direction,))
     curvature = jnp.linalg.norm(image)
     direction = jnp.where(curvature > 0, image / jnp.where(curvature > 0, curvature, 1), direction)
-    # The smallest odd s ≥ 3 with s² + s − 2 ≥ 2hρ; an even one would not damp at the end of the interval.
+    # The smallest odd s ≥ 3 with s² + s − 2 ≥ 2hρ; for even s, the end of the stability interval is not damped.
     needed = (jnp.sqrt(9 + 8 * safety * step * curvature) - 1) / 2
     stages = jnp.maximum(3, 2 * jnp.ceil((needed - 1) / 2) + 1)
     width = 4 / (stages**2 + stages - 2)
@@ -118,13 +118,13 @@ def legendre_step(
         nu = (1 - j) / j * _weight(j) / _weight(j - 2)
         ahead = mu * last + nu * before + (1 - mu - nu) * start
         ahead += mu * width * step * (force - (1 - _weight(j - 1)) * slope)
-        # After the last stage there is only the velocity at the end.
+        # After the last stage, only the velocity at the end is computed.
         return j + 1, last, jnp.where(j <= stages, ahead, last), force
 
-    begun = (jnp.full((), 2, start.dtype), start, start + width / 3 * step * slope, slope)
-    _, _, end, end_slope = jax.lax.while_loop(lambda carry: carry[0] <= stages + 1, stage, begun)
+    initial = (jnp.full((), 2, start.dtype), start, start + width / 3 * step * slope, slope)
+    _, _, end, end_slope = jax.lax.while_loop(lambda carry: carry[0] <= stages + 1, stage, initial)
     error = 0.8 * (start - end) + 0.4 * step * (slope + end_slope)
-    # A product with the Hessian costs two of them.
+    # A Hessian-vector product costs two evaluations.
     return end, end_slope, error, direction, stages + 2
 
 

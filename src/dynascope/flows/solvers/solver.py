@@ -16,30 +16,29 @@ SolverName = Literal["automatic", "exact", "explicit", "stabilised", "stiff", "f
 @checked
 @dataclasses.dataclass(frozen=True)
 class Solver:
-    """How a gradient flow is integrated. The name alone, as in `solver="stiff"`, stands for `Solver("stiff")`.
+    """A solver of gradient flows with its tolerances. A name, as in `solver="stiff"`, stands for `Solver("stiff")`.
 
     Attributes:
-        name: "automatic": `observe` chooses what suits the network, and `gradient_flow` integrates the weights by
-            "explicit".
+        name: "automatic": `observe` chooses a solver that suits the network, and `gradient_flow` uses "explicit".
 
-            "exact": variables in which any initial scale keeps its digits, which `observe` has for two-layer and
+            "exact": variables with full precision at any initial scale. `observe` supports them for two-layer and
             diagonal networks and for linear attention (see `flows.linear_flow`, `flows.polar_flow` and
             `flows.diagonal_flow`).
 
-            The others integrate the weights. "explicit": Tsitouras, order 5. "stabilised": Runge–Kutta–Legendre, order
-            2, for smooth activations; it is faster where time scales differ by 30 or more and an error of 1e-3 is
-            accurate enough. "stiff": Kvaerno, order 5, implicit; it is faster for up to some hundred weights whose time
-            scales differ by more than 1000. "fastest", for a single network: explicit or, up to 1500 weights, stiff,
-            whichever gets farther in a second.
+            All other solvers integrate the weights. "explicit": Tsitouras, order 5. "stabilised": Runge–Kutta–Legendre,
+            order 2, for smooth activations; it is faster if time scales differ by a factor of 30 or more and an error
+            of 1e-3 is acceptable. "stiff": Kvaerno, order 5, implicit; it is faster for up to a few hundred weights
+            whose time scales differ by more than a factor of 1000. "fastest", for a single network: the faster of
+            "explicit" and, for up to 1500 weights, "stiff".
         relative_tolerance: Error of one step relative to each weight, by default 1e-8; for "stabilised", relative to
-            the distance that the step moves, by default 1e-3. The default is at least 1000 units of rounding.
-        absolute_tolerance: Error of one step that is allowed besides. By default the relative tolerance times the root
-            mean square of the initial weights, so that the smallest initialisation is as accurate as any; for
-            "stabilised", zero.
-        max_steps: Number of steps after which the integration of a member fails; by default a million.
+            the distance of the step, by default 1e-3. The default is at least 1000 times the machine precision.
+        absolute_tolerance: Additional allowed error of one step. The default is the relative tolerance times the root
+            mean square of the initial weights, so the relative accuracy does not depend on the initial scale; for
+            "stabilised", it is zero.
+        max_steps: Maximum number of steps of each member; by default a million.
 
     Raises:
-        InputError: An unknown name, or a number outside its domain.
+        InputError: If the name is unknown, or if a number is outside its domain.
 
     Example:
         >>> Solver("stiff", relative_tolerance=1e-5).max_steps is None
@@ -58,5 +57,5 @@ class Solver:
 
     @classmethod
     def of(cls, solver: SolverName | Solver) -> Solver:
-        """The solver, or the one of this name."""
+        """Return a solver unchanged, or make one from its name."""
         return cls(solver) if isinstance(solver, str) else solver

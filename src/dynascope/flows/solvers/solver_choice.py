@@ -1,4 +1,4 @@
-"""Which solver follows a flow: explicit steps where they suffice, linearly implicit ones where it is stiff."""
+"""Choice of the solver of a flow: explicit steps, or linearly implicit steps if the flow is stiff."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import jax
 import numpy as np
 
 from dynascope.flows.deadline import overdue
-from dynascope.flows.solvers.adaptive import StiffFlow, follow_by_steps
+from dynascope.flows.solvers.adaptive import StiffFlow, integrate_adaptively
 from dynascope.flows.solvers.explicit import TSITOURAS
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
 
-__all__ = ["Begun", "Solver", "Work", "few_equations"]
+__all__ = ["PreparedFlow", "Solver", "Work", "few_equations"]
 
 Solver = Literal["explicit", "stiff"]
 
-# Up to so many equations an implicit step costs hardly more than an explicit one, and there are never more of them.
+# Up to this number of equations, implicit steps are hardly more expensive than explicit ones, and never more numerous.
 _FEW = 150
-# Beyond so many it takes longer than thousands of explicit ones.
+# Above this number of equations, an implicit step takes longer than thousands of explicit ones.
 _MANY = 1000
-_PATIENCE = 2000  # explicit steps, after which a flow of a number of equations between these is taken to be stiff
-_FEWEST = 100  # implicit steps that are worth being begun
-_AT_ONCE, _AT_ONCE_LARGE = 256, 32  # steps in one call of a program, of few equations or of many
-_AT_LEAST = 3e5  # operations that take as long as what a step does besides
+_PATIENCE = 2000  # explicit steps after which a flow with an intermediate number of equations counts as stiff
+_FEWEST = 100  # smallest number of implicit steps that is worth starting
+_AT_ONCE, _AT_ONCE_LARGE = 256, 32  # steps per call of a compiled program, for few and for many equations
+_AT_LEAST = 3e5  # operations that take as long as the overhead of a step
 
 
 class Work(NamedTuple):
-    """What it costs to follow a flow, in floating-point operations, to within a factor of two or so.
+    """Cost of the steps of a flow in floating-point operations, to within a factor of about two.
 
     Attributes:
-        explicit: Of an explicit step.
-        implicit: Of an implicit one.
-        most: After which the flow is given up.
+        explicit: Operations of an explicit step.
+        implicit: Operations of an implicit step.
+        most: Maximum number of operations.
     """
 
     explicit: float
@@ -41,7 +41,7 @@ class Work(NamedTuple):
     most: float = math.inf
 
     def steps(self, solver: Solver, max_steps: int, *, after: int = 0) -> int:
-        """How many steps there may be, after some explicit ones.
+        """Maximum number of further steps, after some explicit ones.
 
         Example:
             >>> Work(1e6, 1e8, most=1e10).steps("stiff", 1000, after=2000)
@@ -52,7 +52,7 @@ class Work(NamedTuple):
         return int(min(max_steps, max(left / each, 1.0)))
 
     def of(self, *, explicit: int, implicit: int) -> float:
-        """What so many steps cost.
+        """Cost of a number of steps.
 
         Example:
             >>> Work(1e6, 1e8).of(explicit=10, implicit=2)
@@ -61,15 +61,15 @@ class Work(NamedTuple):
         return explicit * max(self.explicit, _AT_LEAST) + implicit * max(self.implicit, _AT_LEAST)
 
 
-class Begun(NamedTuple):
-    """A flow, and where it begins.
+class PreparedFlow(NamedTuple):
+    """A flow and its initial state.
 
     Attributes:
-        flow: What is followed.
-        state: Where it begins.
-        equations: How many an implicit step solves at once.
-        work: What its steps cost.
-        patience: Explicit steps after which it is taken to be stiff, if its equations are few.
+        flow: The flow.
+        state: Initial state.
+        equations: Number of linear equations in an implicit step.
+        work: Cost of the steps.
+        patience: Number of explicit steps after which the flow counts as stiff, if it has few equations.
     """
 
     flow: StiffFlow
@@ -78,7 +78,7 @@ class Begun(NamedTuple):
     work: Work
     patience: int = 0
 
-    def follow(
+    def solve(
         self,
         *,
         duration: float,
@@ -88,21 +88,21 @@ class Begun(NamedTuple):
         solver: Solver | None = None,
         partial: bool = False,
     ) -> tuple[dict[str, np.ndarray], float]:
-        """Follow the flow by the solver that suits its stiffness, and record its statistics at every accepted step.
+        """Integrate the flow with a suitable solver, and record its statistics at every accepted step.
 
         Args:
             duration: Final time.
-            tolerance: Error of each step.
-            max_steps: Number of steps after which the flow is given up.
-            operations: Floating-point operations after which it is given up too; None for no limit.
-            solver: "explicit" or "stiff"; if not given, implicit steps once explicit ones turn out to be too many.
-            partial: Whether to return what was followed until it is given up rather than raise.
+            tolerance: Largest error of a step.
+            max_steps: Maximum number of steps.
+            operations: Maximum number of floating-point operations; None for no limit.
+            solver: "explicit" or "stiff". By default, the flow switches to "stiff" if "explicit" takes too many steps.
+            partial: Whether to return the trajectory so far, instead of raising an error, if a limit is reached.
 
         Returns:
-            `time` and each statistic, with the steps along the first axis; and the operations that it took.
+            `time` and each statistic, with the steps along the first axis; and the number of operations.
 
         Raises:
-            DivergenceError: The solver could not go on, or `max_steps` was reached.
+            DivergenceError: If the solver fails or reaches a limit.
         """
         work = self.work._replace(most=math.inf if operations is None else float(operations))
         few = few_equations(self.equations)
@@ -118,7 +118,7 @@ class Begun(NamedTuple):
         with jax.enable_x64(True):
             if patience or not patient:
                 steps = patience if patient else work.steps("explicit", max_steps)
-                record, state = follow_by_steps(
+                record, state = integrate_adaptively(
                     self.flow,
                     state,
                     TSITOURAS,
@@ -131,9 +131,9 @@ class Begun(NamedTuple):
                 pieces = [record]
             if patient and reached < duration and not (pieces and overdue()):
                 steps = work.steps("stiff", max_steps, after=patience)
-                # Implicit steps for many equations take long, and somebody may look at the clock.
+                # Implicit steps for many equations are slow, so check time limits more often.
                 at_once = min(_AT_ONCE if few else _AT_ONCE_LARGE, steps)
-                record, _ = follow_by_steps(
+                record, _ = integrate_adaptively(
                     self.flow,
                     state,
                     ROSENBROCK,
@@ -144,14 +144,14 @@ class Begun(NamedTuple):
                     **usual,
                 )
                 implicit = len(record["time"]) - 1
-                # It begins with the state at which the explicit steps ended.
+                # The first state is the last state of the explicit steps.
                 pieces.append({name: values[1:] for name, values in record.items()} if pieces else record)
         found = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
         return found, work.of(explicit=explicit, implicit=implicit)
 
 
 def few_equations(equations: int) -> bool:
-    """Whether they are so few that a flow is followed by implicit steps, stiff or not.
+    """Whether the number of equations is so small that implicit steps are preferable for any flow.
 
     Example:
         >>> few_equations(13), few_equations(640)

@@ -1,4 +1,4 @@
-"""What flows that are followed at the solver's own steps ask for, and what is kept of them."""
+"""Checks and interpolation for flows that are recorded at the steps of the solver."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from dynascope.validation import require
 
 __all__ = ["Tolerance", "loss_between", "require_correlation", "resolved_loss", "resolving"]
 
-_UNEVEN = 6.0  # a step over the one beside it, from which on the two say little of the curvature between them
+_UNEVEN = 6.0  # ratio of adjacent steps above which they do not determine the curvature between them
 
-# Rounding exceeds smaller errors of a step, so that steps would be halved for ever.
+# Below this tolerance, rounding dominates the error, and steps would be halved forever.
 Tolerance: TypeAlias = Annotated[float, Ge(1e-14)]
 
 
 def require_correlation(task: Task) -> None:
-    """Raise `InputError` if Σyx = 0, where a small network never leaves zero and no time scale is set."""
+    """Raise `InputError` if Σyx = 0, because small networks then stay near zero and no time scale is defined."""
     require(
         bool(np.any(task.cross_moment)),
-        "the targets have no correlation with any input",
+        "the targets are uncorrelated with all inputs",
         argument="task",
         value=0.0,
-        remedy="pass targets that vary with the inputs",
+        remedy="give targets that depend on the inputs",
     )
 
 
 def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarray]:
-    """Interpolate a recorded flow and keep the given number of times, dense where anything changes.
+    """Interpolate a recorded flow to at most `points` times, which are dense where the flow changes.
 
-    The loss is interpolated as `loss_between` does, everything else by cubics that rise and fall only where the values
-    do. A time is kept for each equal share of elapsed time, of fallen loss, and of change in the log of the descent
-    rate, so that a drop a thousand times smaller than the first is resolved as well as the first.
+    `loss_between` interpolates the loss, and monotone cubics interpolate all other quantities. The times divide the sum
+    of elapsed time, decrease of the loss, and change of the log descent rate (each normalised) into equal parts. A drop
+    a thousand times smaller than the first one is therefore equally well resolved.
     """
     times, loss = resolved_loss(record, points)
     result = {"time": times, "loss": loss}
-    with np.errstate(over="ignore"):  # slopes below the range of numbers, whose inverse is averaged, are zero
+    with np.errstate(over="ignore"):  # the harmonic mean of underflowing slopes is zero
         for name, values in record.items():
             if name not in ("time", "loss"):
                 result[name] = scipy.interpolate.PchipInterpolator(record["time"], values, axis=0)(times)
@@ -49,13 +49,13 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
 
 
 def resolved_loss(record: dict[str, np.ndarray], points: int) -> tuple[np.ndarray, np.ndarray]:
-    """The times that `resolving` keeps, and the losses there."""
+    """The times that `resolving` keeps, and the losses at these times."""
     time, rate = record["time"], record["descent_rate"]
-    # A solver of high order takes few steps, between which lines would be far from the curve.
+    # High-order solvers take few steps, between which linear interpolation is inaccurate.
     fractions = np.linspace(0, 1, max(8, -(-2 * points // len(time))), endpoint=False)
     fine = np.append((time[:-1, None] + np.diff(time)[:, None] * fractions).ravel(), time[-1])
     smooth = loss_between(record, fine)
-    # Eight decades below the steepest descent nothing is visible any more.
+    # Changes at rates eight decades below the steepest descent are invisible.
     activity = np.log(np.interp(fine, time, rate) + max(1e-8 * rate.max(), np.finfo(float).tiny))
     measure = np.zeros(len(fine))
     for series in (fine, smooth, activity):
@@ -68,16 +68,16 @@ def resolved_loss(record: dict[str, np.ndarray], points: int) -> tuple[np.ndarra
 
 
 def loss_between(record: dict[str, np.ndarray], times: Float[np.ndarray, " point"]) -> Float[np.ndarray, " point"]:
-    """The loss between the steps of a recorded flow.
+    """Interpolate the loss between the steps of a recorded flow.
 
-    Polynomials of degree five meet its values, its slopes, and its curvatures as the neighbouring steps tell them.
+    Polynomials of degree five match the values, the slopes, and the curvatures estimated from adjacent steps.
 
     Args:
         record: `time`, `loss` and `descent_rate` (−dL/dt).
-        times: Increasing, from the first time of the record to the last.
+        times: Increasing times between the first and last time of the record.
 
     Returns:
-        Losses that do not rise and are not negative.
+        Non-negative losses that do not increase.
 
     Example:
         >>> steps = np.linspace(0.0, 3.0, 7)
@@ -87,11 +87,11 @@ def loss_between(record: dict[str, np.ndarray], times: Float[np.ndarray, " point
     """
     time, loss, rate = record["time"], record["loss"], record["descent_rate"]
     steps, fallen = np.diff(time), np.diff(loss)
-    # Where a step excites a fast motion, the rate at its end is that of an instant, and not the slope of the loss.
+    # If a step excites a fast motion, the rate at its end is a transient and not the slope of the loss.
     mean = -fallen / steps
     instant = rate > 2 * np.maximum(np.append(mean, 0.0), np.insert(mean, 0, 0.0))
     slopes = -rate[:-1] * steps, -rate[1:] * steps
-    # The curvatures of a cubic, or better ones if the neighbours know them.
+    # The curvatures of a cubic, or better estimates from adjacent steps.
     bends = [6 * fallen - 4 * slopes[0] - 2 * slopes[1], 4 * slopes[1] + 2 * slopes[0] - 6 * fallen]
     inner = ~(instant[:-2] | instant[1:-1] | instant[2:])
     inner &= np.maximum(steps[:-1], steps[1:]) < _UNEVEN * np.minimum(steps[:-1], steps[1:])
@@ -113,7 +113,7 @@ def loss_between(record: dict[str, np.ndarray], times: Float[np.ndarray, " point
     odd = (instant[:-1] | instant[1:])[piece]
     if odd.any():
         smooth[odd] = scipy.interpolate.PchipInterpolator(time, loss)(times[odd])
-    # A polynomial may pass below the end of its step, which what follows must not be held to.
+    # A polynomial can fall below the loss at the end of its step; clip it, so that later values are not affected.
     return np.minimum.accumulate(np.clip(smooth, loss[1:][piece].clip(0), None))
 
 
@@ -126,9 +126,9 @@ def _curvature(
     middle: np.ndarray,
     last: np.ndarray,
 ) -> np.ndarray:
-    """Second derivative at the middle of three points, of the polynomial through their values and slopes."""
+    """Second derivative at the middle of three points of the polynomial that matches their values and slopes."""
     both = before + after
-    # Divided differences over each of both points twice.
+    # Divided differences with each point counted twice.
     first, second = fallen / before, falling / after
     left = (first - slope) / before, (middle - first) / before
     right = (second - middle) / after, (last - second) / after
