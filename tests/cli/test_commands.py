@@ -437,7 +437,7 @@ def bad(folder, data, table):
         (["predict", "half.npz"], "no array 'y'"),
         (["predict", "orchard.csv", "--target", "yeild"], "choose 'yield'"),
         (["predict", "orchard.csv"], "no target column"),
-        (["predict", "trees.npz", "--target", "y1"], "no columns"),
+        (["predict", "trees.npz", "--target", "y1"], "no named columns"),
         (["predict", "dates.csv", "--target", "y"], "in text such as '2020-01-02' in the input 'b'"),
         (["predict", "gap.npz"], "1 row with missing or infinite values in 'x2'"),
         (["predict", "single.npz"], "1 sample"),

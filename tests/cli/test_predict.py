@@ -221,7 +221,7 @@ def test_user_weights_are_taken_in_place_of_a_scale(tmp_path):
     ("options", "argument", "said"),
     [
         (("--network", "diagonal"), "network", "network is 'diagonal': choose 'relu', 'quadratic' or 'linear'"),
-        (("--network", "relu"), "weights", "nowhere.npz does not exist: name an .npz file"),
+        (("--network", "relu"), "weights", "nowhere.npz does not exist: give the path of an .npz file"),
     ],
 )
 def test_weights_that_no_file_holds_are_refused_by_the_option(data, tmp_path, options, argument, said):

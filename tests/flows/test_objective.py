@@ -35,11 +35,11 @@ def test_a_network_that_does_not_fit_the_task_is_refused(network, message):
 @pytest.mark.parametrize(
     ("statistics", "message"),
     [
-        ({"loss": (jnp.sum, [])}, "called 'loss'"),
-        ({"time": (jnp.sum, [])}, "called 'time'"),
-        ({"stop_time": (jnp.sum, [])}, "called 'stop_time'"),
-        ({"norm": (jnp.sum, ["norm"])}, "called 'norm'"),
-        ({"norm": (jnp.sum, ["unit"]), "unit": (jnp.sum, [])}, "called 'unit'"),
+        ({"loss": (jnp.sum, [])}, "has the name 'loss'"),
+        ({"time": (jnp.sum, [])}, "has the name 'time'"),
+        ({"stop_time": (jnp.sum, [])}, "has the name 'stop_time'"),
+        ({"norm": (jnp.sum, ["norm"])}, "has the name 'norm'"),
+        ({"norm": (jnp.sum, ["unit"]), "unit": (jnp.sum, [])}, "has the name 'unit'"),
         ({"norm": (jnp.sum, ["time"])}, "the dimensions of time and members are added"),
     ],
 )

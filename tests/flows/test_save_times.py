@@ -26,6 +26,6 @@ def test_times_that_cannot_be_recorded_are_refused(save):
 
 @pytest.mark.parametrize("steps", [3, [], [0, 0], [1, 0], [-1, 0], [0, 9], [0.0, 1.0], [[0, 1]]])
 def test_steps_that_cannot_be_recorded_are_refused(steps):
-    with pytest.raises(InputError, match="from 0 to 8") as caught:
+    with pytest.raises(InputError, match="between 0 and 8") as caught:
         recorded_steps("record_steps", steps, 8)
     assert caught.value.argument == "record_steps"

@@ -138,7 +138,7 @@ def test_it_cannot_be_changed_and_is_equal_only_to_itself(data):
         ({"labels": LABELS[:, None]}, "labels", r"labels has shape \(12, 1\)"),
         ({"labels": LABELS / 2}, "labels", "labels has values of type float64"),
         ({"labels": LABELS - 1}, "labels", "labels goes from -1 to [0-9]+"),
-        ({"labels": LABELS + 1}, "labels", "the largest of labels is 3, but only 3 classes have a name"),
+        ({"labels": LABELS + 1}, "labels", "labels contains 3, but only 3 classes have a name"),
         ({"labels": np.zeros(12, int), "class_names": ()}, "class_names", "there is only one class"),
         ({"class_names": ("a",)}, "class_names", "there is only one class"),
         ({"class_names": "abc"}, "class_names", "class_names is 'abc': give a list"),

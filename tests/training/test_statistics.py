@@ -190,7 +190,7 @@ def test_groups_add_up_to_the_whole(values):
 @pytest.mark.parametrize(
     ("statistics", "message"),
     [
-        ({"loss": Total(lambda step: step.loss)}, "called 'loss'"),
+        ({"loss": Total(lambda step: step.loss)}, "has the name 'loss'"),
         ({"path": lambda step: step.loss}, "Total, Largest"),
         ({"path": Total(lambda step: step.loss, ["unit"])}, "unit"),
         ({"some": Sampled(lambda step: step.loss, [0, 50])}, "from 0 to 8"),

@@ -164,7 +164,7 @@ class Ensemble:
             further: Labels of further dimensions.
 
         Raises:
-            InputError: If a statistic has another number of dimensions than names.
+            InputError: If the number of dimensions of a statistic differs from the number of its names.
         """
         names = {name: getattr(self.task, f"{name}_names", ()) for name in ("feature", "target")}
         first = {"mode": 1, "layer": 1}

@@ -51,7 +51,7 @@ def integrate(
     normalised: bool,
     many: bool,
 ) -> dict[str, Any]:
-    """Integrate one or all members, and return the curves, the final weights and the stopping conditions."""
+    """Integrate one or all members, and return the curves, the final weights, and the time and reason of stopping."""
     method, controller, _ = _SOLVERS[solver]
 
     def member(own: tuple[Any, Any]) -> dict[str, Any]:

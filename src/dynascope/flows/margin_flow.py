@@ -99,10 +99,10 @@ def margin_flow(
         dθ/dν = ∇ν/‖∇ν‖²
 
     The trajectory is that of gradient flow with another time variable. Reaching ν takes the gradient-flow time
-    t ≈ exp(ν), and networks with more than two layers reach all margins at a finite normalised time, so neither time is
-    suitable for integration. The solver integrates θ and q − ν of every sample over asinh ν. The weights of the
-    samples are the softmax of ν − q, so nothing overflows and differences of large margins keep full precision.
-    Implicit steps handle the stiffness of the samples at the margin. Directions converge as 1/ν.
+    t ≈ exp(ν). In normalised time, networks with more than two layers reach infinite margins at a finite time. Neither
+    time is therefore suitable for integration. The solver integrates θ and q − ν of every sample over asinh ν. The
+    weights of the samples are the softmax of ν − q, so nothing overflows and differences of large margins keep full
+    precision. Implicit steps handle the stiffness of the samples at the margin. Directions converge as 1/ν.
 
     Args:
         apply: Function (params, inputs) → outputs with one output per sample, or a row with one output per class. For

@@ -18,7 +18,9 @@ __all__ = ["KINDS", "NETWORKS", "NetworkKind", "is_specification", "network_for"
 
 
 #: Accepted types of networks, for messages.
-NETWORKS = "a torch.nn.Module, an equinox module, a network of dynascope.networks, or the name of a kind, such as relu"
+NETWORKS = (
+    "a torch.nn.Module, an equinox module, a network of dynascope.networks, or the name of a kind, such as 'relu'"
+)
 NetworkKind = Literal["linear", "diagonal", "relu", "quadratic", "attention"]
 KINDS: tuple[NetworkKind, ...] = typing.get_args(NetworkKind)
 

@@ -35,8 +35,8 @@ class MLP(eqx.Module):
 
     In the standard parametrisation, the entries of W_l are Gaussian with variance 1/fan-in. In the "ntk"
     parametrisation they have variance one, and the layer computes h W_l / √fan-in + b_l. Both parametrisations have the
-    same initial functions but different learning rates. All weights are multiplied by `scale`. Biases are initially
-    zero.
+    same initial functions but different effective learning rates. All weights are multiplied by `scale`. Biases are
+    initially zero.
 
     Attributes:
         weights: (W_1, …, W_L), each of shape (input width, output width).

@@ -176,7 +176,7 @@ class TwoLayer(eqx.Module):
 
     @property
     def neurons(self) -> Float[Array | np.ndarray, "width weights"]:
-        """Θ, shape (width, d + c): each row holds the first, then the second weights of one neuron."""
+        """Θ, shape (width, d + c): each row holds the input weights of one neuron, followed by its output weights."""
         return array_namespace(self.first).concatenate([self.first.T, self.second], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "neurons weights"]) -> TwoLayer:

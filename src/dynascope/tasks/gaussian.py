@@ -28,9 +28,9 @@ def regression(
 ) -> Task:
     """Draw Gaussian inputs x ~ N(0, Σ) with targets y = x B + noise · ε, ε ~ N(0, I).
 
-    With `exact_moments`, the smallest symmetric linear transform of the draw makes its second moments exact for the
-    finite sample: E[x xᵀ] = Σ and, with noise, E[ε εᵀ] = I and E[ε xᵀ] = 0. Then Σyx = Bᵀ Σ, and theories that depend
-    only on these moments apply exactly. The moments are about zero; the sample mean is not set to zero.
+    With `exact_moments`, the draw is changed by the smallest possible symmetric linear transform so that the moments of
+    the finite sample are exact: E[x xᵀ] = Σ and, with noise, E[ε εᵀ] = I and E[ε xᵀ] = 0. Then Σyx = Bᵀ Σ, and theories
+    that depend only on these moments apply exactly. The moments are about zero; the sample mean is not set to zero.
 
     Args:
         samples: Number of samples n.

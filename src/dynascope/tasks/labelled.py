@@ -229,7 +229,7 @@ def _checked_names(names: Any, largest: int) -> tuple[str, ...]:
     )
     require(
         largest < len(names),
-        f"the largest of labels is {largest}, but only {len(names)} classes have a name",
+        f"labels contains {largest}, but only {len(names)} classes have a name",
         argument="labels",
         value=largest,
         remedy="count classes from 0, and give each a name",

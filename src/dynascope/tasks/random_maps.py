@@ -27,8 +27,8 @@ def rotation(draw: np.random.Generator, dimension: int) -> np.ndarray:
 def random_map(draw: np.random.Generator, inputs: int, outputs: int, strengths: np.ndarray) -> np.ndarray:
     """A random map U diag(s) Vᵀ, shape (inputs, outputs), with singular vectors from random rotations.
 
-    Balanced layers (λ = 0) cannot change the sign of the determinant. Square maps from rotations all have the same
-    sign, so networks can learn them one after the other.
+    Gradient flow of balanced layers (λ = 0) cannot change the sign of the determinant. All square maps from this
+    function have the same sign, so a network can learn them one after the other.
     """
     left, right = (rotation(draw, dimension)[:, : len(strengths)] for dimension in (inputs, outputs))
     return left * strengths @ right.T

@@ -88,7 +88,7 @@ def test_resting_flow_is_kept():
 
 def test_targets_without_correlation_are_refused():
     require_correlation(Task([[1.0], [2.0]], [[1.0], [0.0]]))
-    with pytest.raises(InputError, match="no correlation"):
+    with pytest.raises(InputError, match="uncorrelated"):
         require_correlation(Task([[1.0], [1.0]], [[1.0], [-1.0]]))
 
 

@@ -186,6 +186,6 @@ def test_what_pandas_writes_is_read_or_rejected(tmp_path_factory, rows, marks, q
     try:
         read = read_delimited(path).frame
     except InputError as error:
-        assert "may be a decimal mark" in str(error)  # noqa: PT017 - numbers such as 1.234 beside 5
+        assert "can be a decimal mark" in str(error)  # noqa: PT017 - numbers such as 1.234 beside 5
         return
     np.testing.assert_allclose(read[["a", "y"]], frame, rtol=1e-14)

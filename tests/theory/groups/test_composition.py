@@ -229,7 +229,7 @@ def test_the_normalised_flow_follows_the_staircase_of_three_elements():
 @pytest.mark.parametrize(
     ("x", "k", "scale", "message"),
     [
-        (np.eye(5)[0], 2, 0.1, "mean 0.2: subtract it"),
+        (np.eye(5)[0], 2, 0.1, "mean 0.2: subtract the mean"),
         (waves(4, (1, 1, 0)), 2, 0.1, "encoding has shape"),
         (waves(5, (1, 1, 0)), 1, 0.1, "sequence_length is 1"),
         (waves(5, (1, 1, 0)), 2, 1.0, "below 1"),

@@ -180,7 +180,7 @@ WAVE = np.cos(2 * np.pi * np.arange(5) / 5)
 @pytest.mark.parametrize(
     ("x", "k", "message"),
     [
-        (WAVE + 0.1, 2, r"the mean 0\.1.*subtract it"),
+        (WAVE + 0.1, 2, r"mean 0\.1.*subtract the mean"),
         (WAVE[:4], 2, r"shape \(4,\)"),
         (WAVE * np.nan, 2, "choose finite numbers"),
         (np.zeros(5), 2, "encoding is zero"),

@@ -1,4 +1,4 @@
-"""Explicit steps, for flows that are not stiff or too large for implicit steps."""
+"""Explicit steps, for flows that are not stiff and for systems that are too large for implicit steps."""
 
 from __future__ import annotations
 

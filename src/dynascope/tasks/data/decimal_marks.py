@@ -1,4 +1,4 @@
-"""Numbers with decimal commas or thousands separators, resolved from the whole table."""
+"""Interpretation of decimal commas and thousands separators, based on the whole table."""
 
 from __future__ import annotations
 

@@ -60,7 +60,8 @@ def encode_inputs(
     """Convert inputs to numbers, with one-hot encoded text and NaN for missing values.
 
     Each value of a text or categorical column becomes a column such as "kind=oak". A column with two values becomes a
-    single column, 1 for the alphabetically later value: a second column would be perfectly anticorrelated with it.
+    single column, 1 for the alphabetically later value. A second column would be perfectly anticorrelated with it, and
+    which of them a network learns would depend on chance.
 
     Returns:
         Values, names of the columns, and sentences that list the encoded columns.
