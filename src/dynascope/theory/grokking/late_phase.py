@@ -110,7 +110,7 @@ def late_curve(
 
     Gradient flow on L = 1/(2n) ‖X w − y‖² + ½λ(‖u‖² + ‖v‖²) from u = v = α has w = 2b(t) sinh(Xᵀμ) at all times, with
     μ' = −4(X w − y)/n. After fitting, w is close to the interpolant w(b(t)) of `interpolant_path`, and b decreases
-    slowly. To keep up with b, the network must have a small training error, which causes the lag. With the lag, the
+    slowly. To keep up with b, the network needs this training error, so that w lags behind w(b). With the lag, the
     error of the curve is of order λ².
 
     The curve is valid from `fitting_time` on, while the lag is small. For test inputs equal to the unit vectors, with

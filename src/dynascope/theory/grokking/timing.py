@@ -50,8 +50,8 @@ def critical_point(
 
         b* = max {b: e(b) ≤ threshold},   e(b) = E(x·w(b) − y)²/E y² on the test samples
 
-    The network reaches the threshold with a delay τ. It is the ratio of the lag of `late_curve`, proportional to λ, and
-    the rate 2λ|de/d ln b| at which the error decreases, so that λ cancels.
+    The network reaches the threshold with a delay τ. It is the error due to the lag of `late_curve`, proportional to λ,
+    divided by the rate 2λ|de/d ln b| at which the error decreases, so that λ cancels.
 
     Args:
         inputs: X, training samples in rows, shape (n, d).

@@ -28,17 +28,17 @@ def balanced_rates(
     *,
     discarded: Sequence[NonNegativeInt] = (),
 ) -> Float[np.ndarray, " elements"]:
-    """Rates λ at which gradient flow lets the parameters grow, chosen among all rates by the conserved charges.
+    """Growth rates λ of the parameters under gradient flow, selected by the conserved charges.
 
-        the λ ≥ 0 in {λ + Σ c_k s_k} with the least largest entry, then the least second-largest, and so on
+        lexicographic minimum of the sorted entries λ_1 ≥ λ_2 ≥ … over all λ + Σ c_k s_k ≥ 0
 
     Elements grow as θ_i ∝ exp(λ_i τ). For a rescaling field s ⊙ θ that leaves the network unchanged, gradient flow
     conserves Σ s_i θ_i². Hence max_{s > 0} λ = max_{s < 0} λ: the fastest elements on both sides of the charge have
-    equal rates, and if all s have one sign, no element grows. These conditions are equivalent to minimising
-    (λ_1 ≥ λ_2 ≥ …) in lexicographic order. If the largest rates of the two sides differ, a step along s reduces the
-    larger one. If they are equal for every s, any step raises one of the largest rates among those it changes. The
-    solution is unique. Each factor of a product of k factors has the rate 1/k. A bias that the margin needs raises the
-    rate of the layer above to the rate of the bias: three layers with a second bias have 1/4, 1/4, 1/2.
+    equal rates, and if all s have one sign, no element with s ≠ 0 grows. These conditions are equivalent to the
+    lexicographic minimum. If the largest rates of the two sides differ, a step along s reduces the larger one. If they
+    are equal for every s, any step raises one of the largest rates among those it changes. The solution is unique. Each
+    factor of a product of k factors has the rate 1/k. A bias that the margin needs raises the rate of the layer above
+    to the rate of the bias: three layers with a second bias have 1/4, 1/4, 1/2.
 
     Args:
         rates: One solution λ of the Euler identity Σ λ_i θ_i ∂f/∂θ_i = f, with λ + Σ c_k s_k ≥ 0 for some c, shape

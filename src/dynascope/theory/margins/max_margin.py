@@ -42,7 +42,8 @@ class MaxMargin(NamedTuple):
         rate: λ of the penalised parameters.
         discarded: Indices of inputs whose weights have a higher rate but are not needed by the margin, shape
             (discarded,).
-        unique: Whether the solution is unique. If not, training may converge to any of the solutions.
+        unique: Whether the solution is unique. If not, the problem does not determine the solution to which training
+            converges.
         euclidean_margin: 1/‖β‖, the smallest perturbation of the inputs that misclassifies a sample.
     """
 
@@ -69,10 +70,10 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
         min ½ Σ θ² over the parameters of the largest rate, subject to z_i · β ≥ 1, with β_j a product of k_j parameters
 
     The factors of a product of k have the rate λ = 1/k, and cost ½ k |β_j|^(2/k) together. Only the products with the
-    fewest factors are penalised; all others are free. With one factor the problem is a quadratic programme, the support
-    vector machine if all inputs are alike; with two factors it is a linear programme, the smallest ℓ1 norm. If the free
-    inputs alone separate the data, the penalised ones are discarded with a warning, and the next rate is penalised. The
-    direction of gradient flow converges to the solution as 1/q.
+    fewest factors are penalised; all others are free. With one factor the problem is a quadratic programme, and the
+    support vector machine if this holds for all inputs; with two factors it is a linear programme, the smallest ℓ1
+    norm. If the free inputs alone separate the data, the penalised ones are discarded with a warning, and the next rate
+    is penalised. The direction of gradient flow converges to the solution as 1/q.
 
     Args:
         data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs), linearly separable: z_i · β > 0 for some β. For
@@ -185,10 +186,10 @@ def class_differences(
     require_room(len(h) * (classes - 1) * classes * h.shape[1] + classes**2, classes=classes)
     unit = np.eye(classes)
     rows = [
-        np.kron(unit[own] - unit[other], row)
-        for row, own in zip(h, y.astype(int), strict=True)
+        np.kron(unit[label] - unit[other], row)
+        for row, label in zip(h, y.astype(int), strict=True)
         for other in range(classes)
-        if other != own
+        if other != label
     ]
     return np.reshape(rows, (-1, classes * h.shape[1]))
 
@@ -236,13 +237,13 @@ def _with_active(a: np.ndarray, b: np.ndarray, active: np.ndarray) -> tuple[np.n
     p, q = a[active], b[active]
     many, free = p.shape[0], q.shape[1]
     scale = np.abs(p).max()
-    wide = np.maximum(np.abs(q).max(axis=0, initial=0.0), np.finfo(float).tiny)
-    p, q = p / scale, q / wide
+    column_scale = np.maximum(np.abs(q).max(axis=0, initial=0.0), np.finfo(float).tiny)
+    p, q = p / scale, q / column_scale
     system = np.block([[p @ p.T, q], [q.T, np.zeros((free, free))]])
     found = np.linalg.lstsq(system, np.append(np.ones(many), np.zeros(free)), rcond=1e-13)[0]
     alpha = np.zeros(len(a))
     alpha[active] = found[:many] / scale**2
-    return a.T @ alpha, found[many:] / wide, alpha
+    return a.T @ alpha, found[many:] / column_scale, alpha
 
 
 def _linear(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

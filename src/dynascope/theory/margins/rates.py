@@ -39,9 +39,9 @@ def log_time(
         t = 2λ²P ∫_{ν_0}^{ν} e^u u^{−(2 − 2λ)} du
 
     The parameters are θ = ν^Λ θ̂, where θ̂ solves the max-margin problem of value P = ½ Σ θ̂² over the parameters with
-    λ = λ_max. Then ν = log(1/L) has ‖∇ν‖² = ν^(2 − 2λ)/(2λ²P) and ν' = ‖∇ν‖² exp(−ν). Hence L t (log
-    t)^(2 − 2λ) → 2λ²P: for linear networks L ∝ 1/t, and for deeper networks L decreases faster. The constant is derived
-    here.
+    λ = λ_max. Then ν = log(1/L) has ‖∇ν‖² = ν^(2 − 2λ)/(2λ²P) and ν' = ‖∇ν‖² exp(−ν). Hence L t
+    (log t)^(2 − 2λ) → 2λ²P: for linear networks L ∝ 1/t, and for deeper networks L decreases faster. The constant is
+    derived here.
 
     Args:
         margin: ν = log(1/L) with L = Σ exp(−q), above `start`, any shape.
@@ -106,10 +106,10 @@ def margin_at_time(
         >>> print(margin_at_time(1000.0, largest_rate=0.5, value=1.0).round(4))
         1007.6075
     """
-    wanted, rate, cost = np.asarray(log_times), largest_rate, value
+    log_t, rate, cost = np.asarray(log_times), largest_rate, value
     power, unit = 2 - 2 * rate, np.log(2 * rate**2 * cost)
     found = []
-    for each in wanted.ravel():
+    for each in log_t.ravel():
         low, high = float(start), max(2.0 * start, 2 * abs(float(each) - unit) + 200)
         for _ in range(200):  # bisection down to rounding
             middle = (low + high) / 2
@@ -118,7 +118,7 @@ def margin_at_time(
             late = middle + np.log(_integral(middle, float(start), power)) + unit > each
             low, high = (low, middle) if late else (middle, high)
         found.append(high)
-    return np.asarray(found).reshape(wanted.shape)
+    return np.asarray(found).reshape(log_t.shape)
 
 
 @covers_quasi_homogeneous(exact=False, gives="the normalised time at which the loss reaches a value")

@@ -36,14 +36,14 @@ def powers_and_sums(
     shape = (len(steps), *transition.shape)
     power = np.broadcast_to(np.eye(transition.shape[-1]), shape).copy()
     total = np.zeros(shape)
-    doubled, added, left = transition, noise, np.array(steps)
-    while left.any():
-        odd = left % 2 == 1
+    doubled, added, remaining = transition, noise, np.array(steps)
+    while remaining.any():
+        odd = remaining % 2 == 1
         # The steps counted so far follow the steps of this power of two.
         total[odd] = total[odd] + power[odd] @ added @ np.swapaxes(power[odd], -1, -2)
         power[odd] = power[odd] @ doubled
         added = added + doubled @ added @ np.swapaxes(doubled, -1, -2)
-        doubled, left = doubled @ doubled, left // 2
+        doubled, remaining = doubled @ doubled, remaining // 2
     return power, total
 
 

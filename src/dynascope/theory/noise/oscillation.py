@@ -75,8 +75,8 @@ def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
         logarithm, angle = decay_and_phase(np.asarray(rate * h), momentum)
         limit = (1 - momentum) ** 2 / (2 * rate * (1 + momentum))
         least = (1 - np.sqrt(momentum)) ** 2 / rate
-        oscillates, left, continuous = map(np.asarray, (angle > 0, np.exp(logarithm), h > limit))
-        return Oscillation(oscillates, left, angle, continuous, float(least), float(limit))
+        oscillates, factor, continuous = map(np.asarray, (angle > 0, np.exp(logarithm), h > limit))
+        return Oscillation(oscillates, factor, angle, continuous, float(least), float(limit))
 
 
 def decay_and_phase(x: np.ndarray, momentum: float) -> tuple[np.ndarray, np.ndarray]:
@@ -84,7 +84,7 @@ def decay_and_phase(x: np.ndarray, momentum: float) -> tuple[np.ndarray, np.ndar
     root, trace = np.sqrt(momentum), 1 + momentum - x
     below, above = x - (1 - root) ** 2, x - (1 + root) ** 2
     spread = np.sqrt(np.abs(below)) * np.sqrt(np.abs(above))
-    turning = (below > 0) & (above < 0)
+    complex_roots = (below > 0) & (above < 0)
     slower = np.where(trace < 0, np.log((np.abs(trace) + spread) / 2), np.log1p(-2 * x / (1 - momentum + x + spread)))
-    angle = np.where(turning, np.arctan2(spread, trace), np.where(trace < 0, np.pi, 0.0))
-    return np.asarray(np.where(turning, np.log(root), slower)), np.asarray(angle)
+    angle = np.where(complex_roots, np.arctan2(spread, trace), np.where(trace < 0, np.pi, 0.0))
+    return np.asarray(np.where(complex_roots, np.log(root), slower)), np.asarray(angle)

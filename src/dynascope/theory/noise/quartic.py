@@ -87,7 +87,7 @@ def quartic_collapse_exponent(*, growth: FiniteFloat, noise: NonNegativeFloat) -
 
         d/dt E log|θ| = μ − ζ²/2   for dθ = (μθ − θ³) dt + ζ θ dW near θ = 0
 
-    If the rate is negative, the weight collapses to the maximum of the loss.
+    If the rate is negative, the weight collapses to zero, even if zero is a maximum of the loss.
 
     Args:
         growth: μ; θ = 0 is a maximum of the loss for μ > 0 and a minimum for μ < 0.
@@ -120,8 +120,8 @@ def quartic_path(
 
         dθ = (μθ − θ³) dt + ζ θ dW
 
-    Each interval is split into three exact steps: half of the cubic drift, θ/√(1 + θ²Δ), the growth exp((μ − ζ²/2)Δ + ζ
-    ΔW), and the other half of the drift. No trajectory crosses zero. The squares satisfy θ_t² = θ_0²
+    Each interval is split into three exact steps: half of the cubic drift, θ/√(1 + θ²Δ), the growth
+    e^{(μ − ζ²/2)Δ + ζΔW}, and the other half of the drift. No trajectory crosses zero. The squares satisfy θ_t² = θ_0²
     e^{2Y}/(1 + 2θ_0² ∫ e^{2Y} ds), Y = (μ − ζ²/2) t + ζ W_t, with only the integral approximated, by the trapezoidal
     rule. The function computes with logarithms, so that a collapsing weight stays accurate.
 

@@ -86,8 +86,8 @@ def gaussian_input_moments(
     chosen = noisy_steps(np.maximum(rho, 0.0), 0.0, sgd)
     chosen.require_stable()
     flat = chosen.curvature <= rounding
-    kept = np.where(flat, 0.0, rho / np.where(flat, 1.0, chosen.curvature))
-    centre = modes @ (kept * (modes.T @ goal))
+    ratios = np.where(flat, 0.0, rho / np.where(flat, 1.0, chosen.curvature))
+    centre = modes @ (ratios * (modes.T @ goal))
     offset = centre - goal
 
     def second_moment(mean: np.ndarray, spread: np.ndarray) -> np.ndarray:

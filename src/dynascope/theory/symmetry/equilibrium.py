@@ -73,15 +73,15 @@ def equilibrium_squared_norm(
         if closure == "coherent":
             factor = (1 + beta) / (2 * (1 - beta) ** 2)
         else:
-            left = 2 - rate * decay / (1 + beta)
+            denominator = 2 - rate * decay / (1 + beta)
             require(
-                left > 0,
+                denominator > 0,
                 f"learning_rate times weight_decay is {rate * decay:g}, so large that the weights grow",
                 argument="weight_decay",
                 value=decay,
                 remedy="choose ηλ below 2(1 + β)",
             )
-            factor = 1 / ((1 - beta) * left)
+            factor = 1 / ((1 - beta) * denominator)
         # Square roots first, since products of small numbers underflow.
         return np.asarray(np.sqrt(factor) * (np.sqrt(rate) / np.sqrt(decay)) * np.sqrt(squared_gradient))
 

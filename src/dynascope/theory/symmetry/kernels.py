@@ -114,10 +114,10 @@ def mode_response(times: np.ndarray, damping: float, squared_frequency: np.ndarr
         oscillating = np.sqrt(np.maximum(-discriminant, 0))
         weak = oscillating > damping
         safe = np.where(weak, oscillating, 1.0)
-        swing = damping - np.exp(-2 * damping * clock) * (
+        oscillation = damping - np.exp(-2 * damping * clock) * (
             damping * np.cos(2 * safe * clock) - safe * np.sin(2 * safe * clock)
         )
-        closed = (_decayed(np.asarray(2 * damping), clock) - swing / (2 * _nonzero(square))) / (2 * safe**2)
+        closed = (_decayed(np.asarray(2 * damping), clock) - oscillation / (2 * _nonzero(square))) / (2 * safe**2)
         power = np.where(weak, closed, power)
         early = np.maximum(np.abs(fast), np.sqrt(np.abs(square))) * clock < _EARLY
         if early.any():

@@ -128,8 +128,8 @@ def predict_charges(
         path = scheduled_charge(
             charges[0], buffers, learning_rate=rates[0] * factors, weight_decay=decays[0], **options
         )
-    left = tuple(each for each in dims if each != "group")
-    return _result(record, {"predicted_charge": (left, path)}, optimizer)
+    remaining_dims = tuple(each for each in dims if each != "group")
+    return _result(record, {"predicted_charge": (remaining_dims, path)}, optimizer)
 
 
 def _series(record: xr.Dataset, name: str) -> np.ndarray:

@@ -63,9 +63,9 @@ def quadratic_charge(
     path[0], change, before = start, 0.0, 0.0
     with np.errstate(all="ignore"):
         for k, now in enumerate(q):
-            kept = 1 - dampening if k and momentum > 0 else 1.0
+            undamped = 1 - dampening if k and momentum > 0 else 1.0
             # Recursion of the changes, which are small; a second difference amplifies rounding by 1/(1 − β).
-            change = momentum * (change + before) - 2 * rate * decay * kept * path[k] + now
+            change = momentum * (change + before) - 2 * rate * decay * undamped * path[k] + now
             path[k + 1], before = path[k] + change, now
     return path
 

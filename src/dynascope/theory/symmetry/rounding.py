@@ -28,7 +28,7 @@ SUMMED = 32  # rounding errors of a pairwise or blocked sum of at most 2³² squ
 
 
 class RoundingLevel(NamedTuple):
-    """Two levels for |recorded − predicted| charge, before the first step and after each step, shape (steps + 1, ...).
+    """Bound and warning level for |recorded − predicted| charge before and after every step, shape (steps + 1, ...).
 
     Attributes:
         bound: Upper bound of the effect of rounding; a larger residual proves that the law is broken.

@@ -81,10 +81,10 @@ def scheduled_charge(
     p = recorded_series("buffers", buffers)
     start = initial_charge("initial", initial, p.shape[1:])
     rates = per_step("learning_rate", learning_rate, len(p))
-    decays, momenta, kept = hyperparameters(len(p), weight_decay, momentum, dampening, rule)
+    decays, momenta, undamped = hyperparameters(len(p), weight_decay, momentum, dampening, rule)
     nesterov = nesterov_series(rule, p, updates, crossed)
     require_steps(steps, len(p))
-    return charge_recursion(rule, start, (p, *nesterov), rates, decays, momenta, kept)
+    return charge_recursion(rule, start, (p, *nesterov), rates, decays, momenta, undamped)
 
 
 def nesterov_series(
@@ -111,7 +111,7 @@ def charge_recursion(
     rates: np.ndarray,
     decays: np.ndarray,
     momenta: np.ndarray,
-    kept: np.ndarray,
+    undamped: np.ndarray,
     pulls: np.ndarray | None = None,
 ) -> Float[np.ndarray, "steps ..."]:
     """Charges by the laws of `scheduled_charge`; `pulls` replaces λ r if groups of weights have different decays."""
@@ -123,13 +123,13 @@ def charge_recursion(
             rate, beta, charge = rates[k], momenta[k], path[k]
             pull = decays[k] * charge if pulls is None else pulls[k]
             if optimizer == "decoupled":
-                left = 1 - rate * decays[k]
+                shrinkage = 1 - rate * decays[k]
                 crossed = beta * crossed
                 decayed = rate * decays[k] * (2 - rate * decays[k]) * charge
-                path[k + 1] = charge - (decayed + 2 * rate * left * crossed - rate**2 * buffer)
-                crossed = left * crossed - rate * buffer
+                path[k + 1] = charge - (decayed + 2 * rate * shrinkage * crossed - rate**2 * buffer)
+                crossed = shrinkage * crossed - rate * buffer
             else:
-                crossed = beta * crossed + kept[k] * pull
+                crossed = beta * crossed + undamped[k] * pull
                 along = pull + beta * crossed if optimizer == "nesterov" else crossed
                 path[k + 1] = charge - (2 * rate * along - rate**2 * update)
                 crossed = crossed - rate * both
@@ -205,7 +205,7 @@ def grouped_charge(
     rates = require_array("learning_rate", learning_rate, (groups,))
     decays = per_step("weight_decay", weight_decay, groups)
     factors = per_step("schedule", schedule, count)
-    _, momenta, kept = hyperparameters(count, 0.0, momentum, dampening, rule)
+    _, momenta, undamped = hyperparameters(count, 0.0, momentum, dampening, rule)
     nesterov = nesterov_series(rule, p, updates, crossed)
     require_steps(steps, count)
     shrinking = rates * decays
@@ -222,4 +222,4 @@ def grouped_charge(
         pulls = np.einsum("a,ka...->k...", decays, r)
         start = np.asarray(np.einsum("a,a...->...", 1 / relative_rates, r[0]))
         same = np.full(count, decays[0])
-    return charge_recursion(rule, start, (buffer, update, both), rates[0] * factors, same, momenta, kept, pulls)
+    return charge_recursion(rule, start, (buffer, update, both), rates[0] * factors, same, momenta, undamped, pulls)

@@ -129,11 +129,11 @@ def scheduled_translation(
     """
     rule, start = known_rule(optimizer), np.asarray(initial)
     rates = require_array("learning_rate", learning_rate, (None,))
-    decays, momenta, kept = hyperparameters(len(rates), weight_decay, momentum, dampening, rule)
+    decays, momenta, undamped = hyperparameters(len(rates), weight_decay, momentum, dampening, rule)
     path = np.empty((len(rates) + 1, *start.shape))
     path[0], buffer = start, np.zeros_like(start)
     with np.errstate(all="ignore"):
-        for k, (rate, decay, beta, share) in enumerate(zip(rates, decays, momenta, kept, strict=True)):
+        for k, (rate, decay, beta, share) in enumerate(zip(rates, decays, momenta, undamped, strict=True)):
             charge, pull = path[k], decay * path[k]
             buffer = beta * buffer + (0.0 if rule == "decoupled" else share * pull)
             step = pull + beta * buffer if rule == "nesterov" else buffer
@@ -155,8 +155,8 @@ def hyperparameters(
         value=float(lost.max(initial=0.0)),
         remedy="set dampening to zero",
     )
-    kept = np.where((momenta > 0) & (np.arange(count) > 0), 1 - lost, 1.0)
-    return decays, momenta, kept
+    undamped = np.where((momenta > 0) & (np.arange(count) > 0), 1 - lost, 1.0)
+    return decays, momenta, undamped
 
 
 def _share(counts: np.ndarray, beta: float, later: float, first: float) -> np.ndarray:
