@@ -29,7 +29,7 @@ class GrokkingDelay(NamedTuple):
             threshold first, so there is no grokking.
         decades: log10(test_step/train_step), None if either is None or zero.
         resolution: Possible error of the delay: the longer of the two recording intervals in which the curves passed
-            their thresholds. If a threshold was not passed, the longest of all intervals.
+            their thresholds. If a threshold was not passed, it is the longest of all intervals.
         train_threshold: Threshold of the training curve.
         test_threshold: Threshold of the test curve.
         hold: Number of consecutive records for which a curve must be at or above its threshold.

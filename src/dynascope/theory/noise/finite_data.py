@@ -73,7 +73,7 @@ def finite_data_moments(
 
     Here g is the mean gradient of a batch and m the mean of a = θ − μ. Σ̄ is the covariance of the per-sample
     gradients, averaged over the distribution of the weights. The additive noise of `discrete_moments` is the limit of
-    small steps near μ, where Σ̄ is Σ(μ). The residuals are arbitrary.
+    small steps near μ, where Σ̄ is Σ(μ). The formula makes no assumption about the residuals.
 
     Args:
         steps: Numbers of steps k ≥ 0, any shape; the time grows as k (N d² + d³), the memory as d² per requested step.

@@ -139,7 +139,7 @@ def stationary_law(
         p ∝ exp(−κ Φ),   Φ = ½ (ρ + λ)/s a² + ¼ η(1 + β)/s b²,   κ = 2S(1 − β)/η,   current (b, −ω² a) p
 
     SGD samples the modified loss Φ instead of the training loss. For s = σ²ρ, its curvature (ρ + λ)/(σ²ρ) is nearly
-    equal in all directions; a further term penalises velocities. The current is free of divergence but not zero: it
+    equal in all directions; a further term penalises velocities. The current is divergence-free but non-zero: it
     circulates along ω²a² + b² = constant with ω² = 2(ρ + λ)/(η(1 + β)). For a linear regression, σ² Φ is a loss at
     temperature σ²/κ.
 
