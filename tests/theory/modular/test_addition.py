@@ -287,7 +287,7 @@ def smallest_loss(x: np.ndarray, neurons: int) -> float:
     [
         ([1.0, -1.0], "2 entries"),
         (np.zeros(5), "zero"),
-        ([1.0, 2.0, 3.0], "mean 2: subtract it"),
+        ([1.0, 2.0, 3.0], "mean 2: subtract the mean"),
         (np.eye(3), "shape"),
         ([1.0, np.nan, -1.0], "choose finite numbers"),
     ],

@@ -25,8 +25,8 @@ class Need(NamedTuple):
     Attributes:
         needed: D_c or N_c.
         error: Standard error of `needed`, which combines the resolution of the record and the standard error of the
-            mean over runs. The resolution is width/√12 of the interval in which the strength crosses one half. For
-            neurons, which are integers, the width is reduced by one.
+            mean over runs. The resolution is width/√12 of the interval in which the strength crosses one half. Because
+            the number of neurons is an integer, its width is reduced by one.
         interval: Confidence interval of `needed`. For a single run, the recorded values around half strength, in the
             units of `needed`, without the scatter between runs. For several runs, Student's interval.
         half: Number of samples or neurons at which the skill has half its strength.
@@ -65,7 +65,7 @@ def calibrate_data(
         InputError: If the strength does not cross ½, or a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), 5.5, where D_c = 800 in loss.
+        Nam, DPhil thesis (2024), equation 5.5, where D_c = 800 for the loss-equivalent strength.
 
     Example:
         >>> calibrate_data([100, 300, 500, 700], [0.1, 0.3, 0.55, 0.9]).needed
