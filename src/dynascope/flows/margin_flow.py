@@ -154,9 +154,9 @@ def margin_flow(
         if solver != "explicit":
             try:
                 found = _implicit(problem, theta, wanted, relative_tolerance, most, patient=solver == "implicit")
-            except _LostError as lost:
-                if solver == "implicit" or lost.minimum:
-                    raise _failure(str(lost), lost.level, wanted[-1]) from None
+            except _IntegrationError as error:
+                if solver == "implicit" or error.minimum:
+                    raise _failure(str(error), error.level, wanted[-1]) from None
             else:
                 return MarginPath(wanted, *found, paths, params)
         passed, found = _explicit(problem, theta, wanted, most)
@@ -167,7 +167,7 @@ def margin_flow(
 _Path = tuple[np.ndarray, np.ndarray, Literal["implicit", "explicit"], np.ndarray, np.ndarray]
 
 
-class _LostError(Exception):
+class _IntegrationError(Exception):
     """The integration failed at a level, because the gradient vanished or the solver failed."""
 
     def __init__(self, problem: str, level: float, *, minimum: bool = False):
@@ -206,9 +206,9 @@ def _implicit(
         found, count = problem.velocity(y, state), count + 1
         pace = found[-1] / math.cosh(y)  # 1/‖∇ν‖²
         if not 0 < pace < _STUCK * slowest:
-            raise _LostError("the loss stops decreasing", reached, minimum=True)
+            raise _IntegrationError("the loss stops decreasing", reached, minimum=True)
         if count > most or not (patient or count <= _PATIENCE + _EACH * (y - ends[0])):
-            raise _LostError(f"max_evaluations ({most}) was reached", reached)
+            raise _IntegrationError(f"max_evaluations ({most}) was reached", reached)
         slowest, reached = min(slowest, pace), max(reached, math.sinh(y))
         return found
 
@@ -218,7 +218,7 @@ def _implicit(
     options = {"rtol": tolerance, "atol": tolerance * usual, "jac": problem.jacobian, "dense_output": True}
     found = solve_ivp(velocity, ends, start, "LSODA", **options)
     if not found.success or found.sol is None:
-        raise _LostError("the solver failed", reached)
+        raise _IntegrationError("the solver failed", reached)
     y = np.arcsinh(wanted)
     states = found.sol(y).T
     rows = states[:, : theta.size]
@@ -226,7 +226,7 @@ def _implicit(
     for each, level in zip(margins, wanted, strict=True):
         drift = problem.level(each) - level
         if not abs(drift) <= _DRIFT * (1 + abs(level)):
-            raise _LostError(f"log(1/L) has an error of {drift:.3g}", level)
+            raise _IntegrationError(f"log(1/L) has an error of {drift:.3g}", level)
     clock = _log_time(problem, found.sol, found.t, y)
     return np.reshape(margins, (len(wanted), -1)), rows, "implicit", states[:, -1], clock
 

@@ -53,7 +53,7 @@ def in_pieces(
         result, unfinished = piece(begin, weights, solver, length)
         made = float(result["stop_time"] - begin)
         steps, begin, weights = steps + length, result["stop_time"], result["weights"]
-        choice.learn(made, time.monotonic() - clock, duration - float(begin))
+        choice.update(made, time.monotonic() - clock, duration - float(begin))
         # After a flow has stopped, the curves are constant.
         reached = left & (times <= begin) if unfinished else left
         kept.append((times[reached], jax.tree.map(lambda values, rows=reached: values[rows], result["curves"])))
@@ -78,7 +78,7 @@ class _Choice:
         self._wait = 1  # pieces before the next trial
         self._trial = 0  # remaining pieces of a trial
 
-    def learn(self, made: float, seconds: float, left: float) -> None:
+    def update(self, made: float, seconds: float, left: float) -> None:
         """Record the flow time and seconds of a piece, and choose the next solver."""
         self._pieces += 1
         self._paces[self.solver] = made / max(seconds, 1e-9)
@@ -89,11 +89,11 @@ class _Choice:
             # The time of the first piece of a trial includes compilation, so it is ignored.
             self._trial -= 1
             if not self._trial and self._paces[other] > self._paces[self.solver]:
-                self._exchange()
+                self._switch()
         elif self._pieces > self._wait and left > _WORTH * self._paces[self.solver]:
-            self._exchange()
+            self._switch()
             self._trial, self._wait = 2, _AGAIN
 
-    def _exchange(self) -> None:
+    def _switch(self) -> None:
         self.solver, self.others = self.others[0], [self.solver]
         self._pieces = 0

@@ -31,8 +31,8 @@ class Labelled:
 
         L = ½ E‖f(x) − e_y‖²,
 
-    with the one-hot vector e_y of the class y: mean over samples, sum over classes. Arrays keep their precision and are
-    not copied.
+    with the one-hot vector e_y of the class y, the mean over samples and the sum over classes. Arrays keep their
+    precision and are not copied.
 
     Attributes:
         inputs: Array (n, …) of float32, float64 or integers, one sample per row: vectors (n, d), images

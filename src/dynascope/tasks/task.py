@@ -33,9 +33,9 @@ class Task:
 
     The loss of a function f on the task is
 
-        L = ½ E‖f(x) − y‖²:
+        L = ½ E‖f(x) − y‖²,
 
-    mean over samples, sum over outputs.
+    with the mean over samples and the sum over outputs.
 
     Data can be NumPy, JAX or PyTorch arrays, lists, or data frames and series, whose column names are kept. Values are
     not rescaled. Images (n, height, width) are flattened. Targets of shape (n,), or one named column, are class labels
@@ -57,12 +57,12 @@ class Task:
     Args:
         inputs: Numbers, (n, d) or (n, height, width).
         targets: Numbers (n, c) or (n,), or class labels.
-        name: As above.
-        description: As above.
-        image_shape: As above.
-        feature_names: As above; if empty, the column names of a data frame are used.
-        target_names: As above; if empty, the names of a data frame or series, or of the classes, are used.
-        transform: As above.
+        name: Short name.
+        description: Sentences about the data and its preprocessing.
+        image_shape: (height, width) if a row of inputs is an image; not needed for inputs (n, height, width).
+        feature_names: Names of the inputs; if empty, the column names of a data frame are used.
+        target_names: Names of the targets; if empty, the names of a data frame or series, or of the classes, are used.
+        transform: Preprocessing that has already been applied.
         classification: Whether the targets are class labels; None decides by the rule above.
 
     Raises:

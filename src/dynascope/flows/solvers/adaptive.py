@@ -71,7 +71,7 @@ class Method(NamedTuple):
     Attributes:
         step: Function with the arguments and results of `rosenbrock_step`.
         order: Order of the error in the step size.
-        foresees: Whether the controller predicts the next step from the last two, which suits accelerating flows. If
+        predictive: Whether the controller predicts the next step from the last two, which suits accelerating flows. If
             stability limits the steps, a predictive controller rejects half of them.
         first: Motion in the first step, measured by the `size` of the flow.
         farthest: Largest motion in any step.
@@ -79,7 +79,7 @@ class Method(NamedTuple):
 
     step: Callable[..., tuple[Array, Array]]
     order: int
-    foresees: bool
+    predictive: bool
     first: float
     farthest: float
 
@@ -156,11 +156,11 @@ class _Pace(NamedTuple):
         """Apply the predictive controller of Gustafsson, ACM Trans. Math. Softw. 20 (1994) 496."""
         error = jnp.clip(jnp.where(jnp.isfinite(error), error, jnp.inf), _LEAST, None)
         factor = _SAFETY * error ** (-1 / method.order)
-        if method.foresees:
+        if method.predictive:
             grown = (jnp.maximum(self.error, _LEAST) / error) ** (1 / method.order)
             foreseen = factor * (step / self.taken) * grown
             factor = jnp.where(fine & jnp.isfinite(self.taken), jnp.minimum(factor, foreseen), factor)
-        factor = jnp.clip(factor, _SLOWER, jnp.where(fine, _FASTER, _REFUSED if method.foresees else 1.0))
+        factor = jnp.clip(factor, _SLOWER, jnp.where(fine, _FASTER, _REFUSED if method.predictive else 1.0))
         return _Pace(step * factor, jnp.where(fine, step, self.taken), jnp.where(fine, error, self.error))
 
 

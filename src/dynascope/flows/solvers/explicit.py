@@ -67,7 +67,7 @@ def tsitouras_step(
 
 
 # The bound on the motion is loose, so that only the tolerance determines the steps.
-TSITOURAS = Method(tsitouras_step, order=5, foresees=False, first=0.1, farthest=4.0)
+TSITOURAS = Method(tsitouras_step, order=5, predictive=False, first=0.1, farthest=4.0)
 
 
 def _sum(factors: tuple[float, ...], slopes: list[Array]) -> Array:

@@ -82,7 +82,7 @@ def rosenbrock_step(
 
 
 # Interpolating polynomials remain accurate if the state changes by at most its own size in a step.
-ROSENBROCK = Method(rosenbrock_step, order=4, foresees=True, first=1e-3, farthest=1.0)
+ROSENBROCK = Method(rosenbrock_step, order=4, predictive=True, first=1e-3, farthest=1.0)
 
 
 def solution(matrix: Array) -> Callable[[Array], Array]:
