@@ -12,8 +12,8 @@ def parameter_places(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     """Return the parameters by the name of every place that holds one, for `torch.func.functional_call`.
 
     Call it with `tie_weights=False`. A parameter may have several places, but a module with several names is listed
-    once. Otherwise PyTorch would replace its tensors once for each name, and restore the replaced ones instead of the
-    originals.
+    once. If it were listed under every name, PyTorch would replace its tensors several times and restore a replacement
+    instead of the original.
 
     Example:
         >>> layer = torch.nn.Linear(2, 2, bias=False)

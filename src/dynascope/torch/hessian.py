@@ -24,13 +24,13 @@ def hessian_operator(
 ) -> LinearOperator:
     """Hessian-vector products Hv = ∂(vᵀ ∂L/∂θ)/∂θ, computed with two backward passes over all batches.
 
-    Forward-mode derivatives of the gradient have the same cost. But PyTorch lacks them for some layers, and version
-    2.13 computes wrong ones for normalisation with statistics of the inputs.
+    Forward-mode derivatives of the gradient have the same cost. However, PyTorch lacks such derivatives for some
+    layers, and version 2.13 computes wrong values for normalisation with statistics of the inputs.
 
     Args:
         module: The module.
         loss: A loss with the reduction "mean" or "sum".
-        parameters: θ, in the order of the entries of vectors.
+        parameters: θ; the entries of a vector follow their order.
         batches: Pairs (inputs, targets).
         samples: Number of samples in all batches, for the mean.
 

@@ -1,4 +1,4 @@
-"""Calls of PyTorch modules, and of functions of modules, with user inputs."""
+"""Helpers for calling PyTorch modules, and functions of modules, on user inputs."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class Applied(torch.nn.Module):
 
 
 def unwrapped(module: Any) -> Any:
-    """Return the module inside wrappers of `torch.compile`, which hide its layers, and of data-parallel training."""
+    """Return the module inside wrappers of `torch.compile` and of data-parallel training.
+
+    A compiled module does not expose its layers.
+    """
     if isinstance(module, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
         return unwrapped(module.module)
     inner = getattr(module, "_orig_mod", None)

@@ -53,7 +53,7 @@ def require_repeatable(argument: str, function: Callable[[], Result], device: to
     """Return the result of a function, after checking that it is reproducible and draws no random numbers.
 
     Raises:
-        InputError: If the function draws random numbers of PyTorch, or a second call has a different result.
+        InputError: If the function draws PyTorch random numbers, or a second call returns a different result.
     """
     first, drew = draws(function, device)
     require_no_draws(argument, drew)
@@ -78,7 +78,7 @@ def require_same(argument: str, first: Any, second: Any) -> None:
 
 
 def draws(function: Callable[[], Result], device: torch.device) -> tuple[Result, bool]:
-    """Return the result of a function and whether it drew random numbers of PyTorch, whose state is restored."""
+    """Return the result of a function and whether it drew PyTorch random numbers, whose state is restored."""
     with torch.random.fork_rng(_forked(device)):
         before = _random_states(device)
         result = function()

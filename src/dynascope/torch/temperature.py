@@ -33,15 +33,15 @@ def temperature(
 ) -> Thermometer:
     """Predict the stationary SGD noise ("temperature") of a run along its sharpest Hessian directions.
 
-    The prediction contains the stationary variance of the weights along each direction, and the number of steps after
-    which the noise is stationary, a few times `relaxation_steps`. Directions that are not `stationary` have negative
+    The prediction contains the stationary variance of the weights along each direction, among other quantities. The
+    noise becomes stationary after a few times `relaxation_steps`. Directions that are not `stationary` have negative
     curvature or diverge.
 
     The curvatures are those of `probes.diffusion.top_curvatures`. The noise is the variance of the gradients of the
     batches along these directions. Learning rate, momentum and weight decay are read from the optimiser. The batches
     are read once, so a loader with shuffling or augmentation contributes one random pass. The module and the random
-    state of PyTorch do not change. Cost: that of the curvatures, and one gradient for each batch. Memory: the gradients
-    of all batches.
+    state of PyTorch do not change. Cost: the curvatures, and one gradient for each batch. Memory: the gradients of all
+    batches.
 
     Args:
         module: The module, in evaluation mode if it contains dropout or batch normalisation.
@@ -52,7 +52,7 @@ def temperature(
         samples: N, the number of samples in the data, if batches are drawn without replacement; None for batches drawn
             with replacement.
         reduction: "mean" or "sum" over the samples of a batch if the loss is a function; None for a `torch.nn` loss.
-        seed: Seed of the initial vector of the iteration for the curvatures.
+        seed: Seed of the initial vector in the iteration for the curvatures.
 
     Raises:
         InputError: If batches differ in size, the optimiser is not supported, or `probes.diffusion.top_curvatures`

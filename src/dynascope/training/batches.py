@@ -195,7 +195,7 @@ class Steps(NamedTuple):
     Attributes:
         count: Number of steps.
         recorded: Recorded steps, in increasing order.
-        epochs: The same in epochs, if the length of the run is given in epochs; otherwise None.
+        epochs: Recorded epochs if the length of the run is given in epochs; otherwise None.
     """
 
     count: int

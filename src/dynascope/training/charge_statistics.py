@@ -36,7 +36,7 @@ def charge_statistics(
     gradient_roundings: PositiveInt = 128,
     causes: bool = False,
 ) -> dict[str, Any]:
-    """Record charges together with the predictions of their laws and bounds on rounding errors.
+    """Return statistics that record charges, the predictions of their laws, and bounds on rounding errors.
 
     Gradient flow conserves the charge r = θᵀGθ of a symmetry. Discrete steps do not conserve it, but change it by an
     exact law. With c = θᵀGv and the update d, a heavy-ball step is
@@ -55,8 +55,8 @@ def charge_statistics(
     Args:
         symmetries: The result of `symmetry.find_symmetries` for a function of
             `eqx.filter(network, eqx.is_inexact_array)`.
-        optimizer: The update rule. "heavy_ball" adds weight decay to the gradient, and is gradient descent without
-            momentum. "nesterov" also adds weight decay to the gradient. "decoupled" shrinks the weights by ηλ
+        optimizer: The update rule. "heavy_ball" adds weight decay to the gradient; with momentum zero it is gradient
+            descent. "nesterov" also adds weight decay to the gradient. "decoupled" shrinks the weights by ηλ
             separately.
         momentum: β, 0 ≤ β < 1: one number, or one for each parameter path, as in `Charge.paths`. It must be equal
             within each symmetry.
@@ -83,8 +83,7 @@ def charge_statistics(
             it if layers have different learning rates that were not declared.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728. The laws here are the discrete form of its
-        laws.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, for the laws in continuous time.
 
     Example:
         >>> import equinox as eqx

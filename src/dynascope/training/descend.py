@@ -51,7 +51,7 @@ class Descent:
         loss: "squared", "cross_entropy", "exponential", "logistic", a function, or a `Loss` with label smoothing.
         batches: Batch size, or `Batches`; None for all samples.
         save: Number of recorded steps, spaced logarithmically from 0 to the last; or the recorded steps, such as
-            `range(0, 1001, 10)`. In epochs if `epochs` is given. By default 100 steps, or every epoch.
+            `range(0, 1001, 10)`. If `epochs` is given, the unit is epochs. By default 100 steps, or every epoch.
         statistics: Additional quantities to record: name → (JAX function of the network, or of the network, inputs and
             targets; names of the axes of its value). `Total`, `Largest`, `Latest`, `Sampled` and `Recursion` instead
             accumulate a quantity at every step, in memory that does not grow with the number of steps.
@@ -76,7 +76,7 @@ class Descent:
           default of λ is 0.01 in PyTorch and 0.0001 in optax.
         - The weight decay of `torch.optim.SGD`, which is added to the gradient, is
           `optax.chain(optax.add_decayed_weights(λ), optax.sgd(η, momentum=m))`.
-        - Parameter groups are learning rates of layers, and masks of the weight decay.
+        - Parameter groups correspond to one learning rate per layer, or to a mask of the weight decay.
         - `torch.nn.utils.clip_grad_norm_` is `optax.clip_by_global_norm`, except that PyTorch adds 1e-6 to the norm.
         - `torch.nn.CrossEntropyLoss(label_smoothing=s)` is `Loss("cross_entropy", label_smoothing=s)`.
         - `torch.nn.MSELoss` averages over outputs and lacks the factor ½, so its gradients are 2/c times those of
@@ -148,7 +148,7 @@ def descend(
     with an error of O(η) for plain descent.
 
     Lists of networks, scales and learning rates form an ensemble of all combinations, which is trained in one compiled
-    program. For each list, the record has the dimension `seed`, `scale` or `learning_rate`, in this order.
+    program. The record has a dimension `seed`, `scale` or `learning_rate` for each list, in this order.
 
     Curves have the dimension `step`. The variable `time` is the sum of the learning rates. It also has the dimension
     `learning_rate` if there are several rates, and sums the largest rate if layers have different rates. For a

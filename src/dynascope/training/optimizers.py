@@ -43,7 +43,7 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
         k₁ = ∇L(θ),  k₂ = ∇L(θ − ½ η k₁),  k₃ = ∇L(θ − ½ η k₂),  k₄ = ∇L(θ − η k₃),
 
     a step is θ ← θ − η (k₁ + 2 k₂ + 2 k₃ + k₄)/6, at the cost of four gradients. For a fixed loss, the error at a fixed
-    time decreases as η⁴, and that of plain descent as η. Steps are stable if η times the largest curvature is below
+    time decreases as η⁴, compared with η for plain descent. Steps are stable if η times the largest curvature is below
     2.78. All four gradients use the batch of the step. Pass this function to `Descent` as the optimiser. In a chain it
     must come first, because it uses the incoming gradient as k₁.
 
@@ -142,7 +142,8 @@ def chosen_optimizer(optimizer: Any, learning_rate: Any) -> tuple[Any, Any]:
     """Validate the optimiser and the learning rate.
 
     Returns:
-        The optimiser as a transformation or a function from a rate to one, and the learning rates of the members.
+        The optimiser, as a transformation or as a function of the rate that returns one; and the learning rates of the
+        members.
     """
     if hasattr(optimizer, "gradient_transformation"):
         optimizer = optimizer.gradient_transformation()

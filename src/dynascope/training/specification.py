@@ -36,7 +36,7 @@ class Problem(eqx.Module):
         test: Test samples in the same form.
         reference: Samples for statistics; None for the training samples.
         average: A loss in closed form, which replaces samples.
-        optimizer: An optax transformation, or a function from a rate to one.
+        optimizer: An optax transformation, or a function of the learning rate that returns one.
         schedule: The learning rate as a function of the number of updates, or None.
         step_statistics: Statistics of steps, by name.
         target_power: About twice the loss of the zero function, E‖y‖² for the squared loss; zero if unknown. Shape ()
@@ -44,8 +44,8 @@ class Problem(eqx.Module):
         seed: Seed of the batches.
         loss: The loss.
         sampler: Draws the batches.
-        statistics: Statistics of networks: name, function, names of axes, and whether it also takes the reference
-            samples.
+        statistics: Statistics of networks, as (name, function, names of axes, whether the function takes the reference
+            samples).
         layerwise: Whether learning rates multiply the updates of an optimiser at learning rate one.
         clocked: Whether the learning rate changes, so that the program sums up time.
         counts_right: Whether accuracies are recorded.
@@ -228,7 +228,7 @@ def _stacked(name: str, given: Any, several: bool, dtype: np.dtype, tasks: int) 
 
 
 def _output_shape(ensemble: Ensemble, inputs: np.ndarray) -> tuple[int, ...]:
-    """Return the shape of the outputs; empty if the network cannot be applied, which training reports."""
+    """Return the shape of the outputs; empty if the network cannot be applied, because training reports this error."""
     one = jax.tree.map(lambda leaf: leaf[0], ensemble.weights) if ensemble.dimensions else ensemble.weights
     with ensemble.precision():
         try:

@@ -34,8 +34,8 @@ def stable_rate(
         network: An equinox module.
         scale: Factor on the initial weights.
         learning_rate: A learning rate that diverged. The search tries this rate divided by 4, 16 and 64.
-        steps: Number of steps of the diverged run. Smaller rates make more steps, so that the training time is the
-            same.
+        steps: Number of steps of the diverged run. At smaller rates, the search takes more steps, so that all runs
+            cover the same time.
 
     Returns:
         The rate; None if no tried rate converges, or if a run would take more than about ten seconds, estimated from

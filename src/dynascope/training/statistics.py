@@ -28,7 +28,7 @@ __all__ = [
 
 
 class StepStatistic(abc.ABC):
-    """A quantity that is updated at every step, in memory that does not depend on the number of steps.
+    """A quantity that is updated at every step, in constant memory.
 
     Attributes:
         dimensions: Names of the axes of the recorded value.
@@ -67,7 +67,7 @@ class StepStatistic(abc.ABC):
 class Total(StepStatistic):
     """Sum over steps, Σ_{s<t} function(step s), at every recorded step t.
 
-    The sum is compensated for rounding errors.
+    The summation compensates rounding errors.
 
     Attributes:
         function: A JAX function of a `Step`.

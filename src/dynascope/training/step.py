@@ -1,4 +1,4 @@
-"""A training step, as statistics receive it, and squared norms of weights."""
+"""The training step that is passed to statistics, and squared norms of weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Step", "squared_norms"]
 
 
 class Step:
-    """One training step θ(t + 1) = θ(t) + Δ(t), as statistics receive it.
+    """One training step θ(t + 1) = θ(t) + Δ(t), which is passed to step statistics.
 
     Weights, gradients and updates are networks in which everything but the weights is None. Their arrays are accessible
     by name, as in `step.gradient.weights[0]`.
@@ -31,8 +31,7 @@ class Step:
         learning_rate: η of the step; if layers have different rates, a tree with the structure of the weights.
         batch: The `inputs` and `targets` of the step; None for an expectation.
         initial_weights: θ(0).
-        unseen_update: Upper bound on the absolute entries of updates of trained weights that `weights` does not
-            contain.
+        unseen_update: Upper bound on the absolute updates of trained weights that are not part of `weights`.
     """
 
     def __init__(

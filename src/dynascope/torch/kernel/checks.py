@@ -1,4 +1,4 @@
-"""Validation of the arguments of PyTorch kernels on two examples, which also selects the method of differentiation."""
+"""Validation of the arguments of PyTorch kernels, and choice of the method of differentiation, on two examples."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ def _direction(outputs: torch.Tensor) -> torch.Tensor:
 def _verified_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -> list[DenseUse]:
     """Return the uses of weights whose gradients agree with those of PyTorch.
 
-    The comparison detects code that the reader does not see, and custom gradients. Code that cannot be read has no
-    uses.
+    The comparison detects uses that the reader misses, and custom gradients. The result is empty if the code cannot be
+    read.
     """
     expected = _gradients(model, few, mapped=mapped)
     try:

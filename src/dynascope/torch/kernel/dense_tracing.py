@@ -30,7 +30,7 @@ def dense_uses(model: Model, example: Any, *, excluded: frozenset[int] = frozens
     """Return the products of parameters that have no other uses, in the order of their evaluation.
 
     A parameter is included if it is used only by linear layers, as one side of a product with an array, as the kernel
-    of a convolution or as the table of an embedding. It may be transposed, cast or multiplied by a number before.
+    of a convolution or as the table of an embedding. It may first be transposed, cast or multiplied by a number.
     """
     parameters = model.parameters
     tracked = frozenset(i for i, each in enumerate(parameters) if each.ndim >= 2) - excluded

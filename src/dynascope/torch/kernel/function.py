@@ -93,7 +93,7 @@ class TorchFunction(Differentiable):
 
 
 def measure(function: TorchFunction, x: Any, other: Any) -> Size:
-    """Measure the sizes that determine costs, in forward passes of one example."""
+    """Measure the quantities that determine the cost of a kernel, in forward passes of one example."""
     model, parameters = function.model, function.parameters
     example, counted, numbers = rows_of(x, 0), FlopCounterMode(display=False), _Numbers()
     with quiet(), numbers:

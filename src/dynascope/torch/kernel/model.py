@@ -1,4 +1,4 @@
-"""PyTorch modules and functions in the form that kernel algorithms need, as functions of a list of parameters."""
+"""PyTorch modules and functions as functions of a list of parameters, for kernel algorithms."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations

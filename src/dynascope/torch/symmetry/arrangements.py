@@ -1,4 +1,4 @@
-"""Operations of PyTorch (ATen) that rearrange and select elements, as JAX functions."""
+"""PyTorch (ATen) operations that rearrange or select elements, as JAX functions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _index_put(x: Any, places: Sequence[Any], values: Any, accumulate: bool = Fa
 
 
 def _scatter(x: Any, axis: int, places: Any, values: Any) -> Any:
-    """Scatter one number, or an array cropped to the shape of the places."""
+    """Scatter one number, or an array cropped to the shape of the indices."""
     values = values[tuple(map(slice, places.shape))] if jnp.ndim(values) else values
     return jnp.asarray(x).at[_along(x, axis, places)].set(values)
 

@@ -1,4 +1,4 @@
-"""Layers among the operations of PyTorch (ATen), as JAX functions: convolutions, pooling, normalisation, softmax."""
+"""Layers of PyTorch (ATen operations) as JAX functions: convolutions, pooling, normalisation and softmax."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ class OptimizerSettings:
     Args:
         optimizer: The optimiser.
         groups: The parameter group of each parameter of the symmetries, by path.
-        rule: The declared rule; None for that of the groups of `torch.optim.SGD`.
-        momentum: The declared β; None for that of the groups.
-        weight_decay: The declared λ; None for that of the groups.
+        rule: The declared rule; None to read it from the groups of `torch.optim.SGD`.
+        momentum: The declared β; None to read it from the groups.
+        weight_decay: The declared λ; None to read it from the groups.
 
     Raises:
         InputError: If no group contains a parameter of the symmetries, the groups have different rules, or the rule is
@@ -120,6 +120,6 @@ class OptimizerSettings:
         return {name: [float(group.get(name) or 0) for group in self._groups.values()] for name in self._read}
 
     def _declared(self, name: str) -> float | dict[str, float]:
-        """Return one number if all groups share it, or the number of each parameter."""
+        """Return one number if it is the same for all groups; otherwise one number for each parameter."""
         values = self._found[name]
         return values[0] if len(set(values)) == 1 else dict(zip(self._groups, values, strict=True))

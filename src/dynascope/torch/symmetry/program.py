@@ -52,10 +52,10 @@ class Program(NamedTuple):
 def program(apply: torch.nn.Module | Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> Program:
     """Return the program of a PyTorch module or function as a JAX function.
 
-    `torch.export` reads the program for inputs of these shapes, with the module in its present mode (training or
+    `torch.export` traces the program for inputs of these shapes, with the module in its current mode (training or
     evaluation). The core operations of ATen are translated one by one, in float64 on the CPU. Buffers and parameters
     that do not require a gradient are constants. Writes into buffers are ignored. A tied weight is one parameter, under
-    its first name. The outputs and gradients of the result are compared with those of PyTorch.
+    its first name. Outputs and gradients are compared with those of PyTorch before the program is returned.
 
     Args:
         apply: A `torch.nn.Module`, or a function of (params, inputs).
@@ -118,7 +118,7 @@ class _Results(NamedTuple):
 
 
 def _results(found: Network) -> _Results:
-    """Evaluate the network in float64, or as it is if it contains narrower tensors of its own."""
+    """Evaluate the network in float64, or in its own precision if it contains narrower tensors."""
     try:
         return _evaluated(found, wide=True)
     except Exception:  # user code may raise anything; if precision is not the cause, it fails again below
@@ -176,7 +176,7 @@ def _arguments(found: Network, wide: bool) -> tuple[list[torch.Tensor], ...]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the warnings, logs and output of PyTorch during an export, whose errors remain."""
+    """Silence the warnings, logs and output of PyTorch during an export; errors are still raised."""
     before, output = logging.root.manager.disable, io.StringIO()
     quiet = (
         warnings.catch_warnings(action="ignore"),

@@ -42,12 +42,12 @@ def watch_charges(
 ) -> WatchedCharges:
     """Track the charges of a PyTorch training loop and the predictions of their laws, for `symmetry.audit`.
 
-    From now on, hooks on `optimizer.step()` read the weights before and after each step, and the learning rates of the
-    parameter groups. The laws are those of `training.charge_statistics`. They use the settings of `torch.optim.SGD`, or
+    Hooks on `optimizer.step()` read the weights before and after each step, and the learning rates of the parameter
+    groups. The laws are those of `training.charge_statistics`. They use the settings of `torch.optim.SGD`, or
     the settings that you declare. A residual above the bound proves that training differs from these settings.
 
-    A skipped step, for example by a `GradScaler`, does not count. A step may follow any number of backward passes. A
-    parameter without a gradient has gradient zero. Learning rates may follow any schedule that keeps their ratios
+    Steps that a `GradScaler` skips do not count. A step may follow any number of backward passes. A parameter without
+    a gradient counts as one with gradient zero. Learning rates may follow any schedule that keeps their ratios
     between groups. If groups have different rates, charges are weighted as with `rates` of
     `training.charge_statistics`, relative to the rate of the first parameter in the order of names.
 
@@ -62,16 +62,16 @@ def watch_charges(
         symmetries: All or some of the symmetries from `find_symmetries`. The bound for translations uses the largest
             step of all weights; for weights that are not part of the symmetries, this step is estimated from their
             gradients.
-        rule: The update rule, as `optimizer` of `training.charge_statistics`. Required for all optimisers but
+        rule: The update rule, as `optimizer` of `training.charge_statistics`. Required for all optimisers except
             `torch.optim.SGD`. Adam has no law.
-        momentum: β; None for that of the parameter groups.
-        weight_decay: λ; None for that of the parameter groups.
+        momentum: β; None to read it from the parameter groups.
+        weight_decay: λ; None to read it from the parameter groups.
         gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Multiply it by 2¹⁶
             if autocast multiplies in bfloat16, and by 2¹³ for float16 or TF32. The bound then hides all but large
             violations, so audit in full precision if possible.
-        causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The gradient is then
-            the one before clipping by value or by tensor. A common factor of all gradients, as in clipping by the
-            global norm, is part of it. Not available for a model trained in parallel, whose gradients are averaged
+        causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The recorded gradient
+            is the one before clipping by value or by tensor. It includes a common factor of all parameters, as in
+            clipping by the global norm. Not available for a model trained in parallel, whose gradients are averaged
             later.
         grad_scaler: The `torch.amp.GradScaler` that multiplies the loss; needed only with `causes`.
         every: Number of steps between recorded steps. The laws use all steps, and the last step is always recorded.
@@ -85,8 +85,7 @@ def watch_charges(
             neither float32 nor float64. If settings change later, `step()` raises it.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728. The laws here are the discrete form of its
-        laws.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, for the laws in continuous time.
 
     Example:
         >>> from dynascope.symmetry import audit, find_symmetries
@@ -174,7 +173,7 @@ class WatchedCharges:
     def record(self) -> xr.Dataset:
         """Return the record of the steps so far, the variables of `training.charge_statistics` over (step, charge).
 
-        With `causes`, also those over (step, charge, part) and (step, layer). Step 0 is the initialisation.
+        With `causes`, also variables over (step, charge, part) and (step, layer). Step 0 is the initialisation.
         """
         rows = self._rows
         if rows[-1][0] < self._law.steps:
@@ -210,7 +209,7 @@ class WatchedCharges:
         return keep
 
     def _bits_hook(self, name: str) -> Callable[[torch.Tensor], None]:
-        """Return a hook for one backward pass at a time, because a sum of several needs more bits than its terms."""
+        """Return a hook that measures the significant bits of each backward pass, before gradients are summed."""
 
         def measure(gradient: torch.Tensor) -> None:
             self._bits[name] = max(self._bits.get(name, 0), _significant_bits(gradient))
@@ -258,8 +257,7 @@ class WatchedCharges:
     def _gradients(self) -> dict[str, torch.Tensor]:
         """Return the gradients of all backward passes since the last step; for causes, before any clipping.
 
-        A common factor of all gradients, as in clipping by the global norm, preserves every law and counts as part of
-        them.
+        A common factor, as in clipping by the global norm, preserves every law and counts as part of the gradient.
         """
         scale = 1.0 if self._scaler is None else self._scaler.get_scale()
         used = {
