@@ -3,8 +3,8 @@
 Each row contains a theory, an assumption, its violation as measured by `which`, and the prediction error. For curves,
 the error is the mean distance of the predicted from the observed loss, relative to the initial loss. For staircases, it
 is the largest relative error of a jump time. If training continues long after the last jump, it also includes the error
-of the last level relative to the initial loss. Small steps and batches are those of gradient descent for a product of
-layers, which this file implements. `python benchmarks/almost_applies.py` writes `docs/concepts/almost_applies.csv` in
+of the last level relative to the initial loss. For small steps and batches, training is gradient descent of a product
+of layers, implemented in this file. `python benchmarks/almost_applies.py` writes `docs/concepts/almost_applies.csv` in
 about three minutes.
 """
 
@@ -115,7 +115,7 @@ def weak_first() -> Task:
 
 
 def two_alike(gap: float, outputs: int) -> Task:
-    """Return a task with white inputs and two modes, one of which is learned more slowly by a share."""
+    """Return a task with white inputs and two modes; one mode is learned more slowly by a share."""
     axes = np.linalg.qr(X)[0] * len(X) ** 0.5
     targets = axes[:, :2] * [2.0, 2.0 * (1 - gap)]
     return Task(axes, targets if outputs == 2 else targets.sum(axis=1))

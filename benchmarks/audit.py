@@ -193,7 +193,7 @@ class Run:
         clip: Global norm to which the gradient is clipped.
         defect: The defect of the network or of the optimiser.
         cause: The cause that the audit should name.
-        layers: The parameters of which the audit should name one or more, and no others; empty for any.
+        layers: The parameters that the audit may name; empty for any.
     """
 
     kind: str

@@ -3,13 +3,13 @@
     python benchmarks/baseline.py record AFTER.json.xz [--only WORD] [--jobs 2]
     python benchmarks/baseline.py compare BEFORE.json.xz [BEFORE2.json.xz …] AFTER.json.xz
 
-`record` runs every study at small settings, runs `predict` and `which` on twenty pairs of a table and a network, lists
-the studies, makes a few invalid calls, and evaluates every public theory function at the example of its docstring. It
-stores the JSON output, the arrays of the record and the text of the page. It uses only the command line of the
-installed dynascope, so it does not depend on internal changes.
+`record` runs every study at small settings, and `predict` and `which` on twenty pairs of a table and a network. It also
+lists the studies, makes a few invalid calls, and evaluates every public theory function at the example of its
+docstring. It stores the JSON output, the arrays of the record and the text of the page. It uses only the command line
+of the installed dynascope, so it does not depend on internal changes.
 
 `compare` lists the differences. Several recordings of the old code, made with different numbers of threads (set
-`OMP_NUM_THREADS` and `PJRT_NPROC`), determine the noise floor: a number may differ by three times their largest
+`OMP_NUM_THREADS` and `PJRT_NPROC`), determine the noise floor. A number may differ by three times their largest
 difference, or by 1e-10 of its size. If recordings of the same code differ by more than a thousandth, the training is
 chaotic, and only verdict, claims and text are compared. Make all recordings on one machine.
 """

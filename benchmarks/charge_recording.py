@@ -3,7 +3,7 @@
 A residual network with eighteen layers learns labelled images of 32 × 32 pixels, with batch normalisation in training
 mode. A small transformer learns rows of tokens. Both use momentum and batches of 128 samples in float32. All charges
 that `find_symmetries` finds are recorded, including those that only the ε of a normalisation breaks. The target is less
-than 3 % of a step. The time and memory of `find_symmetries` are printed, too. Run
+than 3 % of a step. The time and memory of `find_symmetries` are also printed. Run
 `python benchmarks/charge_recording.py`; `--small` runs small sizes, `--turns` sets the number of turns, and names
 select networks.
 
@@ -12,7 +12,7 @@ The first ratio therefore takes two minutes, and longer on a busy machine. Befor
 an upper bound on its duration, and after each turn the ratios so far. `ResNet-18 --turns 1` is the shortest full-size
 run.
 
-Other work on the machine can add more to the wall time than the measured effect, so CPU time is printed, too.
+Other work on the machine can add more to the wall time than the measured effect, so CPU time is also printed.
 """
 
 from __future__ import annotations

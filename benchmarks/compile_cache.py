@@ -1,9 +1,9 @@
 """Time saved by the program cache: two commands, each run twice with an initially empty cache.
 
-Each run is a separate process, as started by a user. The benchmark prints its wall time, the time of the compiler
-including reads from the cache, the share of this time, the number of cached and of compiled programs, and the time for
-tracing and lowering, which no cache saves. In the second run, all programs should come from the cache, and compilation
-should take at most 5 % of the wall time. Run `python benchmarks/compile_cache.py`.
+Each run is a separate process, as started by a user. The benchmark prints its wall time, and the time of the compiler
+including reads from the cache, also as a share. It further prints the numbers of cached and of compiled programs, and
+the time for tracing and lowering, which no cache saves. In the second run, all programs should come from the cache, and
+compilation should take at most 5 % of the wall time. Run `python benchmarks/compile_cache.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Results of every study at its default fields: verdict, unsupported claims and run time.
 
-Each study runs as `dynascope run STUDY` in a separate process. The table contains the verdict with its sentence; for
-each claim that is refuted or undecided, the effect with its interval; the stated and the actual CPU minutes; and the
-text of its page and of its figures, which the documentation shows together with the first figure.
+Each study runs as `dynascope run STUDY` in a separate process. The table contains the verdict with its sentence, the
+effects and intervals of refuted and undecided claims, and the stated and actual CPU minutes. It also contains the text
+of the page and of its figures, which the documentation shows together with the first figure.
 
 Run `python benchmarks/default_verdicts.py [--file FILE] [--only STUDY …]`. Studies that are already in the file are
 skipped, so a stopped run can be resumed.

@@ -37,8 +37,8 @@ def compare(
 ) -> tuple[Any, Any]:
     """Print the speed-up of dynascope over a baseline, from the medians of alternating runs.
 
-    The first run of each side is not part of the medians. The additional time of our first run, mainly for compilation,
-    is printed, too.
+    The medians exclude the first run of each side. The additional time of our first run, mainly for compilation, is
+    printed separately.
 
     Returns:
         The results of the last run of each side.

@@ -5,8 +5,8 @@ Losses are drawn from L = 1.69 + 406.4 N^−0.34 + 410.7 D^−0.28 with independ
 - `fit_joint` of `theory.scaling_laws`;
 - `scipy.optimize.curve_fit` of ln L, from the centre of the grid below, with intervals from its covariance and
   Student's t;
-- approach 3 of Hoffmann et al. (arXiv:2203.15556), which minimises the sum of Huber losses of ln L with δ = 1e-3, where
-  ln L is the log-sum-exp of the terms, by L-BFGS from a grid of initial values. Its intervals come from a bootstrap of
+- approach 3 of Hoffmann et al. (arXiv:2203.15556), which minimises the sum of Huber losses of ln L with δ = 1e-3 by
+  L-BFGS, from a grid of initial values. ln L is the log-sum-exp of the terms. The intervals come from a bootstrap of
   the losses, as in Besiroglu et al. (arXiv:2404.10102).
 
 The quantities are the exponents, the floor, the optimal number of parameters for a thousand times the compute of the

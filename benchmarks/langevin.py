@@ -1,10 +1,10 @@
 """Langevin dynamics of 20 000 runs with ten modes and 10 000 steps, compared with its random numbers and other solvers.
 
-The other solvers are the same splitting scheme as a NumPy loop over steps, vectorised over runs and without temporary
-arrays; diffrax with Euler steps on a Brownian path that is drawn during the run, mapped over runs; and torchsde, if it
-is installed. All states are in double precision. By default, dynascope draws noise in single precision and the others
-in double precision; NumPy is also timed in single precision throughout. The other solvers are timed on fewer steps, and
-compared per step. Run `python benchmarks/langevin.py [steps]`.
+The first baseline is the same splitting scheme as a NumPy loop over steps, vectorised over runs and without temporary
+arrays. The others are diffrax, mapped over runs, with Euler steps on a Brownian path that is drawn during the run, and
+torchsde if it is installed. All states are in double precision. By default, dynascope draws noise in single precision
+and the others in double precision; NumPy is also timed in single precision throughout. Baselines are timed on fewer
+steps, and compared per step. Run `python benchmarks/langevin.py [steps]`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
 a relative tolerance of 1e-5; for quadratic networks it uses an implicit solver with its default tolerance. Both end at
 the last predicted jump. The baseline ends after two minutes at the latest, and the ratio is then a lower bound. It is
 saved at the times of `loss_curve`, because linear interpolation between equidistant times would miss the first jumps of
-a long flow. The table contains the CPU seconds of both without compilation, their ratio and its target, the additional
-seconds of our first run without cached programs, and the mean error of the loss relative to the initial loss.
+a long flow. The table contains the CPU seconds of both without compilation, their ratio and its target. It also
+contains the additional seconds of our first run without cached programs, and the mean error of the loss relative to the
+initial loss.
 
 Run `python benchmarks/loss_curve.py [--file FILE] [--only WORD …]`. Cases that are already in the file are skipped.
 `--only` selects cases whose names contain all words.

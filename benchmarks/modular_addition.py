@@ -2,10 +2,10 @@
 
 A quadratic network with 64 neurons learns an encoding of four frequencies from scale 1e-6, in four jumps. dynascope
 averages over all 3481 pairs in closed form and adapts its steps to the required accuracy. The loop is a typical
-implementation: full-batch descent on all pairs, where the gradient of each neuron is divided by its norm, at 90 % of
-the largest stable step, in float64. Both sides cover the same gradient-flow time, by default until the plateau after
-the third jump, which is about 2900 steps of the loop. `--jumps 4` runs the whole staircase and takes twice as long. Run
-`python benchmarks/modular_addition.py`.
+implementation: full-batch descent on all pairs in float64, at 90 % of the largest stable step. The gradient of each
+neuron is divided by the norm of the neuron. Both sides cover the same gradient-flow time, by default until the plateau
+after the third jump, which is about 2900 steps of the loop. `--jumps 4` runs the whole staircase and takes twice as
+long. Run `python benchmarks/modular_addition.py`.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ implementation: a `Dataset` that creates each sample with NumPy, a `DataLoader` 
 A second loop uses a data set that draws whole batches at once. The target refers to the first loop.
 
 The second comparison is the arithmetic rate. The matrix products of a step need 2n(2dw + 2w) FLOPs for n samples, d
-inputs and width w. Divided by the time of the whole step, this rate is compared with the best rate at which this
-process multiplies matrices with the shapes of the step, in JAX, NumPy or PyTorch, for all samples or a micro-batch.
-Both are measured alternately. The rate for square matrices, which products with 37 inputs cannot reach, is printed as a
+inputs and width w. Their rate over the whole step is compared with the best rate at which this process multiplies
+matrices with the shapes of the step. These products use JAX, NumPy or PyTorch, and all samples or a micro-batch. Both
+are measured alternately. The rate for square matrices, which products with 37 inputs cannot reach, is printed as a
 reference. Run `python benchmarks/parity_stream.py`; `--tiny` runs small sizes in seconds.
 """
 

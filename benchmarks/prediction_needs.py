@@ -1,7 +1,7 @@
 """Memory and run time that `predict` announces before a large computation, compared with the actual ones.
 
-Each row is a case of a different kind and size, in a separate process: the increase of the peak memory of the process,
-the CPU seconds of the prediction, and the announced memory and seconds on one core.
+Each row is a case of a different kind and size, in a separate process. It contains the increase of the peak memory of
+the process, the CPU seconds of the prediction, and the announced memory and seconds on one core.
 `OMP_NUM_THREADS=1 python benchmarks/prediction_needs.py` takes about five minutes.
 """
 

@@ -1,10 +1,10 @@
 """Predictions on ordinary data, compared with accurate training runs: verdicts, numbers of scored jumps, and errors.
 
-Each cell is a data set, a network, a scale and, for networks with random weights, a seed. The prediction is the default
-of the command: five jumps, or all jumps for linear and diagonal networks. The verdict is that of `--check`. The ground
-truth is a gradient flow with at most a tenth of the tolerance. The table contains the verdict, the number of scored
-jumps and of all jumps, the verdict by the ground truth, the error of the loss curve (mean over log time, relative to
-the initial loss), and the error that the prediction states.
+Each cell is a data set, a network, a scale and, for networks with random weights, a seed. The prediction has the
+default number of jumps: five, or all jumps for linear and diagonal networks. The verdict is that of `--check`. The
+ground truth is a gradient flow with at most a tenth of the tolerance. The table contains the verdict, the numbers of
+scored jumps and of all jumps, and the verdict by the ground truth. It also contains the error of the loss curve (mean
+over log time, relative to the initial loss) and the error that the prediction states.
 
 Run `python benchmarks/predictions_on_data.py [--file FILE] [--only WORD …]`. Cells that are already in the file are
 skipped, so a stopped run can be resumed. `--only` selects cells whose names contain all words.

@@ -1,7 +1,7 @@
 """Public names of every room and the number of their users: other rooms, studies, and pages of the documentation.
 
-A row contains the number of files of the package outside the room, and of hand-written pages, that contain the name as
-a word, and whether its docstring has an example. A class that a function of its room returns, or that is an attribute
+A row counts the files of the package outside the room, and the hand-written pages, that contain the name as a word. It
+also states whether the docstring has an example. A class that a function of its room returns, or that is an attribute
 of a class there, counts as used and needs no example. Type aliases, such as `studies.Values`, are excluded. `--unused`
 prints only names without a user or an example. `python benchmarks/public_names.py` takes a few seconds.
 """

@@ -3,7 +3,7 @@
     python benchmarks/structure.py
 
 For each room it prints the number of lines, the import statements inside functions and for type checking only, and all
-rooms that it imports. The order is that of the contracts in `pyproject.toml`.
+rooms that it imports. The contracts in `pyproject.toml` define the order.
 """
 
 from __future__ import annotations

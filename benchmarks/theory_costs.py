@@ -1,9 +1,9 @@
 """CPU time of theories, compared with the operation counts from which `which` estimates it.
 
 Each row is a theory on one case: CPU seconds of its record without compilation, its number of operations, and the
-resulting operations per second. If these rates differ between theories, the estimates are wrong by the same factors:
-two or three, or twenty for alternating gradient flow (`Theory.cost_factor`), whose cost `which` states as a range.
-`python benchmarks/theory_costs.py` takes about two minutes.
+resulting operations per second. If these rates differ between theories, the estimates are wrong by the same factors.
+These are two or three, and twenty for alternating gradient flow (`Theory.cost_factor`), whose cost `which` states as a
+range. `python benchmarks/theory_costs.py` takes about two minutes.
 """
 
 from __future__ import annotations

@@ -30,9 +30,10 @@ _BITS = 11, 8  # significant bits of float16 and bfloat16, the formats of autoca
 def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
     """Return the statistics from which `symmetry.audit` diagnoses violated charge laws.
 
-    They describe the latest step before each recorded step. g is the gradient of the loss, before clipping or other
-    changes, and d the update. g′ is the gradient from which the declared rule would make the update d; for heavy ball,
-    g′ = −d/η − β v − λ θ. A part A of a charge is the effect of the symmetry on one parameter. For each part:
+    The statistics describe the latest step before each recorded step. Let g be the gradient of the loss, before
+    clipping or other changes, and d the update. Let g′ be the gradient from which the declared rule would make the
+    update d; for heavy ball, g′ = −d/η − β v − λ θ. A part A of a charge is the effect of the symmetry on one
+    parameter. For each part:
 
     - `part_charge` and `part_slope`: θ_AᵀGθ_A and θ_AᵀGg. Over all parts they sum to the charge and to zero.
     - `part_absolute`: θ_AᵀG sign θ_A, the slope of an L1 penalty.
@@ -43,10 +44,10 @@ def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
     For sums of weights, the sum of g replaces θᵀGg. For each parameter, along `layer` in the order of the parts:
 
     - `gradient_norm`, `gradient_largest` and `update_norm`: ‖g‖, max |g| and ‖d‖.
-    - `gradient_bits`: the number of significant bits that represents every entry of g exactly, 8 for bfloat16, 11 for
-      float16, and otherwise that of the type of g.
+    - `gradient_bits`: the smallest number of significant bits that represents every entry of g exactly: 8 (bfloat16),
+      11 (float16), or all bits of its type.
     - `change`: max |g′ − g|, relative to max |g|.
-    - `change_by_rule`: the same if the rule were heavy ball, Nesterov momentum or decoupled decay.
+    - `change_by_rule`: this change for the rules heavy ball, Nesterov momentum and decoupled decay.
     - `clipping`: max |g′ − clip(g, ±max |g′|)|, relative to max |g′|.
     - `departure_factor` and `departure_rest`: for each of `DEPARTURES`, the factor c of a least-squares fit to the step
       and the largest residual, relative to max |g|. Let d* be the update that the declared rule makes from all
@@ -206,9 +207,7 @@ class _Parts:
 class _UpdateState(NamedTuple):
     """Momentum buffers and deviations from the declared rule, with one entry per parameter."""
 
-    buffers: tuple[
-        tuple[Array, ...], ...
-    ]  # momentum under each rule, inferred from updates; scalar zeros without momentum
+    buffers: tuple[tuple[Array, ...], ...]  # momentum under each rule, inferred from updates; zero without momentum
     intended: tuple[Array, ...]  # momentum under the declared rule, computed from gradients
     clipping: Array
     change: Array

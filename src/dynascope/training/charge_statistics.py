@@ -62,9 +62,9 @@ def charge_statistics(
             within each symmetry.
         weight_decay: λ ≥ 0: one number, or one for each parameter path. If it differs within a symmetry, the law also
             depends on the recorded weights.
-        rates: ρ > 0: one number, or one for each parameter path, if the learning rate of a parameter is ρη. η is the
-            rate or the schedule of `Descent`; if layers have different rates, η is the rate at ρ = 1. The recorded
-            charges are Σ θ_AᵀGθ_A/ρ_A over the parameters A of a symmetry.
+        rates: ρ > 0: one number, or one for each parameter path. The learning rate of a parameter is ρη, where η is the
+            rate or the schedule of `Descent`, or the rate of layers with ρ = 1. The recorded charges are Σ θ_AᵀGθ_A/ρ_A
+            over the parameters A of a symmetry.
         gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Increase it if
             gradients are dominated by cancellation errors.
         causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations: seven numbers for

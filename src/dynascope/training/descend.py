@@ -42,10 +42,10 @@ class Descent:
             transformation, such as `optax.adam(1e-3)`. Its `update` also receives the parameters, `value`, `grad` and
             `value_fn`, which line searches need, for example. If layers have different learning rates, these multiply
             the updates of the optimiser at learning rate one.
-        learning_rate: η; a sequence of rates; one rate for each layer, as a mapping from the name of a weight array, or
-            of a part of the network that contains some, to its rate; or a schedule, a JAX function of the number of
-            updates. None for an optimiser with its own rate; `time` is then the sum of the rates in the state of the
-            optimiser, or the number of steps if the state contains no rate.
+        learning_rate: η; a sequence of rates; a mapping from layers to rates; or a schedule, a JAX function of the
+            number of updates. A layer is named by a weight array, or by a part of the network that contains weight
+            arrays. None for an optimiser with its own rate: `time` is then the sum of the rates in its state, or the
+            number of steps if its state contains no rate.
         steps: Number of steps.
         epochs: Number of passes over the data. Give either `steps` or `epochs`.
         loss: "squared", "cross_entropy", "exponential", "logistic", a function, or a `Loss` with label smoothing.
@@ -155,9 +155,9 @@ def descend(
     schedule, `applied_rate` is the rate of the last step before each recorded step, or zero if that step only
     accumulated gradients.
 
-    If the network has a method `train_step_outputs`, which maps a batch to (outputs, new network), training uses it and
-    carries the running statistics of the network from step to step. Running statistics are not weights. All recorded
-    quantities are measured in evaluation mode, on samples without augmentation.
+    A network may have a method `train_step_outputs`, which maps a batch to (outputs, new network). Training then uses
+    this method and carries the running statistics, which are not weights, from step to step. All recorded quantities
+    are measured in evaluation mode, on samples without augmentation.
 
     Long runs are split into chunks of about half a second, after which they can be interrupted and report to
     `flows.progress_listener`. The chunks do not change the results. A program is compiled for each structure (shapes,
@@ -171,16 +171,16 @@ def descend(
         method: The optimiser, the number of steps, the loss, the batches and the recorded quantities.
         scale: Factor on the initial weights, or a sequence of factors, > 0.
         seed: Seed of the batches and of augmentation.
-        return_networks: Whether to return the network with its final weights, too. The weights of an ensemble have its
+        return_networks: Whether to also return the network with its final weights. The weights of an ensemble have its
             dimensions in front.
 
     Returns:
         A record with the `loss` over all data, the `accuracy` if targets are classes, and each statistic, along `step`,
         `time` and, if epochs are counted, `epoch`. The loss of a stream is exact if the stream has an expectation in
-        closed form, and otherwise a mean over 20 000 fresh samples at each recorded step; the attribute `loss_over`
-        states which. If some members of an ensemble diverge, a warning lists them, their curves end with NaN, and
-        `diverged_step` (−1 for the others) and `diverged_loss` record the divergence. With `return_networks`, the pair
-        (record, network).
+        closed form. Otherwise it is a mean over 20 000 fresh samples at each recorded step. The attribute `loss_over`
+        states which applies. If some members of an ensemble diverge, a warning lists them, their curves end with NaN,
+        and `diverged_step` (−1 for the others) and `diverged_loss` record the divergence. With `return_networks`, the
+        pair (record, network).
 
     Raises:
         InputError: If an argument is outside its domain.

@@ -43,8 +43,8 @@ def train(
         probe: Called at every recorded step with the results of all parts.
 
     Returns:
-        The states and curves for each part of the members, where curves may have unused rows at the end; and the number
-        of completed steps.
+        The states and curves for each part of the members, and the number of completed steps. Curves may have unused
+        rows at the end.
     """
     ensemble, (steps, recorded, _) = run.ensemble, run.steps
     # A power of two, so that runs with similar numbers of recorded steps share a compiled program.

@@ -45,10 +45,10 @@ class Loss:
     output, the labels 0 and 1 stand for the targets −1 and 1.
 
     Attributes:
-        kind: "squared", ½‖f − y‖²; "cross_entropy", −Σ_k y_k log softmax(f)_k; "exponential" or "logistic", of the
-            margin y f of a single output with targets −1 and 1, or summed over the margins f_y − f_k of several
-            outputs; or a JAX function of outputs and targets that returns one value for each sample, or for each entry
-            of the outputs.
+        kind: "squared", ½‖f − y‖²; "cross_entropy", −Σ_k y_k log softmax(f)_k; "exponential"; "logistic"; or a JAX
+            function of outputs and targets that returns one value for each sample, or for each entry of the outputs.
+            The exponential and the logistic loss depend on the margin y f of a single output with targets −1 and 1, or
+            are summed over the margins f_y − f_k of several outputs.
         label_smoothing: s, 0 ≤ s < 1, of the cross-entropy: the targets become (1 − s) y + s/c.
         over_outputs: Whether the loss of a sample is a sum or a mean over outputs. Margins are averaged over the c − 1
             other classes. The cross-entropy does not depend on it.

@@ -124,7 +124,7 @@ def observed(
         done: Number of completed steps.
         attributes: Attributes of the record.
         probe: Collected results of the probe, or None.
-        return_networks: Whether to return the networks, too.
+        return_networks: Whether to also return the networks.
 
     Raises:
         DivergenceError: If all members diverged.
@@ -252,7 +252,7 @@ def _batch(sampler: Sampler, seed: Any, number: Any, step: Any, data: Batch | No
 def _require_valid_batch(run: Run, states: State, member: int, step: int) -> None:
     """Check the batch at which a member became non-finite.
 
-    The check runs outside compiled code, where layers can raise errors, too.
+    The check runs outside compiled code, so layers can also raise errors.
     """
     problem, shape = run.problem, run.ensemble.shape
 

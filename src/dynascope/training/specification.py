@@ -33,7 +33,7 @@ class Problem(eqx.Module):
     Attributes:
         frame: The network without its weights.
         data: Training samples, with a leading axis over tasks if there are several; None without samples.
-        test: Test samples in the same form.
+        test: Test samples in this form.
         reference: Samples for statistics; None for the training samples.
         average: A loss in closed form, which replaces samples.
         optimizer: An optax transformation, or a function of the learning rate that returns one.

@@ -29,8 +29,8 @@ _PROPERTIES = {torch.Tensor.T.__get__: (1, 0), torch.Tensor.mT.__get__: (1, 0)} 
 def dense_uses(model: Model, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[DenseUse]:
     """Return the products of parameters that have no other uses, in the order of their evaluation.
 
-    A parameter is included if it is used only by linear layers, as one side of a product with an array, as the kernel
-    of a convolution or as the table of an embedding. It may first be transposed, cast or multiplied by a number.
+    A parameter is included if all its uses are linear layers, products with an array, convolutions (as the kernel) or
+    embeddings (as the table). It may first be transposed, cast or multiplied by a number.
     """
     parameters = model.parameters
     tracked = frozenset(i for i, each in enumerate(parameters) if each.ndim >= 2) - excluded

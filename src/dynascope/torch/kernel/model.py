@@ -27,8 +27,8 @@ class Model:
     Attributes:
         call: (tensors in place of the parameters, inputs (n, ...)) → outputs (n, ...).
         parameters: The parameters, each once.
-        tree: The tree of `params`, or of the parameters of the module, with the number of the parameter at each leaf;
-            −1 at leaves that are not parameters.
+        tree: The tree of `params`, or of the parameters of the module. Each leaf is the number of its parameter, or −1
+            if it is not a parameter.
         reduction: None for all outputs, "pseudo" for c^(−1/2) Σ_a f_a, or the numbers of selected outputs.
     """
 

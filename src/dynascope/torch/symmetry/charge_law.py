@@ -89,7 +89,7 @@ class ChargeLaw:
 
 @dataclasses.dataclass(frozen=True)
 class _Static:
-    """Static argument of the compiled programs; programs are reused for the same symmetries and settings."""
+    """Static argument of the compiled programs, equal for the same symmetries and settings."""
 
     rule: Declaration
     causes: bool

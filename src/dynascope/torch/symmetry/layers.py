@@ -61,7 +61,7 @@ def _window(
     dilation: Sequence[int],
     ceil: bool,
 ) -> list[tuple[int, int]]:
-    """Return the padding of each axis with which all windows of PyTorch fit."""
+    """Return the padding of each axis that makes all windows of PyTorch fit."""
     edges = []
     for n, w, s, p, d in zip(lengths, window, stride, padding, dilation, strict=True):
         reach = d * (w - 1) + 1

@@ -67,9 +67,9 @@ def program(apply: torch.nn.Module | Callable[[Any, Any], Any], params: Any, exa
         The function with its parameters and inputs.
 
     Raises:
-        InputError: If the program cannot be exported, because it depends on values of tensors or draws random numbers;
+        InputError: If the program depends on values of tensors or draws random numbers, so that it cannot be exported;
             if repeated calls give different outputs; if an operation is not supported; or if outputs or gradients
-            differ from those of PyTorch, for example because a tensor is detached.
+            differ from PyTorch, for example because a tensor is detached.
 
     References:
         PyTorch 2, ASPLOS 2024, https://doi.org/10.1145/3620665.3640366.
@@ -225,7 +225,7 @@ def _tolerance(graph: torch.fx.Graph) -> float:
 
 
 def _require_same(apply: Translation, found: Network, expected: _Results, tolerance: float) -> None:
-    """Raise `InputError` unless outputs and gradients agree with those of PyTorch."""
+    """Raise `InputError` unless outputs and gradients agree with PyTorch."""
 
     def total(params: Any) -> Any:
         outputs = jax.tree.leaves(apply(params, found.example_inputs))
