@@ -78,7 +78,7 @@ def stretched(task: Task, amount: float) -> Task:
 
 
 def mixed(task: Task, amount: float) -> Task:
-    """Return the task with a share of each input added to the next one."""
+    """Return the task with a fraction of each input added to the next one."""
     return Task(task.inputs + amount * np.roll(task.inputs, 1, axis=1), task.targets)
 
 
@@ -99,7 +99,7 @@ def equal_layers() -> DeepLinear:
 
 
 def large_outputs(neurons: int = 30, less: float = 0.0, seed: int = 1) -> TwoLayer:
-    """Return ReLU neurons whose output weights are as large as their input weights, or smaller by a share."""
+    """Return ReLU neurons whose output weights are as large as their input weights, or smaller by a given fraction."""
     network = TwoLayer(3, neurons, 1, activation="relu", seed=seed)
     sizes = np.linalg.norm(network.first, axis=0)[:, None]
     return eqx.tree_at(lambda net: net.second, network, (1 - less) * sizes * np.sign(network.second))
@@ -115,14 +115,14 @@ def weak_first() -> Task:
 
 
 def two_alike(gap: float, outputs: int) -> Task:
-    """Return a task with white inputs and two modes; one mode is learned more slowly by a share."""
+    """Return a task with white inputs and two modes, whose rates of learning differ by a given fraction."""
     axes = np.linalg.qr(X)[0] * len(X) ** 0.5
     targets = axes[:, :2] * [2.0, 2.0 * (1 - gap)]
     return Task(axes, targets if outputs == 2 else targets.sum(axis=1))
 
 
 def unequal(mean: float, share: float, layers: int) -> tuple[float, ...]:
-    """Return learning rates of layers with a given geometric mean; the last is smaller than the first by a share."""
+    """Return learning rates with a given geometric mean, which decrease from first to last layer by a given fraction."""
     rates = (1 - share) ** np.linspace(0, 1, layers)
     return tuple((mean * rates / np.prod(rates) ** (1 / layers)).tolist())
 

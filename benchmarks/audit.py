@@ -58,13 +58,13 @@ class Defective(eqx.Module):
     epsilon: float = eqx.field(static=True, default=0.0, kw_only=True)
 
     def get(self, name: str) -> jax.Array:
-        """Return a parameter with the defects of its backward pass."""
+        """Return a parameter, with a possible defect in its backward pass."""
         value = getattr(self, name)
         value = jax.lax.stop_gradient(value) if name == self.stopped else value
         return negated(value) if name == self.negated else value
 
     def passed(self, name: str, x: jax.Array) -> jax.Array:
-        """Return the result of an operation with the defects of its backward pass."""
+        """Return the result of an operation, with a possible defect in its backward pass."""
         return negated(x) if name == self.negated else x
 
     def dropped(self, x: jax.Array) -> jax.Array:

@@ -259,7 +259,7 @@ def distance(a: Any, b: Any) -> float:
 
 
 def is_rounding(path: str, a: Any, b: Any, report: dict[str, Any]) -> bool:
-    """Whether both values are errors of an agreement that are negligible compared with the tolerance."""
+    """Whether both values are errors far below their tolerance, so that their difference is rounding."""
     if not (path.endswith("/error") and is_number(a) and is_number(b)):
         return False
     tolerance = report["json"].get(path.removesuffix("error") + "tolerance")

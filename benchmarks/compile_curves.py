@@ -72,7 +72,7 @@ def found(kind: str) -> dict[str, Any]:
 
 
 def measured(kind: NetworkKind) -> dict[str, Any]:
-    """Return the additional CPU seconds of first predictions, the CPU seconds of a second one, and the program count."""
+    """Return the additional CPU seconds of first predictions, those of a second prediction, and the program count."""
     events: dict[str, int] = {}
     jax.monitoring.register_event_listener(lambda event, **_: events.update({event: events.get(event, 0) + 1}))
     data = DATA["iris"]()

@@ -68,7 +68,7 @@ def cases() -> Iterator[tuple[str, Case]]:
 
 
 def measured(theory: Any, case: Case) -> float:
-    """Return the CPU seconds of a record, after a first one that compiles."""
+    """Return the CPU seconds of a record, without compilation."""
     theory.solve(case)
     rounds, begun = 0, time.process_time()
     while time.process_time() - begun < LEAST:

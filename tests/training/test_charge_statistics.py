@@ -259,7 +259,7 @@ def test_bad_arguments_are_named(arguments, named):
 
 
 def test_rates_of_layers_are_refused():
-    with pytest.raises(InputError, match="different learning rates") as caught:
+    with pytest.raises(InputError, match="differs between layers") as caught:
         trained("float32", "sgd", rate={"last": 0.1, "inner": 0.2, "hidden": 0.1, "bias": 0.1})
     assert caught.value.argument == "learning_rate"
 

@@ -226,6 +226,6 @@ def _differentiating(argument: str) -> Iterator[None]:
         raise InputError(
             f"PyTorch cannot differentiate the loss twice ({type(error).__name__}: {shown_error(error)})",
             argument=argument,
-            remedy="use operations with second derivatives; for attention, call within "
+            remedy="use operations with second derivatives; for attention, call this function within "
             "torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)",
         ) from error

@@ -160,10 +160,10 @@ class Declaration:
             return learning_rate
         if all(rate == 1 for _, rate in self.rates):
             raise InputError(
-                "the layers have different learning rates, which charge_statistics was not given",
+                "learning_rate differs between layers, but charge_statistics received no rates",
                 argument="learning_rate",
                 value=str(jax.tree.structure(learning_rate)),
-                remedy="pass them as rates of charge_statistics, or use one rate or one schedule for all layers",
+                remedy="pass the rates to charge_statistics, or use one rate or one schedule for all layers",
             )
         # For a tree of rates, η is the rate of the first parameter divided by its ρ.
         (path, rate), leaves = self.rates[0], jax.tree_util.tree_flatten_with_path(learning_rate)[0]

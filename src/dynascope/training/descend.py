@@ -51,7 +51,7 @@ class Descent:
         loss: "squared", "cross_entropy", "exponential", "logistic", a function, or a `Loss` with label smoothing.
         batches: Batch size, or `Batches`; None for all samples.
         save: Number of recorded steps, spaced logarithmically from 0 to the last; or the recorded steps, such as
-            `range(0, 1001, 10)`. If `epochs` is given, the unit is epochs. By default 100 steps, or every epoch.
+            `range(0, 1001, 10)`. If `epochs` is given, the unit is epochs. The default is 100 steps, or every epoch.
         statistics: Additional quantities to record: name → (JAX function of the network, or of the network, inputs and
             targets; names of the axes of its value). `Total`, `Largest`, `Latest`, `Sampled` and `Recursion` instead
             accumulate a quantity at every step, in memory that does not grow with the number of steps.

@@ -100,8 +100,7 @@ class Probed:
                 f"the probe returns {name!r} with the axes {tuple(axes)} and a value of shape {array.shape}",
                 argument="probe",
                 value=name,
-                remedy="name each axis, and do not use the name of an axis for the quantity, or for either any of "
-                f"{', '.join(_OWN)}",
+                remedy=f"name each axis; the quantity and its axes need different names, other than {', '.join(_OWN)}",
             )
             found[name] = (tuple(axes), array)
         return found

@@ -131,7 +131,7 @@ def specified(
     networks = len(ensemble.dimensions.get("seed", [0]))
     require(
         not several or (len(tasks) == networks and all(isinstance(each, ALL_SAMPLES) for each in tasks)),
-        f"task has {len(tasks)} tasks, but there are {networks} networks",
+        f"task contains {len(tasks)} tasks, but there are {networks} networks",
         argument="task",
         value=len(tasks),
         remedy="give one task, or a list of networks and a list with one task of samples for each",

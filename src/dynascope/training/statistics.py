@@ -259,7 +259,7 @@ class Recursion(StepStatistic):
             f"the state of a Recursion changes from {before} to {after}",
             argument="statistics",
             value=str(after),
-            remedy="return a state with the structure, shapes and types of start from following",
+            remedy="return the same structure, shapes and types from following as from start",
         )
         return state
 

@@ -75,7 +75,7 @@ def _require_examples(argument: str, inputs: Any, device: torch.device) -> None:
     elsewhere = sorted({str(each.device) for each in found if each.device != device})
     require(
         not elsewhere,
-        f"{argument} is on {', '.join(elsewhere)} but the parameters are on {device}",
+        f"{argument} is on {', '.join(elsewhere)}, but the parameters are on {device}",
         argument=argument,
         value=elsewhere,
         remedy=f"move it with .to({str(device)!r})",

@@ -29,7 +29,7 @@ __all__ = ["Network", "copied", "network"]
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """A network as a function for export.
+    """A network as a function of lists of tensors, for export.
 
     Attributes:
         call: (parameters, buffers, input tensors) → all floating-point tensors that the network returns.

@@ -70,7 +70,7 @@ def watch_charges(
             if autocast multiplies in bfloat16, and by 2¹³ for float16 or TF32. The bound then hides all but large
             violations, so audit in full precision if possible.
         causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The recorded gradient
-            is the one before clipping by value or by tensor. It includes a common factor of all parameters, as in
+            is the one before clipping by value or by tensor. It includes any factor that all parameters share, as in
             clipping by the global norm. Not available for a model trained in parallel, whose gradients are averaged
             later.
         grad_scaler: The `torch.amp.GradScaler` that multiplies the loss; needed only with `causes`.
@@ -331,7 +331,7 @@ class _Tensors:
         kinds = {str(each.dtype) for each in self.watched.values()}
         require(
             kinds in ({"torch.float32"}, {"torch.float64"}),
-            f"the model has parameters of type {' and '.join(sorted(kinds))} in the symmetries",
+            f"the symmetries contain parameters of type {' and '.join(sorted(kinds))}",
             argument="model",
             value=sorted(kinds),
             remedy="keep all weights in torch.float32 or all in torch.float64, as autocast does",
