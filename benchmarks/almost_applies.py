@@ -122,7 +122,7 @@ def two_alike(gap: float, outputs: int) -> Task:
 
 
 def unequal(mean: float, share: float, layers: int) -> tuple[float, ...]:
-    """Return learning rates with a given geometric mean, which decrease from first to last layer by a given fraction."""
+    """Return learning rates with a given geometric mean; the last layer's rate is lower by a given fraction."""
     rates = (1 - share) ** np.linspace(0, 1, layers)
     return tuple((mean * rates / np.prod(rates) ** (1 / layers)).tolist())
 

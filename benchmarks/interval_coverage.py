@@ -50,7 +50,7 @@ Intervals = Mapping[str, tuple[tuple[float, float], float]]  # by quantity: the 
 
 
 class Design(NamedTuple):
-    """A simulation, with a function that draws its runs."""
+    """A simulation design: the function `drawn` returns the intervals of one draw."""
 
     subject: str
     name: str

@@ -191,7 +191,11 @@ class Drawing(NamedTuple):
     power: float
 
     def value(self, name: str, small: Any, usual: Any, options: Sequence[Any] = (), *, signed: bool = True) -> Any:
-        """Return a random value of a field: numbers around the small or the default one, sizes around the small one."""
+        """Return a random value of a field.
+
+        Numbers are close to the value in the small or the default settings, and sizes close to the value in the small
+        settings.
+        """
         if name == "seed":
             return int(self.random.integers(100))
         if options:

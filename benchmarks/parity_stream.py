@@ -5,7 +5,7 @@ dynascope draws them inside the compiled loop and computes the gradient in micro
 implementation: a `Dataset` that creates each sample with NumPy, a `DataLoader` with batches of 4000, and an optimiser.
 A second loop uses a data set that draws whole batches at once. The target refers to the first loop.
 
-The second comparison is the arithmetic rate. The matrix products of a step need 2n(2dw + 2w) FLOPs for n samples, d
+The benchmark then compares arithmetic rates. The matrix products of a step need 2n(2dw + 2w) FLOPs for n samples, d
 inputs and width w. Their rate over the whole step is compared with the best rate at which this process multiplies
 matrices with the shapes of the step. These products use JAX, NumPy or PyTorch, and all samples or a micro-batch. Both
 are measured alternately. The rate for square matrices, which products with 37 inputs cannot reach, is printed as a

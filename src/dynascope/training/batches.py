@@ -37,7 +37,7 @@ _MOST = 2**31 - 2  # the largest int32 is reserved for a step that is never reac
 class Batches:
     """Selection of the samples of each training step.
 
-    An integer stands for a batch size: `batches=32` means `Batches(32)`.
+    `batches=32` is short for `batches=Batches(32)`.
 
     Attributes:
         size: Batch size; None for all samples. Required for a stream.

@@ -31,7 +31,7 @@ __all__ = ["Checkpoint", "CheckpointFile", "digest"]
 class Checkpoint:
     """A file that stores the state of a run. If the file exists, the run resumes from it.
 
-    A path stands for a checkpoint: `checkpoint="run.npz"` means `Checkpoint("run.npz")`.
+    `checkpoint="run.npz"` is short for `checkpoint=Checkpoint("run.npz")`.
 
     Attributes:
         path: Path of the file.

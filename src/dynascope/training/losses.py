@@ -39,7 +39,7 @@ _TOGETHER = 1000  # samples per block in evaluation
 class Loss:
     """Mean over samples of a loss of the outputs f(x), shape (n, c), and the targets.
 
-    A name or a function stands for a loss: `loss="cross_entropy"` means `Loss("cross_entropy")`.
+    `loss="cross_entropy"` is short for `loss=Loss("cross_entropy")`; a function can also be given directly.
 
     Targets are numbers, shape (n, c), or class labels, shape (n,), which stand for one-hot rows e_y. For a single
     output, the labels 0 and 1 stand for the targets −1 and 1.

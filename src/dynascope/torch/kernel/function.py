@@ -34,7 +34,7 @@ class TorchFunction(Differentiable):
 
     mapped: bool
     leaves = "tensors"
-    # Gradients need less memory than signals, and less again if they are formed one at a time.
+    # With too little memory for signals, gradients are formed; with too little for these, one gradient at a time.
     choices = (("structured",), ("layerwise",), ("products",))
     join = staticmethod(join_blocks)
 

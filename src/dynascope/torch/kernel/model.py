@@ -73,7 +73,7 @@ def _of_module(module: torch.nn.Module, params: Any, network: torch.nn.Module | 
     require_shapes("apply", module)
     _require_separate_examples(module if network is None else network)
     chosen = _trained(module) if params is None else params
-    # A module with tied submodules lists parameters more than once.
+    # Tied parameters have several names.
     named = dict(module.named_parameters(remove_duplicate=False))
     require(
         params is not None or chosen,

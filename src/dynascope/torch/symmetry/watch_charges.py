@@ -173,7 +173,8 @@ class WatchedCharges:
     def record(self) -> xr.Dataset:
         """Return the record of the steps so far, the variables of `training.charge_statistics` over (step, charge).
 
-        With `causes`, also variables over (step, charge, part) and (step, layer). Step 0 is the initialisation.
+        With `causes`, the record also contains variables over (step, charge, part) and (step, layer). Step 0 is the
+        initialisation.
         """
         rows = self._rows
         if rows[-1][0] < self._law.steps:
