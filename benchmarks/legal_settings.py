@@ -72,8 +72,8 @@ def following(kept: Sequence[Mapping[str, str]], name: str, draws: int) -> int |
 def quick(kept: Sequence[Mapping[str, str]], name: str, count: int = 2) -> list[int]:
     """Return the fastest draws of a study with a verdict, among those with the sizes of its small settings."""
     mine = [row for row in kept if row["study"] == name and not VALUES_ALONE <= int(row["draw"]) < CLOSER]
-    judged = [row for row in mine if row["verdict"] in ("agree", "undecided")]
-    return [int(row["draw"]) for row in sorted(judged, key=lambda row: float(row["seconds"]))[:count]]
+    decided = [row for row in mine if row["verdict"] in ("agree", "undecided")]
+    return [int(row["draw"]) for row in sorted(decided, key=lambda row: float(row["seconds"]))[:count]]
 
 
 class Worker:
@@ -151,10 +151,10 @@ def turns(study: Study, tree: Comparison) -> str:
     predicted, observed = tree.predicted, tree.observed
     compared = {name.removesuffix("_maximum") for name in tree.quantities}
     times = {"jump_time", "accelerated_time"} if {"jump_time", "slope"} & compared else compared
-    judged = times & set(predicted.data_vars)
-    if not judged:
+    scored = times & set(predicted.data_vars)
+    if not scored:
         return ""
-    wrong = (predicted.assign({name: by * predicted[name] for name in judged}) for by in (0.5, 2.0))
+    wrong = (predicted.assign({name: by * predicted[name] for name in scored}) for by in (0.5, 2.0))
     return "no" if any(study.compared(observed, each).verdict.outcome == "agree" for each in wrong) else "yes"
 
 

@@ -100,7 +100,7 @@ def choices(network: Convolutional, examples: int) -> None:
 
 
 def convolutional_modules() -> None:
-    """Compare PyTorch modules with plain, strided and grouped convolutions with the recipe."""
+    """Compare dynascope and the recipe on PyTorch modules with plain, strided and grouped convolutions."""
     torch = harness.torch_or_exit()
     nn = torch.nn
     heads = {

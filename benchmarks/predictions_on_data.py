@@ -118,11 +118,11 @@ def truth(task: Any, network: Any, scale: float, duration: float) -> Any:
 
 
 def print_summary(kept: list[dict[str, str]]) -> None:
-    judged = [row for row in kept if row["verdict"] in ("agree", "disagree", "undecided")]
-    wrong = [row for row in judged if row["verdict"] != row["verdict_by_truth"] or row["verdict"] == "disagree"]
-    covered = [row for row in judged if float(row["error"]) <= float(row["stated_error"])]
-    print(f"{len(kept)} cells, {len(judged)} with a verdict, {len(wrong)} of them wrong or a disagreement")
-    print(f"the stated error covers the actual error in {len(covered)} of {len(judged)} cells")
+    decided = [row for row in kept if row["verdict"] in ("agree", "disagree", "undecided")]
+    wrong = [row for row in decided if row["verdict"] != row["verdict_by_truth"] or row["verdict"] == "disagree"]
+    covered = [row for row in decided if float(row["error"]) <= float(row["stated_error"])]
+    print(f"{len(kept)} cells, {len(decided)} with a verdict, {len(wrong)} of them wrong or a disagreement")
+    print(f"the stated error covers the actual error in {len(covered)} of {len(decided)} cells")
 
 
 def standardised(x: np.ndarray) -> np.ndarray:
