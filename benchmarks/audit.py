@@ -378,7 +378,7 @@ def runs(first: int = 0) -> list[Run]:
     )
     add(
         "another decay of one group",
-        "weight decay of its own",
+        "different weight decay",
         ("perceptron", {"decay of": "second", "more": 1e-3}, ("second",), {}),
         ("perceptron", {"decay of": "inner", "more": 1e-2}, ("inner",), {"batch_size": 16, "rule": "nesterov"}),
         ("attention", {"decay of": "value", "more": 1e-3}, ("value",), {"dtype": "float32"}),
@@ -431,8 +431,8 @@ def runs(first: int = 0) -> list[Run]:
         ("perceptron", {"Adam": "yes"}, (), {"rate": 0.003, "batch_size": 8, "dtype": "float32"}),
     )
     add(
-        "another rule of momentum",
-        "another rule of momentum",
+        "different momentum rule",
+        "different momentum rule",
         ("perceptron", {"rule": "nesterov"}, (), {"momentum": 0.9}),
         ("batch norm", {"rule": "nesterov"}, (), {"momentum": 0.9, "batch_size": 16, "dtype": "float32"}),
         ("attention", {"rule": "heavy ball"}, (), {"momentum": 0.8, "rule": "nesterov"}),
@@ -445,8 +445,8 @@ def runs(first: int = 0) -> list[Run]:
         ),
     )
     add(
-        "another learning rate",
-        "another learning rate",
+        "different learning rate",
+        "different learning rate",
         ("perceptron", {"rate times": 2.0}, (), {"weight_decay": 1e-2}),
         ("batch norm", {"rate times": 1.1}, (), {"weight_decay": 1e-2, "batch_size": 16}),
         ("layer norm", {"undeclared": "warm-up"}, (), {"weight_decay": 1e-2, "dtype": "float32"}),

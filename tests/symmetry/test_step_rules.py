@@ -85,22 +85,22 @@ def shortened(length):
     ("used", "options", "name", "said"),
     [
         (lambda g, *_: g, {}, "as declared", ""),
-        (lambda g, *_: g, {"decay": DECAY + 0.003}, "weight decay of its own", "off by +0.003"),
-        (lambda g, *_: g, {"decay": 0.0}, "weight decay of its own", "off by -0.02"),
+        (lambda g, *_: g, {"decay": DECAY + 0.003}, "different weight decay", "off by +0.003"),
+        (lambda g, *_: g, {"decay": 0.0}, "different weight decay", "off by -0.02"),
         (shortened(1.5), {}, "clipping by tensor", "norm 1.5 "),
         (lambda g, *_: 0.5 * g, {}, "gradient multiplied", "by 0.5 "),
-        (lambda g, *_: g, {"rate": lambda step: 2.0}, "another learning rate", "are 2 times"),
-        (lambda g, *_: g, {"rate": lambda step: 1.1}, "another learning rate", "are 1.1 times"),
-        (lambda g, *_: g, {"rate": lambda step: min((step + 1) / 10, 1)}, "another learning rate", "rising"),
-        (lambda g, *_: g, {"rate": lambda step: np.cos(step / STEPS)}, "another learning rate", "falling"),
-        (lambda g, *_: g, {"rate": lambda step: 1 + step % 2}, "another learning rate", "from 1 to 2"),
+        (lambda g, *_: g, {"rate": lambda step: 2.0}, "different learning rate", "are 2 times"),
+        (lambda g, *_: g, {"rate": lambda step: 1.1}, "different learning rate", "are 1.1 times"),
+        (lambda g, *_: g, {"rate": lambda step: min((step + 1) / 10, 1)}, "different learning rate", "rising"),
+        (lambda g, *_: g, {"rate": lambda step: np.cos(step / STEPS)}, "different learning rate", "falling"),
+        (lambda g, *_: g, {"rate": lambda step: 1 + step % 2}, "different learning rate", "from 1 to 2"),
         (lambda g, *_: np.clip(g, -0.8, 0.8), {}, "clipping by value", ""),
         (lambda g, *_: np.clip(g, -0.05, 0.05), {}, "clipping by value", "40 of 40"),
         (lambda g, _, step: np.clip(g, -0.05, 0.05) if step > 20 else g, {}, "clipping by value", "19 of 40"),
-        (lambda g, *_: g, {"momentum": 0.7}, "another momentum", "off by -0.1"),
-        (lambda g, *_: g, {"momentum": 0.0}, "another momentum", "off by -0.8"),
-        (lambda g, *_: g, {"rule": "nesterov"}, "another rule of momentum", "Nesterov"),
-        (lambda g, *_: g, {"rule": "decoupled"}, "another rule of momentum", "decoupled"),
+        (lambda g, *_: g, {"momentum": 0.7}, "different momentum", "off by -0.1"),
+        (lambda g, *_: g, {"momentum": 0.0}, "different momentum", "off by -0.8"),
+        (lambda g, *_: g, {"rule": "nesterov"}, "different momentum rule", "Nesterov"),
+        (lambda g, *_: g, {"rule": "decoupled"}, "different momentum rule", "decoupled"),
         (lambda g, *_: g, {"rule": "nesterov", "momentum": 0.7}, "preconditioner or another rule", "40 of 40"),
         (lambda g, second, _: g / (np.sqrt(second) + 1e-8), {}, "preconditioner or another rule", "40 of 40"),
         (lambda g, *_: g, {"frozen": True}, "frozen layer", "40 of 40"),
@@ -115,7 +115,7 @@ def test_the_rule_of_updates_is_told_from_their_slopes(used, options, name, said
 
 def test_without_decay_a_factor_of_the_rate_and_of_the_gradient_are_both_possible():
     found = trained(lambda g, *_: 2 * g, decay=0.0, declared_decay=0.0)
-    assert (found.name, found.rivals) == ("another learning rate", ("gradient multiplied",))
+    assert (found.name, found.rivals) == ("different learning rate", ("gradient multiplied",))
 
 
 def test_a_parameter_without_slopes_says_nothing():

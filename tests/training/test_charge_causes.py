@@ -86,7 +86,7 @@ def test_the_rule_that_was_not_declared_is_named(declared):
             assert (run.change_by_rule[1:, :, RULES.index(name)] == run.change[1:]).all()
         else:
             assert found is not None
-            assert found.name == "another rule of momentum"
+            assert found.name == "different momentum rule"
             assert set(found.paths) == {FIRST, SECOND}
 
 

@@ -1,4 +1,4 @@
-"""Linear and affine symmetries of a small function as null vectors: explicit generators and quadratic charges."""
+"""Affine symmetries of a small function as null vectors: explicit generators and quadratic charges."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Generators", "affine_generators", "independent", "unknowns"]
 
 
 class Generators(NamedTuple):
-    """Fields θ ↦ Gθ + c.
+    """Vector fields θ ↦ Gθ + c.
 
     Attributes:
-        matrices: G (n, D, D).
-        shifts: c (n, D).
+        matrices: G, shape (n, D, D).
+        shifts: c, shape (n, D).
     """
 
     matrices: np.ndarray
@@ -26,26 +26,29 @@ class Generators(NamedTuple):
     __repr__ = short_repr
 
     def at(self, theta: np.ndarray) -> np.ndarray:
-        """The fields at a point (n, D)."""
+        """Evaluate the fields at a point; the result has shape (n, D)."""
         return self.matrices @ theta + self.shifts
 
 
 def unknowns(dimension: int, kind: str) -> int:
-    """Numbers in G and c: of the symmetric ones, the antisymmetric ones without a shift, or all."""
+    """Count the unknown entries of G and c for one kind of generator.
+
+    "symmetric" means G = Gᵀ with any c, "skew" means G = −Gᵀ with c = 0, and "all" puts no restriction on G and c.
+    """
     symmetric = dimension * (dimension + 1) // 2 + dimension
     return {"symmetric": symmetric, "skew": dimension * (dimension - 1) // 2, "all": dimension * (dimension + 1)}[kind]
 
 
 def affine_generators(theta: np.ndarray, gradients: np.ndarray, kind: str) -> Generators:
-    """All (G, c) with ⟨∇f(x; θ), Gθ + c⟩ = 0 at every given point: a basis.
+    """Compute a basis of all (G, c) with ⟨∇f(x; θ), Gθ + c⟩ = 0 at every given point.
 
     Args:
-        theta: Points (m, D), at least as many as `unknowns`.
-        gradients: ∇(r·f) there, (m, D).
-        kind: "symmetric", of which each conserves ½ θᵀGθ + cᵀθ; "skew", rotations, with c = 0; or "all".
+        theta: Points θ, shape (m, D), where m is at least `unknowns(D, kind)`.
+        gradients: ∇(r·f) at these points, shape (m, D).
+        kind: "symmetric" for generators that each conserve ½ θᵀGθ + cᵀθ, "skew" for rotations with c = 0, or "all".
 
     Raises:
-        InputError: A rank that is ambiguous.
+        InputError: If a rank is ambiguous.
     """
     dimension = theta.shape[1]
     what = f"the {kind} generators"
@@ -56,7 +59,7 @@ def affine_generators(theta: np.ndarray, gradients: np.ndarray, kind: str) -> Ge
     sign = 1.0 if kind == "symmetric" else -1.0
     i, j = np.triu_indices(dimension, 0 if kind == "symmetric" else 1)
     rows = gradients[:, i] * theta[:, j] + sign * gradients[:, j] * theta[:, i]
-    # Of unit norm as matrices: an entry off the diagonal stands there twice.
+    # The basis matrices have unit norm: an off-diagonal entry occurs twice in the matrix.
     rows *= np.where(i == j, 0.5, 0.5**0.5)
     found = null_space(np.concatenate([rows, gradients], 1) if kind == "symmetric" else rows, what)
     entries = found[:, : len(i)] * np.where(i == j, 1.0, 0.5**0.5)
@@ -68,5 +71,5 @@ def affine_generators(theta: np.ndarray, gradients: np.ndarray, kind: str) -> Ge
 
 
 def independent(generators: Generators, theta: np.ndarray) -> int:
-    """How many of the charges are independent: products of linear ones are conserved too, and are nothing new."""
+    """Count the independent charges; products of linear charges are conserved too but add no independent charge."""
     return rank(generators.at(theta), "the charges") if len(generators.shifts) else 0

@@ -1,4 +1,4 @@
-"""Which conservation laws a recorded run broke, where, since when, and which causes its numbers speak for."""
+"""Audit a recorded training run: which conservation laws it broke, since when, and the probable causes."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ __all__ = ["Audit", "Finding", "audit"]
 
 _LAW = ("measured_charge", "predicted_charge", "charge_bound")
 _CAUSES = tuple(field.name for field in dataclasses.fields(Evidence) if field.default is dataclasses.MISSING)[1:]
-_SEEN_BETWEEN = "changed_between"  # of loops that `descend` does not make
-_SAME = "give those that the record's statistics were made with"
+_CHANGED_BETWEEN = "changed_between"  # only recorded in training loops other than `descend`
+_SAME = "give the symmetries that the record's statistics were computed with"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Finding:
-    """A symmetry whose law is broken.
+    """A symmetry whose conservation law is broken.
 
     Attributes:
         charge: The symmetry.
-        broken: For each of its charges whether its residual is beyond what rounding can do at any recorded step.
-        last_kept: Last recorded step up to which all its laws were kept; `first_broken` if there is none.
-        first_broken: First recorded step at which one was not.
-        times: Largest residual, in bounds of rounding.
-        causes: Each cause that was tested, what the test said and of which parameters; those that it speaks for first.
+        broken: For each of its charges, whether the residual exceeds the rounding bound at any recorded step.
+        last_kept: Last recorded step up to which all its laws hold; equal to `first_broken` if there is none.
+        first_broken: First recorded step at which one of its laws is broken.
+        times: Largest residual, in units of the rounding bound.
+        causes: Every tested cause with the result of its test and the parameters concerned, supported causes first.
             Empty if the run was recorded without `causes`.
 
     Example:
@@ -56,34 +56,34 @@ class Finding:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The parameters that take part."""
+        """The parameters that take part in the symmetry."""
         return self.charge.paths
 
     @property
     def cause(self) -> Cause | None:
-        """The cause that its test speaks for most plainly, if any."""
+        """The first supported cause, or None."""
         return next((each for each in self.causes if each.supported), None)
 
     def __str__(self) -> str:
         count = f"{int(self.broken.sum())} of {self.broken.size} laws"
         since = f"between steps {self.last_kept} and {self.first_broken}"
-        said = (
+        text = (
             f"{self.charge.kind} {' '.join(self.paths)}: {count} broken, first {since}, up to {self.times:.1e} bounds"
         )
         if not self.causes:
-            return f"{said}; record with causes=True to have causes tested"
-        return f"{said}; " + ("no tested cause fits" if self.cause is None else str(self.cause))
+            return f"{text}; record the run with causes=True to test for causes"
+        return f"{text}; " + ("no tested cause fits" if self.cause is None else str(self.cause))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Audit:
-    """What a recorded run says of the laws of its symmetries.
+    """The result of `audit`: which conservation laws a recorded run broke.
 
     Attributes:
-        findings: Symmetries with a broken law, the largest residual first.
-        checked: Number of charges that were looked at.
+        findings: Symmetries with a broken law, in descending order of the residual.
+        checked: Number of charges that were checked.
         steps: Number of recorded steps.
-        times: Largest residual of all charges, in bounds of rounding; at most one where all laws are kept.
+        times: Largest residual of all charges, in units of the rounding bound; at most one if all laws hold.
     """
 
     findings: tuple[Finding, ...]
@@ -95,14 +95,15 @@ class Audit:
 
     @property
     def clean(self) -> bool:
-        """Whether every law was kept at every recorded step, to rounding."""
+        """Whether every law holds at every recorded step, to rounding."""
         return not self.findings
 
     @property
     def causes(self) -> tuple[Cause, ...]:
-        """What the findings speak for, with the parameters of all that name it; those of most parameters first.
+        """The causes that the findings support, in descending order of the number of parameters.
 
-        Where a finding cannot tell several causes apart, the one that most findings support counts.
+        Each cause lists the parameters of all findings that support it. If a finding is consistent with several causes,
+        the one with the support of most findings is listed.
         """
         supported = [{each.name: each for each in finding.causes if each.supported} for finding in self.findings]
         counts = Counter(name for each in supported for name in each)
@@ -123,72 +124,89 @@ class Audit:
 
     @property
     def cause(self) -> Cause | None:
-        """The cause of most parameters, if any."""
+        """The supported cause that concerns most parameters, or None."""
         return next(iter(self.causes), None)
 
     @property
     def table(self) -> str:
-        """A sentence, and the findings, each with the causes that were tested and what the tests said."""
+        """A summary sentence, followed by the findings, each with the tested causes and their evidence."""
         lines = [str(self)]
         for each in self.findings:
             lines.append(f"  {each}")
-            said: dict[tuple[bool, str], list[str]] = {}
+            names_of: dict[tuple[bool, str], list[str]] = {}
             for cause in each.causes:
-                said.setdefault((cause.supported, cause.evidence), []).append(cause.name)
-            for (supported, words), names in said.items():
-                lines.append(f"    {'+' if supported else '−'} {', '.join(names)}: {words}")
+                names_of.setdefault((cause.supported, cause.evidence), []).append(cause.name)
+            for (supported, result), names in names_of.items():
+                lines.append(f"    {'+' if supported else '−'} {', '.join(names)}: {result}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
         if self.clean:
-            return f"all {self.checked} laws were kept at {self.steps} recorded steps, to {self.times:.1e} of the bound"
+            return f"all {self.checked} laws hold at {self.steps} recorded steps, to {self.times:.1e} of the bound"
         broken = sum(int(each.broken.sum()) for each in self.findings)
         first = min(each.first_broken for each in self.findings)
-        said = f"{broken} of {self.checked} laws are broken, by step {first}, up to {self.times:.1e} bounds"
-        return "; ".join([f"training is not what was declared: {said}", *map(str, self.causes)])
+        text = f"{broken} of {self.checked} laws are broken by step {first}, by up to {self.times:.1e} times the bound"
+        return "; ".join([f"training differs from its declaration: {text}", *map(str, self.causes)])
 
 
 def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
-    """Find what in a training run is not as it was declared, by the conservation laws that it breaks.
+    """Detect how a training run differs from its declared settings, from the conservation laws that it breaks.
 
-    Each law of the record is compared with the bound of rounding: a residual above it proves that the optimiser, its
-    settings or the gradients are not what was declared. For a broken law, causes are then tested by the numbers that
-    `charge_statistics` records with `causes=True`. With the gradient g of the loss, the gradient g′ that the update
-    implies by the declared rule, and the slopes θ_AᵀGg of each part A of the symmetry, which sum to zero:
+    The residual of each law is compared with a bound on rounding errors. A larger residual proves that the optimiser,
+    its settings or the gradients are not as declared. For each broken law, several causes are then tested on the
+    numbers that `charge_statistics` records with `causes=True`. Below, g is the gradient of the loss, and g′ is the
+    gradient that the update implies under the declared rule. The slopes of a symmetry, θ_AᵀGg for each part A, sum to
+    zero.
 
-    - Does the update follow from the gradient by the declared rule? If not, by another rule (heavy ball, Nesterov's,
-      decoupled decay)? Is g′ + λθ = c (g + λθ), c constant or of each step (another learning rate, an undeclared
-      schedule); g′ = c g, with c constant (a gradient multiplied) or such that the norm is (clipping by tensor);
-      g′ = g + μθ (another decay); g′ = g + μ sign θ (an L1 decay); g′ = g + μv with the buffer v (another momentum);
-      or g cut off at a value? Is there no update (a frozen layer)? Were weights changed between steps?
-    - Does the gradient have the symmetry? If not, do the slopes sum to zero with other factors of the parts (a wrong
-      backward pass); to Σ μ_A θ_AᵀGθ_A (an L2 penalty in the loss) or Σ μ_A θ_AᵀG sign θ_A (L1); to κ times those of
-      the gradient of the step before (gradients that were not zeroed); to zero on the diagonal of a matrix only (an
-      elementwise operation such as dropout between two layers)? Is it the scale of weights before a norm (its ε, or
-      other statistics than those of the batch)? Are the sums noise without mean and memory, as small as rounding
-      (lower precision, such as autocast) or not (dropout)?
+    Causes in the update, if g′ differs from g:
 
-    A fit counts if it leaves less than a hundredth of what is to be explained, or no more than rounding. If another
-    fit leaves less than three times as much, both remain possible, as `Cause.rivals`. A cause is evidence and no proof:
-    two defects at once can look like a third.
+    - Different learning rate: g′ + λθ = c (g + λθ). A c that varies from step to step is an undeclared schedule.
+    - Gradient multiplied, or clipping by tensor: g′ = c g, with c constant, or with c such that g′ has a fixed norm.
+    - Different weight decay: g′ = g + μθ. Undeclared L1 decay: g′ = g + μ sign θ.
+    - Different momentum: g′ = g + μv with the buffer v. Different momentum rule: g′ = g under another rule (heavy ball,
+      Nesterov's, decoupled decay).
+    - Clipping by value: g′ is g cut off at a value.
+    - Frozen layer: the update or the gradient is zero. Weights changed between steps: something other than the
+      optimiser wrote to them.
 
-    The audit cannot see what keeps every law: clipping by the global norm; without decay, a constant factor of the
-    learning rate or of all gradients; dropout of whole ReLU units or of attention's probabilities; wrong data or
-    labels; a wrong sign in the forward pass, which is another function with the same symmetries. It sees nothing of
-    parameters without a symmetry that `find_symmetries` finds. A copy of a tied weight adds a symmetry:
-    `find_symmetries` of the function that is trained then has more charges. Rounding beyond the declared
-    `gradient_roundings`, as of gradients that are nothing but what cancellation leaves, would be taken for a defect.
+    Causes in the gradient, if the slopes do not sum to zero:
+
+    - Wrong backward pass: the slopes sum to zero after rescaling those of each part by its own factor.
+    - L2 or L1 penalty in the loss: the sum is Σ μ_A θ_AᵀGθ_A or Σ μ_A θ_AᵀG sign θ_A.
+    - Gradients not zeroed: the sum is κ times the slopes of the previous step's gradient.
+    - Elementwise operation inside, e.g. dropout between two layers: the sum is zero only on the diagonal of a matrix.
+    - Norm: the symmetry is the scale of weights before a norm, and no other cause fits. Its ε, statistics or backward
+      pass differ.
+    - Lower precision (e.g. autocast) or dropout: the sum is noise with zero mean and no correlation over steps.
+      Rounding in lower precision also limits its size.
+
+    A fit counts if its residual is less than a hundredth of the quantity to be explained, or within rounding. If
+    another fit has less than three times the residual, both are reported as possible (`Cause.rivals`). A cause is
+    evidence, not a proof: two simultaneous defects can look like a third.
+
+    The audit cannot detect defects that preserve every law:
+
+    - clipping by the global norm;
+    - without decay, a constant factor of the learning rate or of all gradients;
+    - dropout of whole ReLU units or of attention probabilities;
+    - wrong data or labels;
+    - a wrong sign in the forward pass, which gives another function with the same symmetries.
+
+    It does not cover parameters without a symmetry that `find_symmetries` finds. Untying a tied weight adds a symmetry:
+    `find_symmetries` then finds more charges in the trained function. Rounding beyond the declared
+    `gradient_roundings`, e.g. if a gradient is the remainder of a cancellation, is mistaken for a defect.
 
     Args:
-        record: Of one run, with the statistics of `training.charge_statistics`, best with `causes=True`. Causes are
-            tested at the recorded steps.
-        symmetries: Those that the statistics were made with.
+        record: Record of one run with the statistics of `training.charge_statistics`, preferably with `causes=True`.
+            Causes are tested at the recorded steps.
+        symmetries: The symmetries that the statistics were computed with.
 
     Raises:
-        InputError: A record without charges or of several runs, symmetries that do not fit, values that are not finite.
+        InputError: If the record has no charges or holds several runs, the symmetries do not match it, or its values
+            are not finite.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, whose laws are held against the run.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, for the laws that are checked.
 
     Example:
         >>> from dynascope.symmetry import Part
@@ -203,7 +221,7 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     symmetries = _checked(record, symmetries)
     measured, predicted, bound = (_series(record, name) for name in _LAW)
     off = np.abs(measured - predicted)
-    # Of weights that are zero nothing is rounded.
+    # Weights that are zero have no rounding errors.
     with np.errstate(over="ignore"):
         times = np.divide(off, np.maximum(bound, np.finfo(float).tiny), out=np.zeros_like(off), where=off > 0)
     steps = record["step"].to_numpy()
@@ -226,7 +244,7 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
 def _checked(record: Any, symmetries: Any) -> tuple[Charge, ...]:
     require(
         isinstance(record, xr.Dataset) and all(name in record for name in _LAW),
-        "record has no charges beside their laws",
+        "record does not contain the charges and their predicted values",
         argument="record",
         value=shown(record) if not isinstance(record, xr.Dataset) else ", ".join(map(str, record)),
         remedy="give the record of a run with training.charge_statistics(symmetries, causes=True)",
@@ -238,12 +256,12 @@ def _checked(record: Any, symmetries: Any) -> tuple[Charge, ...]:
         f"the charges have the dimensions {', '.join(map(str, dimensions))}",
         argument="record",
         value=[str(each) for each in dimensions],
-        remedy="choose one run, as record.isel(seed=0)",
+        remedy="choose one run, e.g. record.isel(seed=0)",
     )
     size = sum(each.size for each in symmetries)
     require(
         size == record.sizes["charge"] and record.sizes["step"] > 0,
-        f"the symmetries have {size} charges, and the record {record.sizes['charge']} at {record.sizes['step']} steps",
+        f"symmetries has {size} charges, but the record has {record.sizes['charge']} at {record.sizes['step']} steps",
         argument="symmetries",
         value=size,
         remedy=_SAME,
@@ -253,13 +271,13 @@ def _checked(record: Any, symmetries: Any) -> tuple[Charge, ...]:
 
 def _series(record: xr.Dataset, name: str) -> np.ndarray:
     values = record[name].to_numpy().astype(np.float64)
-    require_finite_values("record", values, remedy="give the steps before the run diverged")
+    require_finite_values("record", values, remedy="give only the steps before the run diverged")
     return values
 
 
 def _evidence(record: xr.Dataset, symmetries: tuple[Charge, ...]) -> Evidence:
-    """The numbers of the steps that led to recorded ones; there is none before the start."""
+    """Collect the statistics of all recorded steps after step 0, which has no preceding update."""
     later = record.isel(step=record["step"].to_numpy() > 0)
-    names = [*_CAUSES, *([_SEEN_BETWEEN] if _SEEN_BETWEEN in record else [])]
+    names = [*_CAUSES, *([_CHANGED_BETWEEN] if _CHANGED_BETWEEN in record else [])]
     unit = float(np.finfo(record["measured_charge"].dtype).eps) / 2
     return Evidence(symmetries, unit=unit, **{name: _series(later, name) for name in names})

@@ -1,4 +1,4 @@
-"""Why a conservation law is broken: tests of the numbers that each step leaves for each part of a symmetry."""
+"""Test the possible causes of a broken conservation law on the recorded numbers of each step."""
 
 from __future__ import annotations
 
@@ -10,55 +10,58 @@ __all__ = ["causes_of"]
 
 _OF_STEPS = (
     "frozen layer",
-    "another rule of momentum",
-    "weight decay of its own",
+    "different momentum rule",
+    "different weight decay",
     "clipping by tensor",
-    "another learning rate",
+    "different learning rate",
     "gradient multiplied",
     "clipping by value",
-    "another momentum",
-    "L1 decay of its own",
+    "different momentum",
+    "undeclared L1 decay",
     "preconditioner or another rule",
 )
 
 
 def causes_of(evidence: Evidence, number: int) -> tuple[Cause, ...]:
-    """The causes of what broke the law of a symmetry, those that a test speaks for first.
+    """Return all tested causes of the broken law of a symmetry, supported causes first.
 
     Args:
-        evidence: What was recorded.
-        number: That of the symmetry.
+        evidence: The recorded statistics.
+        number: Index of the symmetry.
     """
     charge = evidence.symmetries[number]
     rules = {path: evidence.rule(path) for path in charge.paths}
     found = [_of_steps(name, rules) for name in _OF_STEPS]
     gradients = gradient_causes(evidence, number)
-    # A layer at rest explains what its gradient lacks. Of the causes in the updates, the one of most parameters counts.
+    # A frozen layer also explains a missing gradient. Other causes in the updates are sorted by their number of
+    # parameters.
     updates = sorted(found[1:], key=lambda each: -len(each.paths))
     every = [_between(evidence, charge.paths), found[0], *gradients, *updates]
     return tuple(sorted(every, key=lambda each: not each.supported))
 
 
 def _between(evidence: Evidence, paths: tuple[str, ...]) -> Cause:
-    """Whether something else than the optimiser changed weights."""
+    """Test whether anything other than the optimiser changed weights."""
     name = "weights changed between steps"
     if evidence.changed_between is None:
-        return Cause(name, False, "not testable: nobody looked between steps")
+        return Cause(name, False, "not testable: changes between steps were not recorded")
     counts = {path: int(evidence.changed_between[:, evidence.paths.index(path)].sum()) for path in paths}
     own = tuple(path for path, count in counts.items() if count)
     if not own:
-        return Cause(name, False, "weights were at each step what the step before had left")
-    told = "; ".join(f"{path}: before {counts[path]} of {len(evidence.changed_between)} recorded steps" for path in own)
-    return Cause(name, True, told, own)
+        return Cause(name, False, "the weights did not change between steps")
+    changes = "; ".join(
+        f"{path}: before {counts[path]} of {len(evidence.changed_between)} recorded steps" for path in own
+    )
+    return Cause(name, True, changes, own)
 
 
 def _of_steps(name: str, rules: dict[str, StepRule]) -> Cause:
     own = {path: rule for path, rule in rules.items() if rule.name == name}
     if own:
-        said = "; ".join(f"{path}: {rule.evidence}" for path, rule in own.items())
+        text = "; ".join(f"{path}: {rule.evidence}" for path, rule in own.items())
         shared = set.intersection(*(set(rule.rivals) for rule in own.values()))
-        return Cause(name, True, said, tuple(own), tuple(sorted(shared)))
+        return Cause(name, True, text, tuple(own), tuple(sorted(shared)))
     if all(rule.name == "as declared" for rule in rules.values()):
         worst = max(rule.times for rule in rules.values())
-        return Cause(name, False, f"the updates follow from the gradients, to {worst:.1e} of rounding")
-    return Cause(name, False, "no parameter has updates that look like it")
+        return Cause(name, False, f"the updates follow from the gradients, to {worst:.1e} of the rounding bound")
+    return Cause(name, False, "no parameter's updates match it")

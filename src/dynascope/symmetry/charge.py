@@ -1,4 +1,4 @@
-"""A symmetry and what it conserves: sums of squares, or small Gram matrices, of slices of the parameters."""
+"""Symmetries and the charges they conserve: sums of squares, or small Gram matrices, of slices of the parameters."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Kind = Literal["translation", "scale", "rescale", "matrix"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """What a symmetry does to one parameter.
+    """The action of a symmetry on one parameter.
 
     Attributes:
-        path: Path of the parameter in the tree, as `jax.tree_util.keystr` writes it.
-        labels: For each element the number of its unit, −1 for none; broadcasts to the shape of the parameter.
-        factor: f, with which the elements of a unit are multiplied by exp(f t).
+        path: Path of the parameter in the tree, in the notation of `jax.tree_util.keystr`.
+        labels: Index of the unit of each element, −1 for none; must broadcast to the shape of the parameter.
+        factor: f; the symmetry multiplies the elements of a unit by exp(f t).
     """
 
     path: str
@@ -46,21 +46,21 @@ class Part:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Charge:
-    """A symmetry of a function of its parameters, and the charges that gradient flow of any loss of it conserves.
+    """A symmetry of a function of parameters, with the charges that it conserves under gradient flow of any loss.
 
-    - "scale", "rescale": unit u may be multiplied by exp(f t), one unit at a time. Q_u = Σ f ‖θ_u‖² over the parts: a
-      norm before a normalisation, ‖out‖² − ‖in‖² of a homogeneous unit.
-    - "matrix": the units of a block mix by any invertible matrix. Q_ab = Σ f ⟨θ_a, θ_b⟩ for a ≤ b of the same block,
-      as AᵀA − WWᵀ of linear layers.
-    - "translation": all elements of unit u may be shifted by one number. Q_u = Σ θ over the unit, which is linear.
+    - "scale", "rescale": each unit u can be multiplied by exp(f t) independently. Q_u = Σ f ‖θ_u‖² over the parts, e.g.
+      the squared norm of weights before a normalisation, or ‖out‖² − ‖in‖² of a homogeneous unit.
+    - "matrix": the units of a block can be mixed by any invertible matrix. Q_ab = Σ f ⟨θ_a, θ_b⟩ for a ≤ b in the same
+      block, e.g. AᵀA − WWᵀ of linear layers.
+    - "translation": one number can be added to all elements of unit u. Q_u = Σ θ over the unit, which is linear.
 
-    What is read last has f > 0. A sum of squares is θᵀGθ without ½.
+    The parameter that the program reads last has f > 0. Charges that are sums of squares are θᵀGθ, without a factor ½.
 
     Attributes:
-        kind: One of those above.
-        parts: What it does to each parameter.
+        kind: One of the kinds above.
+        parts: The action on each parameter.
         units: Number of units.
-        block: Units that mix with each other; one unless the kind is "matrix".
+        block: Number of units that mix with each other; 1 unless the kind is "matrix".
     """
 
     kind: Kind
@@ -75,7 +75,7 @@ class Charge:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The parameters that take part, in the order in which they are read."""
+        """The parameters that take part, in the order in which the program reads them."""
         return tuple(dict.fromkeys(part.path for part in self.parts))
 
     @property
@@ -88,7 +88,7 @@ class Charge:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """A name for each charge: its kind, its parameters, and its unit or its two units of a block."""
+        """The name of each charge: kind, parameters, and the index of its unit or of its two units of a block."""
         stem = f"{self.kind} {' '.join(self.paths)}"
         if self.kind != "matrix":
             return tuple(f"{stem} [{unit}]" for unit in range(self.units))
@@ -97,19 +97,19 @@ class Charge:
         return tuple(f"{stem} [{s + i}, {s + j}]" for s in starts for i, j in zip(rows, columns, strict=True))
 
     def form(self, left: Any, right: Any) -> Any:
-        """θᵀGv for each charge, symmetric in both; ⟨θ, 1⟩ over each unit where the charge is linear.
+        """Compute θᵀGv for each charge, symmetric in θ and v, or the sum of v over each unit if the charge is linear.
 
-        Cost: two operations for each element, by norms and Gram matrices of the arrays as they are, without copies.
+        The cost is two operations per element. Norms and Gram matrices are computed without copies of the arrays.
 
         Args:
-            left: θ, a tree with arrays at the paths, of NumPy or JAX; inside of a compiled function too.
-            right: v, another such tree.
+            left: θ, a tree of NumPy or JAX arrays at the paths of the symmetry; tracers are allowed.
+            right: v, a tree of the same structure.
 
         Returns:
-            Values (charge,), of NumPy in 64 bits for arrays of NumPy alone.
+            The values, shape (charge,); in 64-bit NumPy if all arrays are NumPy arrays.
 
         Raises:
-            InputError: A parameter is missing, or has another shape.
+            InputError: If a parameter is missing or has a shape that does not match.
 
         Example:
             >>> import numpy as np
@@ -123,18 +123,19 @@ class Charge:
         return pairs_of_matrices(self.identity(left, right, transposed=False))
 
     def form_and_size(self, tree: Any) -> tuple[Any, Any]:
-        """θᵀGθ and θᵀ|G|θ of each charge, from the same norms and Gram matrices of the parameters.
+        """Compute θᵀGθ and θᵀ|G|θ for each charge from the same norms and Gram matrices.
 
-        Of two units of a matrix the size is the mean of theirs; of sums of elements it is Σ|θ|.
+        The size of a charge of two units of a matrix is the mean of the two units' sizes. The size of a linear charge
+        is Σ|θ|.
 
         Args:
-            tree: θ, as for `form`.
+            tree: θ, as in `form`.
 
         Returns:
-            Two arrays (charge,).
+            Two arrays of shape (charge,).
 
         Raises:
-            InputError: A parameter is missing, or has another shape.
+            InputError: If a parameter is missing or has a shape that does not match.
 
         Example:
             >>> import numpy as np
@@ -153,7 +154,7 @@ class Charge:
         return pairs_of_matrices(form), means_of_pairs(size.diagonal(axis1=1, axis2=2))
 
     def size_form(self, tree: Any) -> Any:
-        """θᵀ|G|θ alone, or Σ|θ|, of a tree as for `form`: values (charge,), by norms of the units; raises as that."""
+        """Compute only θᵀ|G|θ (or Σ|θ|) of each charge from the norms of the units, for a tree as in `form`."""
         if self.kind == "translation":
             tree = jax.tree.map(abs, tree)
         parts = tuple(dataclasses.replace(part, factor=abs(part.factor)) for part in self.parts)
@@ -162,29 +163,31 @@ class Charge:
         return means_of_pairs(found.reshape(-1, self.block)) if self.kind == "matrix" else found
 
     def identity(self, theta: Any, gradient: Any, *, transposed: bool = True) -> Any:
-        """The derivative of the loss along the symmetry, ⟨g, ξ(θ)⟩, which is zero: Σ f ⟨g, θ⟩ or ⟨g, 1⟩ of each unit.
+        """Compute the derivative of the loss along the symmetry, ⟨g, ξ(θ)⟩, for each unit.
 
-        Of matrices (block, a, b), Σ ⟨g_a, θ_b⟩ over what has f > 0 less ⟨θ_a, g_b⟩ over what has f < 0: its symmetric
-        part says that the charge is conserved, its antisymmetric part is the constraint of rotations.
+        It is Σ f ⟨g, θ⟩, or the sum of g for translations, and zero if the loss has the symmetry. For matrices, shape
+        (blocks, a, b), it is the sum of ⟨g_a, θ_b⟩ over parts with f > 0 minus the sum of ⟨θ_a, g_b⟩ over parts with f
+        < 0. The symmetric part vanishes because the charge is conserved; the antisymmetric part is the constraint that
+        rotations impose.
 
         Args:
             theta: The parameters θ.
             gradient: The gradient g, a tree with arrays at the same paths.
-            transposed: Whether what has f < 0 is acted on by the transposed inverse, as the symmetry does; if not, this
-                is the Gram matrix Σ f ⟨θ_a, g_b⟩.
+            transposed: Whether the transposed inverse acts on parts with f < 0, as in the symmetry. If False, the
+                result is the Gram matrix Σ f ⟨θ_a, g_b⟩.
 
         Raises:
-            InputError: A parameter is missing, or has another shape.
+            InputError: If a parameter is missing or has a shape that does not match.
         """
         total: Any = 0.0
         for part, product in self._products(theta, gradient):
-            # Rows are those of the gradient where f > 0.
+            # If f > 0, rows correspond to units of the gradient.
             flip = self.kind == "matrix" and transposed and part.factor > 0
             total = total + part.factor * (product.transpose(0, 2, 1) if flip else product)
         return total
 
     def _products(self, theta: Any, gradient: Any) -> Iterator[tuple[Part, Any]]:
-        """For each part ⟨θ, g⟩ of each unit, the Gram matrices ⟨θ_a, g_b⟩ of each block, or the sums of g."""
+        """Yield, for each part, ⟨θ, g⟩ of each unit, the Gram matrices ⟨θ_a, g_b⟩ of each block, or the sums of g."""
         ones, others = arrays_by_path(theta), arrays_by_path(gradient)
         for part in self.parts:
             one, other = _found(ones, part), _found(others, part)
@@ -198,17 +201,20 @@ class Charge:
                 yield part, unit_sums(part.labels, product, self.units, xp)
 
     def direction(self, theta: Any, weights: Any) -> Any:
-        """ξ = Σ weight · G θ, or Σ weight · 1: the tree of the parameters' velocities along the symmetry.
+        """Compute the velocity of the parameters along the symmetry.
+
+        It is ξ = Σ weight · Gθ, or Σ weight · 1 for translations.
 
         Args:
             theta: The parameters θ.
-            weights: One number a unit (units,); of a matrix (blocks, block, block), of any symmetry.
+            weights: One number per unit, shape (units,); for a matrix symmetry, matrices of shape (blocks, block,
+                block), not necessarily symmetric.
 
         Returns:
-            A tree as θ, with zeros where nothing moves.
+            A tree with the structure of θ; zero for elements that the symmetry does not move.
 
         Raises:
-            InputError: Weights of another shape, or θ without a parameter.
+            InputError: If the weights have another shape, or θ lacks a parameter.
         """
 
         def velocity(parts: list[Part], leaf: Any, xp: Any) -> Any:
@@ -225,19 +231,20 @@ class Charge:
         return self._mapped(velocity, theta, weights, still=False)
 
     def transformed(self, theta: Any, element: Any) -> Any:
-        """The parameters at another point of their orbit, where every loss of the function is the same.
+        """Apply an element of the symmetry group to the parameters; every loss of the function is unchanged.
 
         Args:
             theta: The parameters θ.
-            element: Of translations what is added to each unit, of scales the positive number c whose power c^f each is
-                multiplied by (units,); of matrices G (blocks, block, block), by which rows with f > 0 are multiplied,
-                and others by its transposed inverse.
+            element: For translations, the number added to each unit, shape (units,). For scales, the positive number c
+                of each unit, shape (units,); its elements are multiplied by c^f. For matrices, G of shape (blocks,
+                block, block); it multiplies the rows of parts with f > 0, and its transposed inverse the rows of the
+                others.
 
         Returns:
-            A tree as θ.
+            A tree with the structure of θ.
 
         Raises:
-            InputError: An element of another shape, or θ without a parameter.
+            InputError: If the element has another shape, or θ lacks a parameter.
         """
 
         def moved(parts: list[Part], leaf: Any, xp: Any) -> Any:
@@ -254,14 +261,14 @@ class Charge:
         return self._mapped(moved, theta, element, still=True)
 
     def _mapped(self, move: Any, theta: Any, weights: Any, *, still: bool) -> Any:
-        """The tree with what is done to each parameter of the symmetry; others stay or are zero."""
+        """Apply `move` to each parameter of the symmetry; keep others if `still`, otherwise set them to zero."""
         shape = (self.units // self.block, self.block, self.block) if self.kind == "matrix" else (self.units,)
         require(
             np.shape(weights) == shape,
-            f"the weights of units have shape {np.shape(weights)}",
+            f"the weights of the units have shape {np.shape(weights)}",
             argument="weights",
             value=np.shape(weights),
-            remedy=f"give numbers of shape {shape}",
+            remedy=f"give an array of shape {shape}",
         )
         arrays = arrays_by_path(theta)
         for part in self.parts:
@@ -277,16 +284,16 @@ class Charge:
         return jax.tree_util.tree_map_with_path(each, theta)
 
     def _spread(self, part: Part, values: Any, elsewhere: float, xp: Any) -> Any:
-        """The values of the units at their elements."""
+        """Broadcast the values of the units to their elements."""
         return xp.where(part.labels >= 0, xp.asarray(values)[np.maximum(part.labels, 0)], elsewhere)
 
     def _mixed(self, part: Part, leaf: Any, matrices: Any, xp: Any) -> Any:
-        """The matrices times the rows of a parameter, and zero elsewhere."""
+        """Multiply the rows of a parameter by the matrices; the result is zero for elements outside the units."""
         outer, inner = axes_of_labels(part.labels, leaf.shape)
         order = unit_places(part.labels, self.units)
         rows = xp.einsum("bij,bjr->bir", xp.asarray(matrices), unit_rows(part.labels, leaf, self.units, self.block, xp))
         rows = rows.reshape(order.size, -1)
-        # Where each row is among those that move; behind them stands one of zeros.
+        # The index of each element's row among the mixed rows; elements outside the units read an added row of zeros.
         place = np.full(part.labels.size, order.size)
         place[order.ravel()] = np.arange(order.size)
         rows = xp.concatenate([rows, xp.zeros_like(rows[:1])])[place]
@@ -295,17 +302,18 @@ class Charge:
 
 @also_in_pytorch("dynascope.torch.symmetry.charges")
 def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
-    """The conserved charges θᵀGθ, and ⟨θ, 1⟩ of translations, of all symmetries one after the other.
+    """Compute the conserved charges of all symmetries, in order: θᵀGθ, or Σ θ for translations.
 
     Args:
-        params: The tree of the parameters θ, of NumPy or JAX; or a `torch.nn.Module`, or a tree of tensors of PyTorch.
-        symmetries: Those of `find_symmetries` or of your own.
+        params: The tree of parameters θ, as NumPy or JAX arrays; or a `torch.nn.Module`, or a tree of PyTorch tensors.
+        symmetries: The symmetries that `find_symmetries` found, or your own.
 
     Returns:
-        Values (charge,); of PyTorch as an array of NumPy, without gradients.
+        The values, shape (charge,); for PyTorch, a NumPy array without gradients.
 
     Raises:
-        InputError: Something else than symmetries, parameters that these do not fit, or values that are not finite.
+        InputError: If `symmetries` holds anything other than symmetries, or the parameters do not match them or are not
+            finite.
 
     References:
         Neural Mechanics, arXiv:2012.04728; Abide by the Law and Follow the Flow, arXiv:2307.00144.
@@ -324,13 +332,13 @@ def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
 
 
 def checked_charge(value: Any) -> Charge:
-    """Return the value after checking that it is the charge of a symmetry."""
+    """Return the value if it is a `Charge`, and raise `InputError` if not."""
     require(
         isinstance(value, Charge),
         f"symmetries holds {shown(value)}",
         argument="symmetries",
         value=type(value).__name__,
-        remedy="give those that structure finds",
+        remedy="give the symmetries that find_symmetries found",
     )
     return value
 
@@ -345,6 +353,6 @@ def _found(arrays: dict[str, Any], part: Part) -> Any:
         f"the parameter {part.path} has shape {shape}" if shape is not None else f"there is no parameter {part.path}",
         argument="params",
         value=shape,
-        remedy="give the tree of parameters in which the symmetry was found",
+        remedy="give the parameter tree in which the symmetry was found",
     )
     return array

@@ -1,4 +1,4 @@
-"""What is read off a program against what gradients show."""
+"""Cross-check the symmetries read from a program against the symmetries of its gradients."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["CrossCheck", "cross_check"]
 
 @dataclasses.dataclass(frozen=True)
 class CrossCheck:
-    """How many independent charges two passes find, and how many both together.
+    """Numbers of independent charges that two passes find, separately and together.
 
     Attributes:
-        structural: Independent charges of the program, with the elements that nothing depends on.
-        numerical: Independent charges that gradients show.
-        together: Independent charges of both.
+        structural: Independent charges found in the program, including elements that no output depends on.
+        numerical: Independent charges found from gradients.
+        together: Independent charges of both passes combined.
     """
 
     structural: int
@@ -34,28 +34,26 @@ class CrossCheck:
 
     @property
     def agrees(self) -> bool:
-        """Whether both find the same."""
+        """Whether both passes find the same charges."""
         return self.structural == self.numerical == self.together
 
     def __str__(self) -> str:
         if self.agrees:
-            return f"both find the same {self.together} charges"
-        only = (
-            f"{self.together - self.numerical} only by the program, {self.together - self.structural} only by gradients"
-        )
-        return f"of {self.together} independent charges, {only}"
+            return f"both passes find the same {self.together} charges"
+        program, gradients = self.together - self.numerical, self.together - self.structural
+        return f"of {self.together} independent charges, {program} only in the program, {gradients} only in gradients"
 
 
 def cross_check(structural: SymmetryStructure, numerical: Discovery, params: Any) -> CrossCheck:
-    """Compare the ranks of the charges that `find_symmetries` and `discover` find, at a random point.
+    """Compare the charges of `find_symmetries` with those of `discover` by their ranks at a random point.
 
     Args:
-        structural: What `find_symmetries` found.
-        numerical: What `discover` found for the same function.
-        params: The tree of the parameters that both were given.
+        structural: The result of `find_symmetries`.
+        numerical: The result of `discover` for the same function.
+        params: The tree of parameters that both were called with.
 
     Raises:
-        InputError: Parameters of another number of elements.
+        InputError: If the number of parameters differs.
 
     References:
         Abide by the Law and Follow the Flow, arXiv:2307.00144.
@@ -65,16 +63,16 @@ def cross_check(structural: SymmetryStructure, numerical: Discovery, params: Any
         >>> from dynascope.symmetry import discover, find_symmetries
         >>> given = lambda p, x: x * p["a"] * p["b"], {"a": np.ones(1), "b": np.ones(1)}, np.ones((3, 1))
         >>> print(cross_check(find_symmetries(*given), discover(*given, levels=0), given[1]))
-        both find the same 1 charges
+        both passes find the same 1 charges
     """
     arrays = {path: each for path, each in arrays_by_path(params).items() if _is_floating(each)}
     size = sum(each.size for each in arrays.values())
     require(
         size == numerical.theta.size,
-        f"params has {size} numbers, and {numerical.theta.size} were looked at",
+        f"params has {size} numbers, but discover analysed {numerical.theta.size}",
         argument="params",
         value=size,
-        remedy="give the parameters that discover was given",
+        remedy="give the parameters that discover was called with",
     )
     cuts = np.cumsum([each.size for each in arrays.values()])[:-1]
     pieces = zip(arrays.items(), np.split(numerical.theta, cuts), strict=True)
@@ -88,7 +86,7 @@ def cross_check(structural: SymmetryStructure, numerical: Discovery, params: Any
 
 
 def _directions(charge: Charge, theta: Any) -> list[Any]:
-    """The gradient of each charge."""
+    """Return the gradient of each charge."""
     if charge.kind != "matrix":
         return [charge.direction(theta, row) for row in np.eye(charge.units)]
     blocks, found = charge.units // charge.block, []

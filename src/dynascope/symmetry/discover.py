@@ -1,4 +1,4 @@
-"""Conservation laws of a function found from its gradients alone, with nothing known of what is inside."""
+"""Discover the conservation laws of a function from its gradients alone, without reading its program."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["Discovery", "discover"]
 
-_MOST = 60  # parameters; the unknowns of a generator grow with their square, and time with its cube
-_ALL = 500  # unknowns of a generator of any kind, beyond which only symmetric and antisymmetric ones are looked for
+_MOST = 60  # parameters; a generator has about D² unknowns, and the time grows with the cube of that
+_ALL = 500  # unknowns of an unrestricted generator; above this, only symmetric and antisymmetric ones are sought
 _DEEPEST = 6  # levels of brackets
-_MORE, _SPARE = 1.4, 20  # so many times the unknowns, and so many more, are the points
-_DEAD = 1e-10  # gradients so much smaller than the others are rounding
-_LAW = 1e-7  # rounding of a null vector at new points
+_MORE, _SPARE = 1.4, 20  # number of points: _MORE times the number of unknowns, plus _SPARE
+_DEAD = 1e-10  # gradients smaller than this, relative to the largest, are rounding errors
+_LAW = 1e-7  # rounding error of a null vector at new points
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Discovery:
-    """What gradients of a function show that its training conserves, for every loss and all data.
+    """The conservation laws that gradients of a function imply, for every loss and all data.
 
     Attributes:
-        ranks: Dimension of what the gradient fields span, then with brackets of each further level.
-        laws: Number of independent conservation laws, elements less the last rank; None without brackets.
-        charges: Number of independent quadratic and linear charges; fewer than `laws` where some have another form.
-        generators: Fields Gθ + c with G = Gᵀ, over the flat parameters, whose charges are ½ θᵀGθ + cᵀθ. There may be
-            more of them than independent charges, as products of linear charges are conserved too.
+        ranks: Dimension of the span of the gradient fields, then of the span with the brackets of each further level.
+        laws: Number of independent conservation laws: the number of elements minus the last rank. None without
+            brackets.
+        charges: Number of independent quadratic and linear charges; less than `laws` if some laws have another form.
+        generators: Fields Gθ + c with G = Gᵀ over the flattened parameters, with charges ½ θᵀGθ + cᵀθ. They can
+            outnumber the independent charges because products of linear charges are conserved too.
         rotations: Number of antisymmetric generators, which conserve nothing under gradient flow.
-        affine: Number of generators of any kind; None where it was not asked for.
-        dead: Which elements have no gradient; each is conserved, and counted in `laws` and `charges`.
+        affine: Number of generators without restriction on G and c; None if there are too many unknowns to compute it.
+        dead: Mask of the elements without a gradient; each is conserved and counted in `laws` and `charges`.
         theta: The point at which charges were counted.
-        memory: Bytes that it took, by estimate.
+        memory: Estimated memory used, in bytes.
     """
 
     ranks: tuple[int, ...]
@@ -65,26 +66,31 @@ def discover(
     seed: Seed = 0,
     memory: PositiveFloat = 4e9,
 ) -> Discovery:
-    """The conservation laws of gradient flow of every loss of a function, from its gradients at random points.
+    """Find the conservation laws of gradient flow, valid for every loss of a function, from gradients at random points.
 
-    Two passes. A law is constant along all fields ∇(r·f(x; θ)), and so along their Lie brackets: elements less the
-    dimension that these span is the number of laws, of any form. Laws of an explicit form, Q = ½ θᵀGθ + cᵀθ, are the
-    null vectors of ⟨∇f(x; θ), Gθ + c⟩ = 0 over many points; they are held against new points before they are returned.
-    Ranks need inputs that meet every activation pattern: random ones are wide, and `example_inputs` says their shape.
-    It takes cubes of D²/2 operations: 40 parameters take seconds. Of larger ones `discover_blocks` asks less.
+    There are two passes. The first counts laws of any form: a law is constant along all fields ∇(r·f(x; θ)), and
+    therefore along their Lie brackets, so the number of laws is the number of elements minus the dimension of the span.
+    The second finds laws of the explicit form
+
+        Q = ½ θᵀGθ + cᵀθ
+
+    as the null vectors of ⟨∇f(x; θ), Gθ + c⟩ = 0 over many points, and verifies them at new points. The ranks are
+    correct only if the inputs cover every activation pattern. The random inputs therefore have a wide distribution;
+    `example_inputs` sets their shape. The cost is of order (D²/2)³ operations for D parameters: 40 parameters take
+    seconds. For larger functions `discover_blocks` is faster but less general.
 
     Args:
-        apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.
-        params: A tree; its arrays of floating-point numbers are the parameters, at most 60 numbers.
-        example_inputs: Inputs as `apply` takes them, of any number.
-        levels: Levels of brackets at most; of each the derivatives are one order higher, and compiling takes longer. At
-            zero only charges of the explicit form are counted.
+        apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy.
+        params: A tree whose floating-point arrays are the parameters, at most 60 numbers in total.
+        example_inputs: Inputs in the form that `apply` takes, with any number of examples.
+        levels: Maximum number of bracket levels. Each level raises the order of the derivatives by one and takes longer
+            to compile. With zero, only charges of the explicit form are counted.
         seed: Seed of the random points.
-        memory: Bytes that it may take.
+        memory: Maximum memory in bytes.
 
     Raises:
-        InputError: Too many parameters, more memory than allowed, `apply` cannot be called, or a rank is ambiguous: the
-            error tells the singular values.
+        InputError: If there are too many parameters, more memory is needed than allowed, `apply` cannot be called, or a
+            rank is ambiguous; the error then lists the singular values.
 
     References:
         Abide by the Law and Follow the Flow, arXiv:2307.00144.
@@ -100,26 +106,26 @@ def discover(
     dimension = sum(each.size for each in point[0])
     require(
         dimension <= _MOST,
-        f"params has {dimension} numbers, and {_MOST} are the most",
+        f"params has {dimension} numbers, but at most {_MOST} are supported",
         argument="params",
         value=dimension,
-        remedy="call discover_blocks, or structure, or give a smaller network of the same kind",
+        remedy="call discover_blocks or find_symmetries, or give a smaller network of the same kind",
     )
-    # The rows of the largest linear system, four times.
+    # Four times the size of the largest linear system.
     needed = 4 * 8 * _points(dimension) * max(unknowns(dimension, kind) for kind in _kinds(dimension))
     require(
         needed <= memory,
-        f"{said_bytes(needed)} are needed, and memory is {said_bytes(memory)}",
+        f"{said_bytes(needed)} are needed, but memory is {said_bytes(memory)}",
         argument="memory",
         value=memory,
-        remedy="allow more, or give a smaller network of the same kind",
+        remedy="increase memory, or give a smaller network of the same kind",
     )
     widest = _points(dimension)
     theta, gradients = flat_gradients(model, points(model, point, widest, seed), seed)
     alive = np.abs(gradients).max(0) > _DEAD * np.abs(gradients).max()
     theta, gradients = theta[:, alive], gradients[:, alive]
     found = {kind: affine_generators(theta, gradients, kind) for kind in _kinds(dimension)} if alive.any() else {}
-    # As many points as before, so that one program serves both.
+    # The same number of points as before, so that both calls share one compiled program.
     others = flat_gradients(model, points(model, point, widest, seed + 1), seed + 1)
     new, fresh = (each[: 2 * dimension] for each in others)
     for kind, each in found.items():
@@ -149,22 +155,25 @@ def _points(dimension: int) -> int:
 
 
 def _require_laws(generators: Generators, theta: np.ndarray, gradients: np.ndarray, kind: str) -> None:
-    """Refuse null vectors that new points do not confirm: the points were too few kinds, or too near each other."""
+    """Raise `InputError` unless the null vectors hold at new points.
+
+    If one fails, the first points were too few or too alike.
+    """
     for matrix, shift in zip(*generators, strict=True):
         along = theta @ matrix.T + shift
         sizes = np.linalg.norm(gradients, axis=1) * np.linalg.norm(along, axis=1)
         defect = float((np.abs((gradients * along).sum(1)) / np.maximum(sizes, 1e-300)).max())
         require(
             defect <= _LAW,
-            f"the rank of the {kind} generators is ambiguous: one fails at new points by {defect:.1e}",
+            f"the rank of the {kind} generators is ambiguous: one of them fails at new points by {defect:.1e}",
             argument="example_inputs",
             value=defect,
-            remedy="give wider and more inputs, so that all activation patterns are met",
+            remedy="give more inputs with a wider distribution, so that every activation pattern occurs",
         )
 
 
 def _embedded(generators: Generators, alive: np.ndarray) -> Generators:
-    """The generators over all elements."""
+    """Extend the generators from the elements with a gradient to all elements."""
     count, size = len(generators.shifts), alive.size
     matrices, shifts = np.zeros((count, size, size)), np.zeros((count, size))
     if count:

@@ -1,4 +1,4 @@
-"""Symmetries of a wide network from its gradients alone, block by block: what acts on units of equal number."""
+"""Find symmetries of a wide network from its gradients alone, one set of equally long axes at a time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["BlockDiscovery", "discover_blocks"]
 
-_SPARE = 12  # more gradients than there are axes that a block acts on, as units may be inactive at some points
-_ZERO = 1e-8  # relative size of what is rounding; singular values between this and its root are told
+_SPARE = 12  # gradients beyond the number of axes that a block acts on; units may be inactive at some points
+_ZERO = 1e-8  # relative size of rounding errors; singular values slightly above it are reported as unclear
 _DEAD = 1e-10
-_CHUNK = 20_000  # pairs of units that are looked at together
+_CHUNK = 20_000  # pairs of units that are analysed together
 
 # A parameter and one of its axes.
 _Slot = tuple[int, int]
@@ -27,17 +27,18 @@ _Slot = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BlockDiscovery:
-    """What gradients show of generators that act on the units of axes of equal length.
+    """Symmetries that act on the units along axes of equal length, found from gradients.
 
     Attributes:
-        units: By length of the axes, for each unit how many rescalings of it alone gradients do not see.
-        pairs: By length, how many pairs of units mix.
-        translations: Number of sums of elements along an axis that gradients do not see, beside single dead elements.
-        wholes: Rescalings of whole parameters that no single units have, such as one before a layer norm.
+        units: By axis length, the number of rescalings of each unit alone that leave the outputs unchanged.
+        pairs: By axis length, the number of pairs of units that mix.
+        translations: Number of sums of elements along an axis that have no gradient, not counting dead elements.
+        wholes: Number of rescalings of whole parameters that are not rescalings of single units, e.g. before a layer
+            norm.
         dead: Number of elements without a gradient.
-        charges: Number of independent charges of all these together.
-        unclear: Units whose singular values have no gap, by length; they are not counted.
-        memory: Bytes that it took at most, by estimate.
+        charges: Number of independent charges of all these symmetries together.
+        unclear: By axis length, the number of units whose singular values have no gap; these units are not counted.
+        memory: Estimated peak memory in bytes.
     """
 
     units: dict[int, np.ndarray]
@@ -55,24 +56,24 @@ class BlockDiscovery:
 def discover_blocks(
     apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: Seed = 0, memory: PositiveFloat = 4e9
 ) -> BlockDiscovery:
-    """The symmetries of a wide network that act on its units, from gradients at random points alone.
+    """Find the symmetries of a wide network that act on its units, from gradients at random points alone.
 
-    A generator multiplies units i and j of all axes of one length, each axis with a factor of its own. Its derivative
-    of a loss is Σ factor · ⟨∂L/∂θ_i, θ_j⟩, and so the factors for each pair of units are the null vectors of a small
-    matrix, with one row for each random point. Units are taken to be in the same order in all parameters, as they are
-    where nothing between reshapes them and no loop takes layers from a stack; `find_symmetries` has no such limit. It
-    takes as many gradients as the most axes of one length and twelve more, and memory for a few of them and one matrix
-    of units by units an axis.
+    A generator combines units i and j of all axes of one length, with one factor per axis. The derivative of a loss
+    along it is Σ factor · ⟨∂L/∂θ_i, θ_j⟩. The factors for each pair of units are therefore the null vectors of a small
+    matrix with one row per random point. The method assumes that units have the same order in all parameters. This
+    holds unless a reshape intervenes or a loop reads layers from a stack; `find_symmetries` has no such restriction.
+    The number of gradients is the largest number of axes of one length plus twelve. The memory is that of twice these
+    gradients and one units × units matrix per gradient and axis.
 
     Args:
-        apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.
-        params: A tree; its arrays of floating-point numbers are the parameters.
-        example_inputs: Inputs as `apply` takes them. Few of them leave units that are never active.
+        apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy.
+        params: A tree whose floating-point arrays are the parameters.
+        example_inputs: Inputs in the form that `apply` takes. With few inputs, some units may never be active.
         seed: Seed of the random points.
-        memory: Bytes that it may take.
+        memory: Maximum memory in bytes.
 
     Raises:
-        InputError: More memory than allowed, or `apply` cannot be called.
+        InputError: If more memory is needed than allowed, or `apply` cannot be called.
 
     References:
         Abide by the Law and Follow the Flow, arXiv:2307.00144.
@@ -91,10 +92,10 @@ def discover_blocks(
     needed = _memory(shapes)
     require(
         needed <= memory,
-        f"{said_bytes(needed)} are needed, and memory is {said_bytes(memory)}",
+        f"{said_bytes(needed)} are needed, but memory is {said_bytes(memory)}",
         argument="memory",
         value=memory,
-        remedy="allow more, or ask structure, which needs a few gradients",
+        remedy="increase memory, or call find_symmetries, which needs only a few gradients",
     )
     slots = _slots(shapes)
     given = _Given(model, point, max([*map(len, slots.values()), len(shapes)]) + _SPARE, seed)
@@ -146,11 +147,11 @@ class _Given:
         self.theta = [each[0] for each in chosen]
         self.gradients = list(projected_gradients(model, chosen, seed))
         sizes = [float(np.sqrt(sum(np.vdot(g, g) for g in each))) for each in self.gradients]
-        # Where nothing is active there is nothing to see.
+        # If no unit is active at a point, its gradient is zero.
         self.size = [max(each, np.finfo(float).tiny) for each in sizes]
 
     def products(self, slot: _Slot, count: int) -> np.ndarray:
-        """⟨∂L/∂θ_i, θ_j⟩ for slices i and j along an axis, at so many points."""
+        """Compute ⟨∂L/∂θ_i, θ_j⟩ for all slices i and j along an axis, at the first `count` points."""
         number, axis = slot
         found = []
         for theta, gradient, size in list(zip(self.theta, self.gradients, self.size, strict=True))[:count]:
@@ -160,14 +161,14 @@ class _Given:
         return np.stack(found)
 
     def along(self, slot: _Slot) -> np.ndarray:
-        """⟨∂L/∂θ_i, θ_i⟩ of each unit (points, units)."""
+        """Compute ⟨∂L/∂θ_i, θ_i⟩ of each unit, shape (points, units)."""
         number, axis = slot
         others = tuple(each for each in range(self.theta[0][number].ndim) if each != axis)
         pairs = zip(self.theta, self.gradients, self.size, strict=True)
         return np.stack([(g[number] * t[number]).sum(others) / size for t, g, size in pairs])
 
     def seen(self, slot: _Slot) -> np.ndarray:
-        """For each unit of an axis whether it has a gradient."""
+        """Return, for each unit of an axis, whether it has a gradient."""
         number, axis = slot
         others = tuple(each for each in range(self.gradients[0][number].ndim) if each != axis)
         largest = [
@@ -177,7 +178,7 @@ class _Given:
 
 
 def _unseen(given: _Given) -> tuple[int, int]:
-    """Elements without a gradient, and sums along an axis that have none."""
+    """Count the elements without a gradient, and the sums along an axis without one."""
     dead = translations = 0
     for number in range(len(given.theta[0])):
         rows = np.stack([each[number] / size for each, size in zip(given.gradients, given.size, strict=True)])
@@ -191,13 +192,13 @@ def _unseen(given: _Given) -> tuple[int, int]:
 
 
 def _diagonal(given: _Given, length: int, members: list[_Slot]) -> tuple[np.ndarray, list[tuple[int, np.ndarray]]]:
-    """For each unit the rescalings of it alone, −1 where that is unclear; and the null vectors."""
+    """Count the rescalings of each unit alone (−1 if unclear), and return their null vectors."""
     rows = np.stack([given.along(each) for each in members], -1)
     visible = np.stack([given.seen(each) for each in members], -1)
     counts, null = np.zeros(length, int), []
     for unit in range(length):
         each = rows[:, unit]
-        # What has no gradient is dead, and no null vector.
+        # Axes without a gradient are dead and must not count as null vectors.
         seen = visible[unit]
         if not seen.any():
             continue
@@ -215,7 +216,7 @@ def _diagonal(given: _Given, length: int, members: list[_Slot]) -> tuple[np.ndar
 
 
 def _mixing(given: _Given, length: int, members: list[_Slot], units: np.ndarray) -> Iterator[int]:
-    """Pairs of units that may be rescaled and mix: the symmetric generators of them."""
+    """Yield the numbers of pairs of units that mix, i.e. of their symmetric generators, in chunks."""
     if len(units) < 2 or len(members) < 2:
         return
     count = len(members) + _SPARE
@@ -225,14 +226,14 @@ def _mixing(given: _Given, length: int, members: list[_Slot], units: np.ndarray)
     for start in range(0, len(pairs), _CHUNK):
         i, j = pairs[start : start + _CHUNK].T
         rows = np.stack([each[:, i, j] + each[:, j, i] for each in matrices], -1).transpose(1, 0, 2)
-        # The axes that are dead for both are no generators.
+        # Axes that are dead for both units do not count as generators.
         seen = visible[i] | visible[j]
         zero = (np.linalg.svd(rows, compute_uv=False) <= _ZERO).sum(1)
         yield int(np.maximum(zero - (~seen).sum(1), 0).sum())
 
 
 def _wholes(given: _Given) -> np.ndarray:
-    """Factors of whole parameters that may be rescaled together (n, parameters)."""
+    """Compute the factors of whole parameters that can be rescaled together, shape (n, parameters)."""
     rows = np.array([
         [np.vdot(g, t) / size for g, t in zip(gradient, theta, strict=True)]
         for gradient, theta, size in zip(given.gradients, given.theta, given.size, strict=True)
@@ -254,7 +255,11 @@ def _count(
     found: list[tuple[list[_Slot], int, np.ndarray]],
     wholes: np.ndarray,
 ) -> int:
-    """Independent rescalings: an exponent is a sum over axes and of its parameter, between which constants move."""
+    """Count the independent rescalings, without double counting of constants shared between axes and whole parameters.
+
+    The exponent of an element is a sum of terms, one per axis and one for its parameter; a constant can move between
+    terms.
+    """
     starts = dict(zip(
         [slot for members in slots.values() for slot in members],
         np.cumsum([0, *(length for length, members in slots.items() for _ in members)]),

@@ -1,4 +1,4 @@
-"""The numbers that recorded steps leave for each part of a symmetry, by which causes of broken laws are tested."""
+"""The recorded statistics of training steps on which the causes of broken laws are tested."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Cause", "Evidence"]
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """A cause of a broken law, and the result of its test.
+    """A possible cause of a broken law, with the result of its test.
 
     Attributes:
-        name: What may be wrong.
-        supported: Whether the test speaks for it.
-        evidence: What the test found, with its number.
-        paths: The parameters that it names; empty if it does not speak for the cause.
-        rivals: Other causes that fit as well, so that nothing recorded tells them apart.
+        name: Name of the cause.
+        supported: Whether the test supports the cause.
+        evidence: The result of the test, with its numbers.
+        paths: The parameters concerned; empty if the test does not support the cause.
+        rivals: Other causes that fit as well and that the record cannot distinguish from this one.
     """
 
     name: str
@@ -38,28 +38,31 @@ class Cause:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Evidence:
-    """What was recorded of steps, in 64 bits; of shape (step, charge, part) or, from `gradient_norm` on, (step, layer).
+    """Recorded statistics of training steps, in 64 bits.
+
+    Arrays have shape (step, charge, part) unless stated otherwise; from `gradient_norm` on, (step, layer).
 
     Attributes:
-        symmetries: The symmetries, whose charges stand one after the other.
+        symmetries: The symmetries; their charges follow one another along `charge`.
         part_charge: θ_AᵀGθ_A.
         part_absolute: θ_AᵀG sign θ_A.
         part_slope: θ_AᵀG∇L.
-        part_stale: The same of the gradient of the step before.
-        part_slope_rounding: What rounding does to it.
-        part_pull: θ_AᵀGg′ of the gradient that the update implies.
-        part_pull_rounding: What rounding does to it.
+        part_stale: θ_AᵀG∇L with the gradient of the previous step.
+        part_slope_rounding: Bound on the rounding error of `part_slope`.
+        part_pull: θ_AᵀGg′, where g′ is the gradient that the update implies.
+        part_pull_rounding: Bound on the rounding error of `part_pull`.
         gradient_norm: ‖∇L‖ of each parameter.
-        gradient_largest: Its largest entry.
-        gradient_bits: Significant bits that hold all its entries, 8 of bfloat16, 11 of float16, or all.
-        update_norm: ‖d‖ of each parameter.
-        clipping: How far each step is from one that is clipped by value, relative.
-        change: How far the gradient that each step implies is from the gradient, relative.
-        change_by_rule: The change if another rule had made the step, shape (step, layer, rule).
-        departure_factor: The factor of each of `DEPARTURES` that fits best, shape (step, layer, departure).
-        departure_rest: What the fit leaves, relative, likewise.
+        gradient_largest: Largest entry of ∇L.
+        gradient_bits: Number of significant bits that represent all entries of ∇L: 8 for bfloat16, 11 for float16, or
+            all.
+        update_norm: ‖d‖ of the update of each parameter.
+        clipping: Relative distance of each step from a step that is clipped by value.
+        change: Relative distance of g′ from ∇L.
+        change_by_rule: `change` if another rule had made the step, shape (step, layer, rule).
+        departure_factor: The best-fitting factor of each of `DEPARTURES`, shape (step, layer, departure).
+        departure_rest: Relative residual of that fit, same shape.
         unit: The rounding unit of the weights.
-        changed_between: Whether weights had been changed since the step before; None if nobody looked.
+        changed_between: Whether weights changed after the previous step, shape (step, layer); None if not recorded.
     """
 
     symmetries: tuple[Charge, ...]
@@ -84,16 +87,16 @@ class Evidence:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The parameters along `layer`."""
+        """The parameters along the dimension `layer`."""
         return parameter_paths(self.symmetries)
 
     def rows(self, number: int) -> slice:
-        """The charges of a symmetry."""
+        """The range of the charges of a symmetry."""
         start = sum(each.size for each in self.symmetries[:number])
         return slice(start, start + self.symmetries[number].size)
 
     def rule(self, path: str) -> StepRule:
-        """How the updates of a parameter follow from its gradient, by what all its symmetries say."""
+        """Return the rule by which the updates of a parameter follow from its gradient, using all its symmetries."""
         names = ("part_slope", "part_pull", "part_pull_rounding")
         own = [
             (self.rows(number), place)

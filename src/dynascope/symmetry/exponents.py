@@ -1,4 +1,4 @@
-"""Linear equations between unknown exponents, solved as they are met."""
+"""Solver for linear equations between unknown exponents, which eliminates unknowns as equations are added."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 
 __all__ = ["MOST", "Exponents"]
 
-MOST = 4_000_000  # numbers of one array of expressions; beyond it more is asked than needed, which is sound
+MOST = 4_000_000  # elements of an array of expressions; above this, stronger (but sound) equations are imposed
 
 Expression = dict[int, Fraction]
 _ONE = Fraction(1)
 
 
 class Exponents:
-    """Arrays of linear expressions in unknowns, each given by a number, and what is known of the unknowns.
+    """Arrays of linear expressions in unknowns, each expression stored by its number, and the equations solved so far.
 
-    An array of one element along an axis is the same all along it. Number 0 is the expression that is zero. Of two
-    unknowns that are tied the older one stays, so that what remains free is what entered first.
+    An array may have one element along an axis along which it is constant. Number 0 is the zero expression. If two
+    unknowns are equated, the older one is kept, so the unknowns that remain free are the first that were created.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Exponents:
         self._numbers: dict[tuple, int] = {(): 0}
 
     def fresh(self, shape: Sequence[int], *, lasting: bool = False) -> np.ndarray:
-        """New unknowns; those that last are below zero, and stay where they are tied to others."""
+        """Create new unknowns; lasting ones have negative numbers and are kept when they are equated with others."""
         count = int(np.prod(shape, dtype=int))
         if lasting:
             new = range(-self._lasting - 1, -self._lasting - 1 - count, -1)
@@ -42,13 +42,13 @@ class Exponents:
         return np.asarray(found, dtype=np.int64).reshape(tuple(shape))
 
     def expression(self, number: int) -> Expression:
-        """What it is in terms of the unknowns that are free."""
+        """Write an expression in terms of the free unknowns."""
         return _sum((factor, self._known(unknown)) for unknown, factor in self._table[number].items())
 
     def combined(self, parts: Sequence[tuple[Fraction | int, np.ndarray]]) -> np.ndarray:
-        """Σ factor · array, elementwise with broadcasting."""
+        """Compute Σ factor · array, elementwise with broadcasting."""
         arrays = list(np.broadcast_arrays(*(array for _, array in parts)))
-        # Keys of two fit into 64 bits.
+        # The keys of two arrays fit into 64 bits.
         start = arrays[0].astype(np.int64 if len(arrays) <= 2 else object)
         keys = reduce(lambda key, array: key * len(self._table) + array, arrays[1:], start)
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
@@ -59,7 +59,7 @@ class Exponents:
         return np.asarray(np.asarray(found, dtype=np.int64)[inverse]).reshape(arrays[0].shape)
 
     def vanish(self, numbers: np.ndarray) -> None:
-        """Make all these expressions zero."""
+        """Impose that all these expressions are zero."""
         for number in np.unique(numbers):
             expression = self.expression(int(number))
             if expression:
@@ -68,12 +68,12 @@ class Exponents:
                 self._solved[youngest] = {unknown: -each / factor for unknown, each in expression.items()}
 
     def sum_vanishes(self, terms: Sequence[tuple[Fraction | int, np.ndarray]]) -> None:
-        """Make Σ factor · term zero everywhere, where the terms are arrays that broadcast."""
+        """Impose that Σ factor · term is zero at every element, for terms that broadcast."""
         merged = self.merged(terms)
         if len(merged) == 1:
             self.vanish(merged[0])
             return
-        # Functions of different indices that sum to zero are constants.
+        # If functions of different indices sum to zero, each of them is constant.
         origins = []
         for each in merged:
             origin = each[tuple(slice(0, 1) for _ in each.shape)]
@@ -83,7 +83,7 @@ class Exponents:
             self.vanish(self.combined(origins))
 
     def merged(self, terms: Sequence[tuple[Fraction | int, np.ndarray]]) -> list[np.ndarray]:
-        """The same sum with terms of which no two depend on a common index."""
+        """Return the same sum as terms of which no two depend on a common index."""
         groups: list[tuple[frozenset[int], list[tuple[Fraction | int, np.ndarray]]]] = []
         for factor, term in terms:
             axes, members = _axes(term), [(factor, term)]
@@ -125,7 +125,7 @@ class Exponents:
 
 
 def _sum(terms: Iterable[tuple[Fraction | int, Expression]]) -> Expression:
-    """Σ factor · expression; most factors are one, and fractions are slow."""
+    """Compute Σ factor · expression; most factors are one, and fractions are slow."""
     total: Expression = {}
     for factor, expression in terms:
         for unknown, each in expression.items():

@@ -1,4 +1,4 @@
-"""Rescalings of single units gathered into symmetries of layers."""
+"""Group rescalings of single units into symmetries of layers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dynascope.symmetry.scaling import Rescaling
 __all__ = ["families"]
 
 _Shape = tuple[int, ...]
-# By the number of a parameter, the shape of its labels and the factor: the places of a unit.
+# Maps (number of a parameter, shape of its labels, factor) to the flat indices of a unit.
 _Acts = dict[tuple[int, _Shape, float], tuple[int, ...]]
 
 
 def families(found: Sequence[Rescaling], paths: Sequence[str]) -> list[Charge]:
-    """One symmetry for all rescalings that act on the same axes of the same parameters with the same factors."""
+    """Merge the rescalings that act on the same axes of the same parameters with the same factors."""
     gathered: dict[tuple, list[tuple[list[_Acts], dict[tuple, set[int]]]]] = {}
     for each in found:
         acts = _acts(each)
         groups = gathered.setdefault(tuple(acts), [])
-        # Units of one symmetry do not overlap.
+        # The units of one symmetry must not overlap.
         apart = (group for group in groups if all(group[1][key].isdisjoint(acts[key]) for key in acts))
         units, taken = next(apart, ([], {key: set() for key in acts}))
         if not units:
@@ -34,7 +34,7 @@ def families(found: Sequence[Rescaling], paths: Sequence[str]) -> list[Charge]:
 
 
 def _acts(rescaling: Rescaling) -> _Acts:
-    """The places in each parameter by its number, the shape of its labels and the factor; what is read last has 1."""
+    """Map (parameter number, label shape, factor) to flat indices; the parameter read last has factor 1."""
     rows = [
         (number, shape, exponent, places)
         for number in rescaling.order

@@ -1,4 +1,4 @@
-"""Symmetries of a function of parameters found in its program, and held against its gradients."""
+"""Find symmetries of a function of parameters in its program, and verify them against its gradients."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["BrokenSymmetry", "SymmetryStructure", "find_symmetries"]
 
-_POINTS = 3  # at which gradients are looked at; a unit of ReLU that is dead at all of them is told to be
-_EXACT = 1e-9  # rounding of a derivative along a symmetry, relative to the norms of what is summed
+_POINTS = 3  # random points for gradients; a ReLU unit that is inactive at all of them counts as dead
+_EXACT = 1e-9  # rounding error of a derivative along a symmetry, relative to ‖g‖ ‖ξ‖
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BrokenSymmetry:
-    """What would be a symmetry, and by how much it is none.
+    """An approximate or suspected symmetry that does not hold, and the size of its violation.
 
     Attributes:
         charge: The symmetry and its charges.
-        defect: For each unit the largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) that was seen, of the gradient g of random combinations
-            of the outputs along the symmetry ξ: at the given point for the ε of a norm, at random ones otherwise.
-        reason: What breaks it.
+        defect: For each unit, the largest observed |⟨g, ξ⟩| / (‖g‖ ‖ξ‖), where g is the gradient of a random
+            combination of the outputs and ξ the symmetry direction. It is evaluated at the given point for the ε of a
+            norm, and at random points otherwise.
+        reason: What breaks the symmetry.
 
     Example:
         >>> import jax
@@ -65,11 +66,11 @@ class SymmetryStructure:
     """The symmetries of a function of its parameters.
 
     Attributes:
-        symmetries: Those that hold, in the order in which the program reads their parameters.
-        broken: Those that the ε of a norm breaks, and those that the program has and its gradients do not.
+        symmetries: The symmetries that hold, in the order in which the program reads their parameters.
+        broken: Symmetries that the ε of a norm breaks, and symmetries of the program that its gradients violate.
         rounding: The largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) of any symmetry that holds, at random points.
         unused: Paths of parameters that no output depends on; all their elements are conserved.
-        shapes: The tree of the parameters' shapes.
+        shapes: The tree of parameter shapes.
     """
 
     symmetries: tuple[Charge, ...]
@@ -84,14 +85,14 @@ class SymmetryStructure:
     def size(self) -> int:
         """Number of independent charges of all symmetries: the rank of their Jacobian at random weights.
 
-        It is at most the number of `names`. Above 1000 charges of symmetries that share parameters it is an upper
-        bound, as dependences between symmetries are not looked for.
+        It is at most the number of `names`. For more than 1000 charges of symmetries that share parameters it is an
+        upper bound, because dependences between symmetries are not computed.
         """
         return independent_charges(self.symmetries, self.shapes)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of each charge, along the dimension `charge`; a number tells apart those of the same parameters."""
+        """The name of each charge along the dimension `charge`; repeated names are numbered."""
         met: Counter[str] = Counter()
         found = []
         for each in self.symmetries:
@@ -102,7 +103,7 @@ class SymmetryStructure:
 
     @property
     def table(self) -> str:
-        """The symmetries, one a line: kind, group, independent charges and parameters; what breaks others."""
+        """One line per symmetry (kind, group, number of independent charges, parameters), then broken symmetries."""
         counts = [independent_charges([each], self.shapes) for each in self.symmetries]
         rows = [
             (each.kind, each.group, str(count), " ".join(each.paths))
@@ -123,41 +124,47 @@ class SymmetryStructure:
 def find_symmetries(
     apply: Callable[..., Any], params: Any, example_inputs: Any, *, seed: Seed = 0
 ) -> SymmetryStructure:
-    """The symmetries of a function and the charges that they conserve, read off its program.
+    """Find the symmetries of a function, and the charges they conserve, by reading its program.
 
-    The program that JAX traces is read, whatever modules it was written with. A value that is multiplied by exp(t d)
-    when parameters are multiplied by exp(t a) has exponents d that are linear in a: sums tie them, products add them,
-    and what is not homogeneous needs them to be zero, as outputs do. What stays free are all rescalings of
-    elements, and so layers, convolutions with groups and strides, norms, homogeneous activations however they are
-    written, gates, attention with grouped queries and rotary positions, residual streams, tied weights, embeddings,
-    and loops over stacked layers need no words of their own. Shifts are followed likewise. Units that one gradient
-    shows to mix linearly are gathered into matrices.
-    Every symmetry is then held against gradients at random points, and none is returned that does not hold to rounding.
+    The program is the trace that JAX makes, so any module library works. If parameters are multiplied by exp(t a), a
+    value of the program is multiplied by exp(t d) with exponents d that are linear in a. Additions equate exponents and
+    products add them. The exponents of outputs, and of arguments of functions that are not homogeneous, must be zero.
+    The exponents that remain free are all rescalings of elements. This covers layers, convolutions with groups and
+    strides, norms, homogeneous activations in any form, gates, attention with grouped queries and rotary positions,
+    residual streams, tied weights, embeddings, and loops over stacked layers, without special cases. Shifts are
+    propagated in the same way. Units that mix linearly, as one gradient shows, are grouped into matrix symmetries.
+    Finally every symmetry is checked against gradients at random points, and only symmetries that hold to rounding are
+    returned.
 
-    Not found: linear symmetries in another basis than that of units, such as behind a fixed matrix or a sort; shifts
-    that a sum of one parameter's elements does not see, or of weights that read values which sum to zero, as those of a
-    norm without a gain; shifts through a variance that is written as a difference of means; shifts compensated in more
-    than one other parameter; shifts that a scale compensates, as b → b + s and c → c exp(−s) of c exp(a·x + b), which
-    conserve b − c²/2 of each unit. `discover` shows them on a small network of the kind.
-    Permutations and signs of units carry no charge.
+    The following are not found; on a small network, `discover` finds them:
 
-    Of PyTorch the program is that of `torch.program`. A module is read in the mode in which it stands: in training mode
-    batch norm has the statistics of the example batch; in evaluation those that it has recorded, which are constants,
-    as are all buffers and parameters that do not require a gradient. A tied weight is one parameter. Paths are those of
-    {name: array} with the names of `named_parameters`.
+    - linear symmetries in another basis than that of units, e.g. behind a fixed matrix or a sort;
+    - shifts that leave the sum of a parameter's elements unchanged, or shifts of weights that read values with zero
+      sum, e.g. after a norm without a gain;
+    - shifts through a variance that is written as a difference of means;
+    - shifts that more than one other parameter compensates;
+    - shifts that a rescaling compensates, e.g. b → b + s with c → c exp(−s) in c exp(a·x + b), which conserves b − c²/2
+      of each unit.
+
+    Permutations and sign flips of units carry no charge.
+
+    For PyTorch, the program is that of `torch.program`. A module is read in its current mode. In training mode, batch
+    norm uses the statistics of the example batch. In evaluation mode it uses the recorded statistics, which are
+    constants, like all buffers and parameters that do not require a gradient. A tied weight is one parameter. Paths are
+    those of {name: array} with the names of `named_parameters`.
 
     Args:
-        apply: (params, inputs) → outputs, which the loss is computed from; log-probabilities if it is a cross-entropy.
-            Or a `torch.nn.Module` with such outputs.
-        params: A tree; its arrays or tensors of floating-point numbers are the parameters. None for the parameters of
-            a `torch.nn.Module` that is `apply`; the module for a function that calls it.
-        example_inputs: Inputs as `apply` takes them. Batch statistics are those of such a batch. For a
-            `torch.nn.Module` a tensor, a tuple of its arguments, or a dictionary of arguments by keyword.
+        apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy. Or a
+            `torch.nn.Module` with these outputs.
+        params: A tree whose floating-point arrays or tensors are the parameters. None for the parameters of the
+            `torch.nn.Module` given as `apply`; the module itself for a function that calls it.
+        example_inputs: Inputs in the form that `apply` takes; batch statistics are computed from this batch. For a
+            `torch.nn.Module`, a tensor, a tuple of its arguments, or a dictionary of keyword arguments.
         seed: Seed of the random points.
 
     Raises:
-        InputError: `apply` cannot be called, or has no real outputs; parameters or inputs that are not finite. In
-            PyTorch also what `torch.program` cannot read.
+        InputError: If `apply` cannot be called or has no real outputs, or parameters or inputs are not finite. In
+            PyTorch also if `torch.program` cannot read the module.
 
     References:
         Neural Mechanics, arXiv:2012.04728; Abide by the Law and Follow the Flow, arXiv:2307.00144.
@@ -186,7 +193,7 @@ def find_symmetries(
             symmetries.append(each)
             rounding = max(rounding, float(defect.max(initial=0.0)))
         else:
-            broken.append(BrokenSymmetry(each, defect, "gradients or values differ from what the program says"))
+            broken.append(BrokenSymmetry(each, defect, "gradients or values violate the symmetry of the program"))
     known = {_key(each) for each in exact}
     here = list(projected_gradients(model, [point], seed))
     for each in families(relaxed, model.paths):
@@ -197,9 +204,9 @@ def find_symmetries(
 
 
 def traced(model: Model, point: Point) -> ClosedJaxpr:
-    """The program, whose first arguments are the parameters, with nothing that outputs do not need.
+    """Trace the program, with the parameters as its first arguments, and remove everything that outputs do not need.
 
-    What is computed on the way, as running statistics are, would have to keep its value else.
+    Otherwise by-products such as running statistics would have to be invariant too.
     """
     with jax.enable_x64(True):
         program = jax.make_jaxpr(model.outputs)(*point)
@@ -212,12 +219,12 @@ def _shape(leaf: Any) -> Any:
 
 
 def _key(charge: Charge) -> tuple:
-    """What tells a symmetry from others."""
+    """A key that identifies a symmetry."""
     return tuple(sorted((part.path, part.factor, part.labels.shape, part.labels.tobytes()) for part in charge.parts))
 
 
 def _coarsest(program: ClosedJaxpr) -> float:
-    """The rounding of the narrowest floating-point numbers that a program computes with."""
+    """The machine epsilon of the narrowest floating-point type in a program."""
     found = [float(np.finfo(np.float64).eps)]
 
     def walk(jaxpr: Jaxpr) -> None:

@@ -1,4 +1,4 @@
-"""Why gradients lack a symmetry: fits of their slopes along it, and tests of what no fit explains."""
+"""Test why gradients lack a symmetry: fits of their slopes along it, and tests of the noise that no fit explains."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dynascope.symmetry.evidence import Cause, Evidence
 
 __all__ = ["gradient_causes"]
 
-_FITS = 1e-2  # of what is to be explained, a cause leaves less than this
-_RIVAL = 3  # a fit is named alone if every other one leaves this many times more
-_STILL = 1e-6  # times the slopes of the part that has most: one with less is taken to be at rest
-_FEWEST = 10  # numbers from which a factor is found
-_EQUATIONS = 3  # charges from which each step has a factor of its own
-_UNEQUAL = 0.1  # what a factor is away from one, to be called another
-_DEVIATIONS = 3  # standard errors within which a mean is zero
-_TYPICAL = 2**-6  # share of the bound that rounding reaches, where its errors are independent
+_FITS = 1e-2  # largest relative residual of a fit that counts
+_RIVAL = 3  # a fit is reported alone if the residual of every other fit is this many times larger
+_STILL = 1e-6  # slopes of a part smaller than this, relative to the largest part, count as zero
+_FEWEST = 10  # numbers needed to estimate a factor
+_EQUATIONS = 3  # charges needed to estimate one factor per step
+_UNEQUAL = 0.1  # smallest deviation of a factor from one that counts
+_DEVIATIONS = 3  # a mean within this many standard errors counts as zero
+_TYPICAL = 2**-6  # typical rounding error relative to its bound if the errors are independent
 
 _FORMATS = {8: "bfloat16", 11: "float16"}
-_BITS = 11  # of float16 and TF32, the widest formats that count as lower precision
+_BITS = 11  # bits of float16 and TF32, the widest formats that count as lower precision
 _NAMES = (
     "wrong backward pass",
     "elementwise operation inside",
@@ -35,11 +35,11 @@ _NAMES = (
 
 
 class _Slopes(NamedTuple):
-    """The slopes of a symmetry, of the shape (steps, charges).
+    """The slopes of a symmetry, shape (steps, charges).
 
     Attributes:
         sums: Σ_A θ_AᵀGg, zero if the gradient has the symmetry.
-        rounding: What rounding can do to it.
+        rounding: Bound on the rounding error of `sums`.
     """
 
     sums: np.ndarray
@@ -47,7 +47,7 @@ class _Slopes(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """An explanation of slopes: what it leaves, relative; what it is; and the parameters that it names."""
+    """An explanation of slopes: its name, relative residual, evidence and the parameters concerned."""
 
     name: str
     left: float
@@ -56,20 +56,25 @@ class _Fit(NamedTuple):
 
 
 def gradient_causes(evidence: Evidence, number: int) -> list[Cause]:
-    """The causes by which the gradient lacks a symmetry, each with its test.
+    """Return the possible causes by which the gradient lacks a symmetry, each with the result of its test.
 
-    The slopes of a symmetry's parts sum to zero if the gradient has it. If they do not, each of these fits has to leave
-    less than a hundredth of the sums, or no more than rounding: other factors of the parts (a wrong backward pass);
-    Σ μ_A θ_AᵀGθ_A (an L2 penalty); Σ μ_A θ_AᵀG sign θ_A (L1); κ times the slopes of the gradient of the step before
-    (gradients that accumulate). Of the last three the one that leaves least is named, with those that leave less
-    than three times as much. Sums that no fit explains are noise if neither their mean over the steps nor that of the
-    products of successive steps is more than three standard errors from zero. Noise comes of lower precision if it is
-    as small as rounding there, and of dropout in shifts and off the diagonal of matrices, as masks keep rescalings.
-    Gradients of which every entry fits in 8 or 11 bits are those of autocast.
+    The slopes of a symmetry's parts sum to zero if the gradient has it. If they do not, four explanations are fitted:
+
+    - other factors of the parts (a wrong backward pass);
+    - Σ μ_A θ_AᵀGθ_A (an L2 penalty);
+    - Σ μ_A θ_AᵀG sign θ_A (an L1 penalty);
+    - κ times the slopes of the previous step's gradient (gradients that accumulate).
+
+    A fit counts if its residual is less than a hundredth of the sums, or within rounding. Of the last three, the best
+    fit is reported, with those whose residual is less than three times as large. Sums that no fit explains are noise if
+    two means are within three standard errors of zero: their mean over the steps, and the mean of the products of
+    successive steps. Noise as small as rounding errors in lower precision is attributed to lower precision. Noise in
+    shifts, and off the diagonal of matrices, is attributed to dropout; masks preserve rescalings. If every entry of a
+    gradient fits in 8 or 11 bits, the cause is lower precision, e.g. autocast.
 
     Args:
-        evidence: What was recorded.
-        number: That of the symmetry.
+        evidence: The recorded statistics.
+        number: Index of the symmetry.
     """
     charge, rows = evidence.symmetries[number], evidence.rows(number)
     count = len(charge.parts)
@@ -77,8 +82,8 @@ def gradient_causes(evidence: Evidence, number: int) -> list[Cause]:
     slopes = _Slopes(sums, evidence.part_slope_rounding[:, rows, :count].sum(2))
     times = np.abs(sums).sum(0) / np.maximum(slopes.rounding.sum(0), np.finfo(float).tiny)
     if times.max(initial=0.0) <= 1:
-        said = f"the gradient keeps the symmetry, to {times.max(initial=0.0):.1e} of rounding"
-        return [Cause(name, False, said) for name in _NAMES]
+        text = f"the gradient has the symmetry, to {times.max(initial=0.0):.1e} of the rounding bound"
+        return [Cause(name, False, text) for name in _NAMES]
     backward = _backward(evidence, number)
     inside = _inside(charge, times)
     fits = [
@@ -93,25 +98,29 @@ def gradient_causes(evidence: Evidence, number: int) -> list[Cause]:
 
 
 def _backward(evidence: Evidence, number: int) -> Cause:
-    """Whether Σ α_A x_A is zero for other factors than one: the gradient of A is 1/α_A of what it should be."""
+    """Test whether Σ α_A x_A is zero for factors other than one.
+
+    The gradient of part A is then 1/α_A times the correct one.
+    """
     name, charge = "wrong backward pass", evidence.symmetries[number]
     shares, left = _shares(evidence, number)
     if shares is None:
-        said = "no factors of the parts make the slopes vanish" if left else "not testable: one part alone has a slope"
-        return Cause(name, False, f"{said}: {left:.1e} is left" if left else said)
+        text = "no factors of the parts cancel the slopes" if left else "not testable: fewer than two parts have slopes"
+        return Cause(name, False, f"{text}: the relative residual is {left:.1e}" if left else text)
     if max(abs(share - 1) for share in shares.values()) < _UNEQUAL:
-        return Cause(name, False, "the slopes vanish with equal factors, but for less than a tenth")
+        return Cause(name, False, "the factors that cancel the slopes are equal to within a tenth")
     factors = _factors(evidence)
     wrong = {path: factors[path] for path in charge.paths if abs(factors.get(path, 1.0) - 1) > _UNEQUAL}
     wrong = wrong or shares
-    said = "; ".join(
-        f"{path}: its gradient is {share:.4g} times what those behind it say" for path, share in wrong.items()
+    text = "; ".join(
+        f"{path}: its gradient is {share:.4g} times the value that later gradients imply"
+        for path, share in wrong.items()
     )
-    return Cause(name, True, f"{said}, to {left:.1e}", tuple(wrong))
+    return Cause(name, True, f"{text}, with relative residual {left:.1e}", tuple(wrong))
 
 
 def _factors(evidence: Evidence) -> dict[str, float]:
-    """By which factor each gradient is off, from the last parameters on; those that nothing tells are left out."""
+    """Estimate the error factor of each gradient, starting at the last parameters; omit factors without an estimate."""
     known: dict[str, float] = {}
     for number in reversed(range(len(evidence.symmetries))):
         shares, _ = _shares(evidence, number)
@@ -124,7 +133,10 @@ def _factors(evidence: Evidence) -> dict[str, float]:
 
 
 def _shares(evidence: Evidence, number: int) -> tuple[dict[str, float] | None, float]:
-    """By which factors the gradients of parts are off against that of the last, if any explain the slopes; and how."""
+    """Estimate the factors of the parts' gradients relative to the last part, and the relative residual.
+
+    The factors are None if none explain the slopes.
+    """
     charge = evidence.symmetries[number]
     columns = evidence.part_slope[:, evidence.rows(number), : len(charge.parts)].reshape(-1, len(charge.parts))
     lengths = np.linalg.norm(columns, axis=0)
@@ -135,7 +147,7 @@ def _shares(evidence: Evidence, number: int) -> tuple[dict[str, float] | None, f
     left = float(values[-1] / values[-2])
     if left > _FITS or not np.all(np.abs(right[-1]) > _FITS):
         return None, left
-    # What is read last is nearest to the loss, and its gradient passed fewest backward passes.
+    # The part that is read last is nearest to the loss, so its gradient went through the fewest backward passes.
     factors = right[-1] / lengths[moved]
     return {
         charge.parts[place].path: float(factors[-1] / each) for place, each in zip(moved, factors, strict=True)
@@ -143,59 +155,70 @@ def _shares(evidence: Evidence, number: int) -> tuple[dict[str, float] | None, f
 
 
 def _inside(charge: Charge, times: np.ndarray) -> Cause:
-    """Whether charges of a matrix break off the diagonal only, as rescaling each unit keeps what acts on each alone."""
+    """Test whether only off-diagonal charges of a matrix break.
+
+    Elementwise operations preserve the diagonal, because they commute with rescaling single units.
+    """
     name = "elementwise operation inside"
     if charge.kind != "matrix" or charge.block == 1:
-        return Cause(name, False, "not testable: the charges are no matrices")
+        return Cause(name, False, "not testable: the symmetry is not a matrix symmetry")
     rows, columns = np.triu_indices(charge.block)
     diagonal = np.tile(rows == columns, charge.units // charge.block)
     within, off = times[diagonal].max(), times[~diagonal].max()
-    said = f"the gradient breaks the diagonal of the charges by {within:.1e} and the rest by {off:.1e} of rounding"
+    text = f"the diagonal charges are violated by {within:.1e}, the others by {off:.1e} times the rounding bound"
     if within <= 1 < off:
-        return Cause(name, True, f"{said}, as dropout or an activation between the layers does", charge.paths)
-    return Cause(name, False, said)
+        return Cause(name, True, f"{text}, as by dropout or an activation between the layers", charge.paths)
+    return Cause(name, False, text)
 
 
 def _penalty(name: str, what: str, charge: Charge, slopes: _Slopes, own: np.ndarray) -> _Fit:
-    """The sums as Σ μ_A x_A, of what a penalty of each part adds to its slope for each unit of strength."""
+    """Fit the sums by Σ μ_A x_A, where x_A is the slope that a penalty of unit strength adds to part A."""
     columns = own.reshape(-1, own.shape[2])
     strengths = np.linalg.lstsq(columns, slopes.sums.ravel())[0]
     sizes = np.abs(strengths) * np.linalg.norm(columns, axis=0)
     counted = sizes > _FITS * sizes.max(initial=0.0)
     left = _left(slopes, (columns @ strengths).reshape(slopes.sums.shape))
-    told = [(part.path, float(strengths[place])) for place, part in enumerate(charge.parts) if counted[place]]
-    listed = " and ".join(f"{strength:.4g} times the {what} of {path}" for path, strength in told)
-    return _Fit(name, left, f"the slopes sum to {listed or 'nothing'}", tuple(dict.fromkeys(path for path, _ in told)))
+    strong = [(part.path, float(strengths[place])) for place, part in enumerate(charge.parts) if counted[place]]
+    listed = " and ".join(f"{strength:.4g} times the {what} of {path}" for path, strength in strong)
+    return _Fit(
+        name, left, f"the slopes sum to {listed or 'nothing'}", tuple(dict.fromkeys(path for path, _ in strong))
+    )
 
 
 def _stale(charge: Charge, slopes: _Slopes, stale: np.ndarray) -> _Fit:
-    """The sums as κ times what the gradient of the step before gives, κ of each step where it has enough charges."""
+    """Fit the sums by κ times the slopes of the previous gradient, with one κ per step if there are enough charges."""
     axis = 1 if stale.shape[1] >= _EQUATIONS else None
     squares = np.sum(stale**2, axis, keepdims=True)
     shares = np.divide(
         np.sum(stale * slopes.sums, axis, keepdims=True), squares, out=np.zeros_like(squares), where=squares > 0
     )
     share = float(np.median(shares[squares > 0])) if (squares > 0).any() else 0.0
-    said = f"the gradient still holds {share:.4g} times that of the step before"
-    return _Fit("gradients not zeroed", _left(slopes, shares * stale), said, charge.paths)
+    text = f"the gradient contains {share:.4g} times the gradient of the previous step"
+    return _Fit("gradients not zeroed", _left(slopes, shares * stale), text, charge.paths)
 
 
 def _left(slopes: _Slopes, fit: np.ndarray) -> float:
-    """What a fit of the sums leaves, relative; no more than rounding counts as a fit."""
+    """The relative residual of a fit of the sums; a residual within rounding always counts as a fit."""
     rest = slopes.sums - fit
     left = float(np.linalg.norm(rest) / np.linalg.norm(slopes.sums))
     return min(left, _FITS / _RIVAL) if (np.abs(rest) <= slopes.rounding).all() else left
 
 
 def _compared(fits: list[_Fit], slopes: _Slopes) -> list[Cause]:
-    """The fits as causes: supported are the best, if it is one, and those that do not leave much more."""
+    """Turn fits into causes: supported are the best fit, if its residual is small, and fits with a similar residual."""
     best = min(each.left for each in fits)
     good = [each.left < _FITS and each.left <= _RIVAL * best for each in fits]
     names = [each.name for each, supported in zip(fits, good, strict=True) if supported]
     return [
-        Cause(each.name, True, f"{each.evidence}, but for {each.left:.1e}", each.paths, _others(names, each.name))
+        Cause(
+            each.name,
+            True,
+            f"{each.evidence}, with relative residual {each.left:.1e}",
+            each.paths,
+            _others(names, each.name),
+        )
         if supported
-        else Cause(each.name, False, f"{each.evidence}, and {each.left:.1e} is left")
+        else Cause(each.name, False, f"{each.evidence}, but the relative residual is {each.left:.1e}")
         for each, supported in zip(fits, good, strict=True)
     ]
 
@@ -210,11 +233,11 @@ def _norm(charge: Charge, sums: np.ndarray, others: tuple[Cause, ...]) -> Cause:
         return Cause(name, False, "the symmetry is not the scale of weights before a norm")
     if any(each.supported for each in others):
         return Cause(name, False, "another cause explains the slopes")
-    return Cause(name, True, f"the slope along the weights is {np.abs(sums).max():.1e} and not zero", charge.paths)
+    return Cause(name, True, f"the slope along the weights is {np.abs(sums).max():.1e} instead of zero", charge.paths)
 
 
 def _noise(evidence: Evidence, charge: Charge, slopes: _Slopes, inside: Cause, *, explained: bool) -> list[Cause]:
-    """Whether the sums are noise: of rounding in lower precision, or of a mask that is drawn at each step."""
+    """Test whether the sums are noise: rounding errors of lower precision, or a mask that is redrawn at each step."""
     rounding, dropout = _NAMES[-2:]
     if explained:
         return [Cause(name, False, "another cause explains the slopes") for name in (rounding, dropout)]
@@ -222,40 +245,40 @@ def _noise(evidence: Evidence, charge: Charge, slopes: _Slopes, inside: Cause, *
     bits = int(evidence.gradient_bits[:, layers].max(0).min())
     relative = np.divide(slopes.sums, slopes.rounding, out=np.zeros_like(slopes.sums), where=slopes.rounding > 0)
     size = float(np.sqrt(np.mean(relative[:, slopes.rounding.any(0)] ** 2)))
-    # Rounding of the gradients' own format, or of the widest that counts as lower precision.
+    # Compare with rounding in the format of the gradients, or in the widest format that counts as lower precision.
     is_small = size <= _TYPICAL * 2.0 ** -min(bits, _BITS) / evidence.unit
-    is_random, said = _randomness(relative)
-    # A mask multiplies each value by itself, which rescaling of units does not see.
+    is_random, text = _randomness(relative)
+    # A mask acts elementwise, so it preserves the rescaling of units.
     is_masked = is_random and (charge.kind == "translation" or inside.supported) and not (bits in _FORMATS and is_small)
     is_rounding = bits not in _FORMATS and is_random and is_small
     if charge.kind in ("scale", "rescale"):
-        masks = Cause(dropout, False, "masks of single values keep what rescales units")
+        masks = Cause(dropout, False, "elementwise masks preserve rescalings of units")
     elif is_masked:
-        drawn = f"{said}, as of masks that are drawn at each step"
+        drawn = f"{text}, as with masks that are redrawn at each step"
         masks = Cause(dropout, True, drawn, charge.paths, (rounding,) * is_rounding)
     else:
-        masks = Cause(dropout, False, f"the slopes are not those of masks: {said}")
+        masks = Cause(dropout, False, f"the slopes are not noise from masks: {text}")
     if bits in _FORMATS:
         held = f"every entry of a gradient fits in the {bits} bits of {_FORMATS[bits]}, as under autocast"
         return [Cause(rounding, True, held, charge.paths), masks]
     if is_rounding:
-        small = f"{said}, and they are as small as rounding in TF32 or float16"
+        small = f"{text}, and they are as small as rounding errors in TF32 or float16"
         return [Cause(rounding, True, small, charge.paths, (dropout,) * is_masked), masks]
-    why = "the slopes are too large for rounding" if is_random else "the slopes are no noise"
-    return [Cause(rounding, False, f"{why}: {said}"), masks]
+    why = "the slopes are too large for rounding errors" if is_random else "the slopes are not noise"
+    return [Cause(rounding, False, f"{why}: {text}"), masks]
 
 
 def _randomness(relative: np.ndarray) -> tuple[bool, str]:
-    """Whether series (steps, charges) have zero mean and no correlation of successive steps, and what shows it."""
+    """Test whether series (steps, charges) have zero mean and uncorrelated successive steps, and report the numbers."""
     moved = relative[:, relative.any(0)]
     if len(moved) < _FEWEST:
         return False, f"fewer than {_FEWEST} recorded steps"
     means = _deviations(moved)
     mean = float(np.sqrt(np.mean(means**2)))
-    # Charges of one step may be correlated: they are summed before the error is taken.
+    # Charges of the same step may be correlated, so they are summed before the standard error is computed.
     (correlation,) = _deviations((moved[1:] * moved[:-1]).sum(1, keepdims=True))
-    said = f"their mean is {mean:.2g} standard errors, and that of products of successive steps is {correlation:.2g}"
-    return bool(mean <= _DEVIATIONS and abs(correlation) <= _DEVIATIONS), said
+    text = f"their mean is {mean:.2g} standard errors, and that of products of successive steps is {correlation:.2g}"
+    return bool(mean <= _DEVIATIONS and abs(correlation) <= _DEVIATIONS), text
 
 
 def _deviations(series: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How a value grows when parameters are rescaled: an exponent for each of its elements."""
+"""Homogeneity degrees: how each element of a value scales when parameters are rescaled."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = [
 
 
 class Origin(NamedTuple):
-    """Of which parameter a value is a view.
+    """The parameter of which a value is a view.
 
     Attributes:
-        parameter: Its number.
-        axes: For each axis of the view the axes of the parameter that it runs over.
-        piece: Axes along which it is one place of the parameter, and which.
+        parameter: Number of the parameter.
+        axes: For each axis of the view, the axes of the parameter that it runs over.
+        piece: Axes along which the view is a single index of the parameter, and that index.
     """
 
     parameter: int
@@ -40,14 +40,14 @@ class Origin(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Degree:
-    """The exponents d of a value: where parameters are multiplied by exp(t a), it is multiplied by exp(t d).
+    """The exponents d of a value: if parameters are multiplied by exp(t a), the value is multiplied by exp(t d).
 
     Attributes:
         shape: Shape of the value.
-        terms: Arrays of expressions in a, which broadcast to the shape and whose sum d is.
-        free: Where the value is zero or infinite, and so has every exponent; broadcasts likewise.
-        constant: The value itself, where it is one known number.
-        origin: Of which parameter it is a view, if it is one.
+        terms: Arrays of expressions in a that broadcast to `shape`; their sum is d.
+        free: Mask of elements that are zero or infinite, for which every exponent is valid; broadcasts to `shape`.
+        constant: The value itself, if it is one known number.
+        origin: The parameter of which the value is a view, or None.
     """
 
     shape: tuple[int, ...]
@@ -58,7 +58,7 @@ class Degree:
 
 
 def invariant(shape: Sequence[int], *, constant: float | None = None) -> Degree:
-    """The degree of what does not change, such as data."""
+    """Return the degree of a value that does not change, such as data."""
     ones = (1,) * len(shape)
     free = constant is not None and (constant == 0 or not np.isfinite(constant))
     return Degree(tuple(shape), (np.zeros(ones, np.int64),), np.full(ones, free), constant)
@@ -67,13 +67,13 @@ def invariant(shape: Sequence[int], *, constant: float | None = None) -> Degree:
 def viewed(
     degree: Degree, shape: Sequence[int], view: Callable[[np.ndarray], np.ndarray], origin: Any = None
 ) -> Degree:
-    """The degree of a rearrangement of the value's elements, which acts on each array in the same way."""
+    """Return the degree of a rearrangement of the value's elements; `view` is applied to each array."""
     terms = tuple(view(term) for term in degree.terms)
     return Degree(tuple(shape), terms, view(degree.free), degree.constant, origin)
 
 
 def raised(solver: Exponents, degree: Degree, power: Fraction | int) -> Degree:
-    """The degree of a power."""
+    """Return the degree of a power."""
     if power == 1:
         return dataclasses.replace(degree, constant=None, origin=None)
     terms = tuple(solver.combined([(power, term)]) for term in degree.terms)
@@ -81,10 +81,10 @@ def raised(solver: Exponents, degree: Degree, power: Fraction | int) -> Degree:
 
 
 def multiplied(solver: Exponents, one: Degree, other: Degree, shape: Sequence[int]) -> Degree:
-    """The degree of a product of values that broadcast to the shape."""
+    """Return the degree of a product of values that broadcast to the shape."""
     free = one.free | other.free
     terms: list[np.ndarray] = []
-    # The large ones first, into which others may be merged.
+    # Large terms come first so that smaller terms can be merged into them.
     for term in sorted((*one.terms, *other.terms), key=lambda each: -each.size):
         for place, known in enumerate(terms):
             if np.broadcast_shapes(known.shape, term.shape) == known.shape:
@@ -96,7 +96,7 @@ def multiplied(solver: Exponents, one: Degree, other: Degree, shape: Sequence[in
 
 
 def require_invariant(solver: Exponents, degree: Degree) -> None:
-    """Tie the exponents so that the value does not change; a zero that stays zero is no other value."""
+    """Equate the exponents with zero so that the value does not change; zeros stay zero for every exponent."""
     if degree.free.all():
         return
     if degree.free.any() and (single := _single(solver, degree)) is not None:
@@ -106,7 +106,7 @@ def require_invariant(solver: Exponents, degree: Degree) -> None:
 
 
 def agreeing(solver: Exponents, degrees: Sequence[Degree], shape: Sequence[int]) -> Degree:
-    """The degree of a sum, or of a choice, of values that broadcast to the shape: all of them have the same."""
+    """Return the degree of a sum, or of a choice, of values that broadcast to the shape; their degrees are equated."""
     known = [each for each in degrees if not each.free.all()]
     if not known:
         return dataclasses.replace(invariant(shape), free=np.ones((1,) * len(shape), bool))
@@ -117,7 +117,7 @@ def agreeing(solver: Exponents, degrees: Sequence[Degree], shape: Sequence[int])
 
 
 def even_along(solver: Exponents, degree: Degree, axes: Sequence[int]) -> Degree:
-    """Tie the exponents so that they are the same along the axes; the degree with one element along each."""
+    """Impose equal exponents along the axes, and return the degree with one element along each of them."""
     shape = tuple(1 if axis in axes else length for axis, length in enumerate(degree.shape))
     if not axes:
         return dataclasses.replace(degree, constant=None, origin=None)
@@ -135,7 +135,7 @@ def even_along(solver: Exponents, degree: Degree, axes: Sequence[int]) -> Degree
     uneven = [term for term in degree.terms if any(term.shape[axis] > 1 for axis in axes)]
     if not uneven or degree.free.all():
         return Degree(shape, tuple(term[origin] for term in degree.terms), degree.free[origin])
-    # What it is along the axes has an unknown of its own, so that no element of them is preferred.
+    # The common exponent along the axes is a new unknown, so that no single element along them is preferred.
     whole = solver.fresh(
         [1 if a in axes else n for a, n in enumerate(np.broadcast_shapes(*(t.shape for t in uneven)))], lasting=True
     )
@@ -160,7 +160,7 @@ def _agreed(solver: Exponents, one: Degree, other: Degree) -> Degree:
 
 
 def _single(solver: Exponents, degree: Degree) -> np.ndarray | None:
-    """All terms in one array; None where that is too large."""
+    """Combine all terms into one array, or return None if it is too large."""
     if np.prod(np.broadcast_shapes(*(term.shape for term in degree.terms)), dtype=float) > MOST:
         return None
     return solver.combined([(1, term) for term in degree.terms])

@@ -1,4 +1,4 @@
-"""Geometric identities of gradients and Hessians that a symmetry implies at every point, whatever the loss."""
+"""Geometric identities of gradients and Hessians that a symmetry implies at every point for every loss."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from dynascope.validation.bounded_scalars import Seed
 
 __all__ = ["Identities", "check_identities", "orbit_directions"]
 
-_ROUNDINGS = 1e4  # units of rounding that a sum over the elements of a unit and a derivative may be off
+_ROUNDINGS = 1e4  # allowed error, in rounding units, of a sum over a unit's elements and of a derivative
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Identities:
-    """The identities of one symmetry at one point.
+    """The identities of one symmetry, evaluated at one point.
 
     Attributes:
         charge: The symmetry ξ.
-        gradient: ⟨g, ξ⟩ for each unit, of matrices (blocks, block, block): zero.
-        gradient_size: ‖g‖ ‖ξ‖ for each unit, against which it is small.
-        hessian: Largest element of Hξ + (∂ξ)ᵀg for one random ξ of the symmetry: zero.
-        hessian_size: Largest element of the two parts.
-        holds: Whether both are rounding.
+        gradient: ⟨g, ξ⟩ for each unit, or for matrices an array of shape (blocks, block, block); zero in theory.
+        gradient_size: ‖g‖ ‖ξ‖ for each unit, the scale for `gradient`.
+        hessian: Largest element of Hξ + (∂ξ)ᵀg for one random direction ξ of the symmetry; zero in theory.
+        hessian_size: Largest element of the two summands.
+        holds: Whether both identities hold to rounding.
     """
 
     charge: Charge
@@ -51,21 +51,24 @@ class Identities:
 def check_identities(
     loss: Callable[[Any], Any], params: Any, symmetries: Sequence[Charge], *, seed: Seed = 0
 ) -> list[Identities]:
-    """Whether the gradient and the Hessian of a loss are as its symmetries say: a test of any training code.
+    """Check whether the gradient and Hessian of a loss satisfy the identities of its symmetries.
 
-    For a field ξ along which the loss does not change, ⟨g, ξ⟩ = 0 and Hξ + (∂ξ)ᵀg = 0 at every point. So the gradient
-    of a translation sums to zero, that of a scale is orthogonal to its weights and H θ_A = −g_A, and a rescaling has
-    ⟨g₁, θ₁⟩ = ⟨g₂, θ₂⟩. One gradient and one product with the Hessian for each symmetry, in the precision of the
-    parameters.
+    This tests any training code. For a field ξ along which the loss is constant, at every point
+
+        ⟨g, ξ⟩ = 0 and Hξ + (∂ξ)ᵀg = 0.
+
+    For a translation, the gradient sums to zero. For a scale, the gradient is orthogonal to the weights, and H θ_A =
+    −g_A. For a rescaling, ⟨g₁, θ₁⟩ = ⟨g₂, θ₂⟩. The check needs one gradient, and one Hessian-vector product per
+    symmetry, in the precision of the parameters.
 
     Args:
-        loss: params → one number, differentiable twice.
-        params: A tree; its arrays of floating-point numbers are the parameters.
-        symmetries: Those of `find_symmetries`, or of your own.
-        seed: Seed of the random ξ.
+        loss: params → one number; must be twice differentiable.
+        params: A tree whose floating-point arrays are the parameters.
+        symmetries: The symmetries that `find_symmetries` found, or your own.
+        seed: Seed of the random directions ξ.
 
     Raises:
-        InputError: A loss that is no finite number, or parameters that the symmetries do not fit.
+        InputError: If the loss is not a finite number, or the parameters do not match the symmetries.
 
     References:
         Neural Mechanics, arXiv:2012.04728, §3.
@@ -95,22 +98,22 @@ def check_identities(
 def orbit_directions(
     params: Any, symmetries: Sequence[Charge], *, at: Literal["minimum", "anywhere"] = "minimum"
 ) -> np.ndarray:
-    """Directions in which the loss is flat: where the gradient vanishes, the Hessian's null directions along orbits.
+    """Compute the directions along orbits in which the loss is flat to second order.
 
-    Minima of a loss with symmetries are orbits of these: H ξ = −(∂ξ)ᵀ g is zero for every ξ where g is. Of
-    translations it is zero everywhere. An orthonormal basis over the flat parameters; for networks whose number of
-    parameters times the number of symmetries fits into memory.
+    Minima of a loss with symmetries form orbits of the symmetries: Hξ = −(∂ξ)ᵀg is zero for every ξ if g is zero. For
+    translations it is zero everywhere. The result is an orthonormal basis over the flattened parameters. The memory is
+    the number of parameters times the number of symmetry directions.
 
     Args:
-        params: The tree of the parameters.
-        symmetries: Those of `find_symmetries`.
-        at: "minimum" for all symmetries, rotations of units among them; "anywhere" for translations alone.
+        params: The tree of parameters.
+        symmetries: The symmetries that `find_symmetries` found.
+        at: "minimum" for all symmetries, including rotations of units; "anywhere" for translations only.
 
     Returns:
-        Directions (n, D).
+        Directions, shape (n, D).
 
     Raises:
-        InputError: Parameters that the symmetries do not fit, or another choice.
+        InputError: If the parameters do not match the symmetries, or `at` has another value.
 
     References:
         Neural Mechanics, arXiv:2012.04728, §3.
@@ -142,7 +145,7 @@ def orbit_directions(
 
 
 def _derivatives(loss: Callable[[Any], Any], params: Any, symmetries: Sequence[Charge], seed: int) -> Any:
-    """The gradient, and for each symmetry Hξ and (∂ξ)ᵀg of a random ξ."""
+    """Compute the gradient and, for each symmetry, Hξ and (∂ξ)ᵀg of a random ξ."""
     trained, fixed = eqx.partition(params, eqx.is_inexact_array)
     random = np.random.default_rng(seed)
     shapes = [(each.units // each.block, *([each.block] * 2 if each.kind == "matrix" else [])) for each in symmetries]
@@ -153,7 +156,7 @@ def _derivatives(loss: Callable[[Any], Any], params: Any, symmetries: Sequence[C
 
     def curvature(charge: Charge, theta: Any, g: Any, each: Any) -> Any:
         curved = jax.jvp(gradient, (theta,), (charge.direction(theta, each),))[1]
-        # (∂ξ)ᵀ g of a linear field is its transpose at g.
+        # For a linear field, (∂ξ)ᵀ g is the transposed field evaluated at g.
         _, pull = jax.vjp(lambda at: charge.direction(at, each), theta)
         return curved, pull(g)[0]
 
@@ -165,12 +168,12 @@ def _derivatives(loss: Callable[[Any], Any], params: Any, symmetries: Sequence[C
         return jax.tree.map(np.asarray, (trained, *filter_jit(derivatives)(trained)))
     except InputError:
         raise
-    except Exception as error:  # whatever a loss of the user's raises
+    except Exception as error:  # a user's loss can raise anything
         raise InputError(
             f"loss(params) fails: {type(error).__name__}: {shown_error(error)}",
             argument="loss",
             value=type(loss).__name__,
-            remedy="give a function of JAX of the parameters that returns one number",
+            remedy="give a JAX function of the parameters that returns one number",
         ) from None
 
 

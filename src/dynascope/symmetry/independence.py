@@ -1,4 +1,4 @@
-"""How many of the charges of several symmetries are independent of each other."""
+"""Count the independent charges of several symmetries."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from dynascope.symmetry.unit_products import unit_sums
 
 __all__ = ["independent_charges"]
 
-_MOST = 1000  # charges whose rank is computed, in seconds
+_MOST = 1000  # largest number of charges whose rank is computed; this takes seconds
 _SPARE = 10  # random directions beyond the number of charges
-_ZERO = 1e-9  # relative size of singular values that are rounding
+_ZERO = 1e-9  # singular values below this, relative to the largest, are rounding errors
 
 
 def independent_charges(symmetries: Sequence[Charge], params: Any) -> int:
     """Count the independent charges: the rank of their Jacobian at random weights.
 
-    Groups of symmetries without a common parameter are counted one by one. A symmetry by itself has a formula: k units
+    Groups of symmetries without a common parameter are counted separately. A single symmetry has a closed form: k units
     of n weights each that mix have k(k + 1)/2 − (k − r)(k − r + 1)/2 independent charges, where r = min(k, n). Several
     symmetries are counted by the rank of their derivatives along random directions. If they have more than 1000
-    charges, they count as each by itself, which is an upper bound.
+    charges, the counts of the single symmetries are added, which gives an upper bound.
 
     Args:
-        symmetries: Those of one function.
+        symmetries: Symmetries of one function.
         params: The tree of its parameters, or of their shapes.
 
     References:
@@ -45,7 +45,7 @@ def independent_charges(symmetries: Sequence[Charge], params: Any) -> int:
 
 
 def _linked(symmetries: Sequence[Charge]) -> list[list[Charge]]:
-    """The symmetries in groups without a common parameter."""
+    """Divide the symmetries into groups without a common parameter."""
     groups: list[list[Charge]] = []
     for charge in symmetries:
         near = [group for group in groups if any(not set(each.paths).isdisjoint(charge.paths) for each in group)]

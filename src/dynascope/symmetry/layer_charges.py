@@ -1,4 +1,4 @@
-"""The matrix of charges between two linear layers, in any array library and with members of an ensemble in front."""
+"""The matrix of charges between two linear layers, for any array library and for batches of ensemble members."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["LayerCharges", "layer_charges", "row_products"]
 
 
 class LayerCharges(NamedTuple):
-    """What the units of a hidden layer conserve.
+    """The conserved quantities of the units of a hidden layer.
 
     Attributes:
-        matrix: Σ f ⟨θ_a, θ_b⟩ of all units a and b, shape (..., h, h); its entries a ≤ b are the charges
-            of the "matrix" symmetry W₁ → W₁ G⁻¹, W₂ → G W₂ that `find_symmetries` finds.
+        matrix: Σ f ⟨θ_a, θ_b⟩ of all units a and b, shape (..., h, h). The entries a ≤ b are the charges of the
+            "matrix" symmetry W₁ → W₁ G⁻¹, W₂ → G W₂ that `find_symmetries` finds.
         total: The trace of the matrix, Σ f ‖θ‖².
         size: Σ |f| ‖θ‖².
     """
@@ -25,14 +25,14 @@ class LayerCharges(NamedTuple):
 
 
 def layer_charges(first: Any, second: Any, factors: tuple[Any, Any] = (1.0, 1.0)) -> LayerCharges:
-    """f₂ W₂W₂ᵀ − f₁ W₁ᵀW₁ of two layers of f(x) = x W₁ W₂, or of those of each member of an ensemble.
+    """Compute f₂ W₂W₂ᵀ − f₁ W₁ᵀW₁ of the layers of f(x) = x W₁ W₂, for one network or each member of an ensemble.
 
-    Gradient flow at rates η₁ and η₂ conserves it where f₁/f₂ = η₂/η₁.
+    Gradient flow at rates η₁ and η₂ conserves it if f₁/f₂ = η₂/η₁.
 
     Args:
-        first: W₁, shape (..., d, h), of NumPy, JAX or PyTorch.
+        first: W₁, shape (..., d, h), as a NumPy, JAX or PyTorch array.
         second: W₂, shape (..., h, c).
-        factors: f₁ and f₂, numbers or arrays (...) of the members.
+        factors: f₁ and f₂, as numbers or as arrays with one entry per member, shape (...).
     """
     xp = array_namespace(first, second)
     incoming, outgoing = (_of_members(factor) for factor in factors)
@@ -44,7 +44,7 @@ def layer_charges(first: Any, second: Any, factors: tuple[Any, Any] = (1.0, 1.0)
 
 
 def row_products(one: Any, other: Any, xp: Any) -> Any:
-    """The products of the units of each block, whose rows (..., block, elements) are given."""
+    """Compute the Gram matrices of the rows of each block; the inputs have shape (..., block, elements)."""
     return xp.matmul(one, xp.matrix_transpose(other))
 
 

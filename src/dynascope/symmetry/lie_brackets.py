@@ -1,4 +1,4 @@
-"""How many conservation laws there are: what the Lie brackets of gradient fields leave over."""
+"""Count conservation laws from the Lie brackets of gradient fields."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ from dynascope.symmetry.ranks import rank
 
 __all__ = ["bracket_ranks", "flat_gradients"]
 
-_SPARE = 8  # more fields than there are dimensions
-_TRIED = 64  # points whose gradient fields are looked at
-_KEPT = 6  # and those of the largest rank of which brackets are looked at
-_ZERO = 1e-9  # relative size of a bracket that is rounding
+_SPARE = 8  # fields beyond the number of dimensions
+_TRIED = 64  # points at which the rank of the gradient fields is computed
+_KEPT = 6  # points, those of the largest rank, at which brackets are computed
+_ZERO = 1e-9  # brackets below this relative size are rounding errors
 
 
 def bracket_ranks(model: Model, point: Point, alive: np.ndarray, levels: int, seed: int) -> tuple[int, ...]:
-    """The dimension of what the fields ∇(r·f) span, then with their brackets, with brackets of these, and so on.
+    """Compute the dimension of the span of the fields ∇(r·f), then with their Lie brackets, level by level.
 
-    [X, Y] = (∂Y) X − (∂X) Y of a field X and one of the last level Y, for random inputs and r; it ends where nothing is
-    new, or all of the space is spanned. A law of every loss and all data is constant along all of them, so that there
-    are as many as dimensions less the last rank. Where a unit is dead for all inputs its weights are conserved as long
-    as it is: such points have a lower rank, and the largest of many is taken.
+    [X, Y] = (∂Y) X − (∂X) Y is the bracket of a field X and a bracket Y of the previous level, for random inputs and r.
+    The iteration ends if a level adds no dimension, or if the fields span the whole space. A law that holds for every
+    loss and all data is constant along all these fields, so the number of laws is the number of dimensions minus the
+    last rank. While a unit is inactive for all inputs, its weights are conserved and the rank is lower; the largest
+    rank over many points is therefore used.
 
     Args:
         model: The function.
-        point: A point; the ranks are those at random points near it.
-        alive: The elements of the parameters that have a gradient.
-        levels: How many levels at most.
-        seed: Seed of the points.
+        point: A point; the ranks are computed at random points near it.
+        alive: Mask of the elements of the parameters that have a gradient.
+        levels: Maximum number of levels.
+        seed: Seed of the random points.
 
     References:
         Abide by the Law and Follow the Flow, arXiv:2307.00144.
     """
-    # As many whatever is alive, so that one program serves networks of one shape.
+    # The number does not depend on `alive`, so that networks of one shape share a compiled program.
     count = alive.size + _SPARE
     random = np.random.default_rng(seed)
     starts, inputs = points(model, point, _TRIED, seed), points(model, point, count, seed + 1)
@@ -68,7 +69,7 @@ def bracket_ranks(model: Model, point: Point, alive: np.ndarray, levels: int, se
 
 
 def flat_gradients(model: Model, given: list[Point], seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The parameters (points, D), and at each point the gradient of r·f, in a row."""
+    """Return the parameters (points, D) and the gradient of r·f at each point, both flattened."""
     parameters = tuple(np.stack(each) for each in zip(*(p for p, _, _ in given), strict=True))
     inputs = tuple(np.stack(each) for each in zip(*(x for _, _, x in given), strict=True))
     random = np.random.default_rng(seed)
@@ -80,9 +81,10 @@ def flat_gradients(model: Model, given: list[Point], seed: int) -> tuple[np.ndar
 
 
 def _sized(levels: list[np.ndarray], theta: float) -> np.ndarray:
-    """All rows together, those of each level of one size, as brackets may be larger than fields by far.
+    """Join the rows of all levels, each level normalised, because brackets can be far larger than fields.
 
-    A bracket is of the size of the product of its fields by that of the parameters; where it is far less, it is zero.
+    The expected size of a bracket is the product of the sizes of its fields divided by the size of the parameters; a
+    bracket that is far smaller is zero.
     """
     rows, sizes = [], [float(np.median(np.linalg.norm(each, axis=1))) for each in levels]
     for each, size, before in zip(levels, sizes, [theta, *sizes], strict=False):

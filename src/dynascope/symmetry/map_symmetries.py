@@ -1,4 +1,4 @@
-"""What is computed of several symmetries in one program, one after the other."""
+"""Evaluate a function for several symmetries in one program, one after the other."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["in_turn"]
 
 
 def in_turn(symmetries: Sequence[Any], function: Callable[..., Any], *trees: Any) -> list[Any]:
-    """What a function of a symmetry and trees of parameters gives for each symmetry.
+    """Evaluate a function of a symmetry and parameter trees for each symmetry.
 
-    In a compiled program one begins when the one before is done. Those that share parameters would else share their
-    squares, which are as many numbers, and have them stored.
+    In a compiled program, each evaluation starts after the previous one has finished. Otherwise symmetries that share
+    parameters would also share their squares, which would have to be stored.
     """
     leaves, structure = jax.tree.flatten(trees)
     traced = [place for place, leaf in enumerate(leaves) if is_traced(leaf)]

@@ -1,4 +1,4 @@
-"""Units that mix linearly, told from those that can only be rescaled by the gradient of one loss."""
+"""Detect units that mix linearly, rather than only rescale, from the gradient of one loss."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dynascope.symmetry.symmetry_defects import holds_far, lengths
 
 __all__ = ["mixing_units"]
 
-_EXACT = 1e-9  # rounding of a derivative along a symmetry, relative to the norms of what is summed
-_DEAD = 1e-12  # gradients of a unit below it tell nothing
-_MOST_TRIALS = 64  # blocks that are tried one by one where not all together mix
+_EXACT = 1e-9  # rounding error of a derivative along a symmetry, relative to ‖g‖ ‖ξ‖
+_DEAD = 1e-12  # a unit with a relative gradient below this counts as inactive
+_MOST_TRIALS = 64  # largest number of blocks that are tested one by one if they do not all mix
 
 
 def mixing_units(
     charge: Charge, model: Model, given: Sequence[Point], gradients: Sequence[tuple[np.ndarray, ...]]
 ) -> list[Charge]:
-    """The symmetry itself, or the matrices of those of its units that mix, and what is left.
+    """Split a symmetry into matrix symmetries of the units that mix, and the remaining rescalings.
 
-    The derivative of a loss along θ_a += θ_b for what has f = 1, and θ_b −= θ_a for what has f = −1, is an entry of
-    one matrix of products of the gradient with the parameters. Where it and the other of the pair are zero at random
-    points, a and b mix; those that do with each other are a block.
+    The derivative of a loss along θ_a += θ_b (for parts with f = 1) and θ_b −= θ_a (for parts with f = −1) is an entry
+    of one matrix of products of the gradient with the parameters. Units a and b mix if this entry and its transposed
+    entry are zero at random points. Units that all mix with each other form a block.
     """
     whole = dataclasses.replace(charge, kind="matrix", block=charge.units)
     counts = [np.unique(part.labels[part.labels >= 0], return_counts=True)[1] for part in charge.parts]
@@ -50,7 +50,7 @@ def mixing_units(
     groups: dict[int, list[list[int]]] = {}
     alone: list[int] = []
     for row, members in blocks.items():
-        # What mixes with units that do not mix with each other is no group.
+        # Units that mix with units that do not mix with each other do not form a block.
         if 1 < len(members) == np.frombuffer(row, bool).sum():
             groups.setdefault(len(members), []).append(members)
         else:
@@ -65,9 +65,9 @@ def mixing_units(
 
 
 def _linear(charge: Charge, blocks: list[list[int]], size: int, model: Model, point: Point) -> list[list[int]]:
-    """The blocks that mix not only near the point.
+    """Return the blocks that mix globally, not only near the point.
 
-    Units with a kink mix where all are on one side of it, for all inputs that were seen.
+    Units with a kink appear to mix if all of them are on one side of it for all inputs.
     """
     if holds_far(_of_units(charge, list(chain.from_iterable(blocks)), size), model, point, size):
         return blocks
@@ -77,7 +77,7 @@ def _linear(charge: Charge, blocks: list[list[int]], size: int, model: Model, po
 
 
 def _of_units(charge: Charge, units: Sequence[int], block: int) -> Charge:
-    """The symmetry of some of the units, in this order."""
+    """Return the symmetry restricted to some of the units, in this order."""
     numbers = np.full(charge.units + 1, -1)
     numbers[list(units)] = np.arange(len(units))
     parts = tuple(Part(part.path, numbers[part.labels], part.factor) for part in charge.parts)

@@ -1,4 +1,4 @@
-"""One operation of a program, and what it says of axes."""
+"""One operation of a program, and how it maps axes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["Operation", "cuts_of", "free_axes", "reshape_groups", "shape_of", "w
 
 
 class Operation(NamedTuple):
-    """A line of a program.
+    """An equation of a program.
 
     Attributes:
-        name: Of the primitive.
-        params: Its parameters.
-        shapes: The shapes of its results.
+        name: Name of the primitive.
+        params: Parameters of the primitive.
+        shapes: Shapes of the results.
     """
 
     name: str
@@ -23,12 +23,12 @@ class Operation(NamedTuple):
 
 
 def shape_of(atom: Any) -> tuple[int, ...]:
-    """The shape of a value in a program."""
+    """Return the shape of a value in a program."""
     return tuple(getattr(atom.aval, "shape", ()))
 
 
 def cuts_of(name: str, params: Any, shape: Sequence[int], number: int = 0) -> list[tuple[int, int, int]]:
-    """Where a `slice`, or the part of this number of a `split`, starts and ends along each axis, and its stride."""
+    """Return start, limit and stride along each axis of a `slice`, or of one part of a `split`."""
     if name == "slice":
         strides = params["strides"] or (1,) * len(shape)
         return list(zip(params["start_indices"], params["limit_indices"], strides, strict=True))
@@ -39,20 +39,20 @@ def cuts_of(name: str, params: Any, shape: Sequence[int], number: int = 0) -> li
 
 
 def free_axes(params: Any, shapes: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The axes of each operand of a `dot_general` that are neither summed over nor shared with the other."""
+    """Return the axes of each operand of a `dot_general` that are neither contracted nor batched."""
     contracted, batched = params["dimension_numbers"]
     taken = [(*contracted[side], *batched[side]) for side in range(2)]
     return [[axis for axis in range(len(shape)) if axis not in taken[side]] for side, shape in enumerate(shapes)]
 
 
 def window_axes(numbers: Any, axes: int) -> dict[int, int]:
-    """The axes of an operand that the windows of a `gather` have, and which axes of the result these are."""
+    """Map the operand axes that the windows of a `gather` cover to axes of the result."""
     gone = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     return dict(zip([axis for axis in range(axes) if axis not in gone], numbers.offset_dims, strict=True))
 
 
 def reshape_groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """Which axes become which: the finest groups of neighbours of equal products."""
+    """Split the axes of a reshape into the finest groups of neighbouring axes with equal products."""
     groups, i, j = [], 0, 0
     while i < len(old) or j < len(new):
         olds, news, left, right = [], [], 1, 1

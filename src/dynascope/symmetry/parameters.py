@@ -1,4 +1,4 @@
-"""The parameters of a function, and random points at which what is found is asked for again."""
+"""The parameters of a function, and random points at which symmetries are verified."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from dynascope.validation import is_traced, require, require_finite_values, requ
 
 __all__ = ["Model", "Point", "arrays_by_path", "outputs", "points", "projected_gradients", "read", "require_finite"]
 
-_SPREAD = 0.5  # of parameters that all have one sign, as variances do, relative
-_WIDTH = 2.0  # random inputs are so much wider than the examples, so that they meet every activation pattern
+_SPREAD = 0.5  # relative spread of parameters that all have one sign, e.g. variances
+_WIDTH = 2.0  # width of random inputs relative to the examples, so that every activation pattern occurs
 
-# Parameters, what is fixed beside them, and the leaves of the inputs.
+# Parameters, frozen arrays, and the leaves of the inputs.
 Point = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What stays fixed while a program is compiled: everything but the arrays.
+    """The static part of a compiled function: everything except the arrays.
 
     Attributes:
         apply: (params, inputs) → outputs.
-        structure: The tree of the parameters.
-        places: For each leaf, ("parameter" | "frozen", its place there), or ("constant", the leaf itself).
-        inputs: The tree of the inputs.
+        structure: The tree structure of the parameters.
+        places: For each leaf, ("parameter" | "frozen", its index there), or ("constant", the leaf itself).
+        inputs: The tree structure of the inputs.
         paths: The path of each parameter in the tree.
-        size: The number of all real outputs, at every point.
+        size: Number of real outputs.
     """
 
     apply: Callable[[Any, Any], Any]
@@ -45,20 +45,20 @@ class Model:
     size: int = 0
 
     def outputs(self, parameters: Any, frozen: Any, inputs: Any) -> jax.Array:
-        """All real outputs for the inputs, in a row."""
+        """Compute all real outputs for the inputs, flattened into one array."""
         found = self.apply(self.tree(parameters, frozen), jax.tree.unflatten(self.inputs, inputs))
         real = [jnp.ravel(each) for each in jax.tree.leaves(found) if _is_real(each)]
         return jnp.concatenate(real) if real else jnp.zeros(0)
 
     def tree(self, parameters: Any, frozen: Any) -> Any:
-        """The parameters as `apply` takes them."""
+        """Rebuild the parameter tree that `apply` takes."""
         arrays: dict[str, Any] = {"parameter": parameters, "frozen": frozen}
         leaves = [place if kind == "constant" else arrays[kind][place] for kind, place in self.places]
         return jax.tree.unflatten(self.structure, leaves)
 
 
 def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> tuple[Model, Point]:
-    """The model and the given point, in 64 bits; `InputError` where the function cannot be called there."""
+    """Return the model and the given point in 64 bits; raise `InputError` if the function cannot be called there."""
     require(callable(apply), f"apply is {shown(apply)}", argument="apply", remedy="give a function of (params, inputs)")
     require_jax_arrays(params=params, example_inputs=example_inputs)
     named, structure = jax.tree_util.tree_flatten_with_path(params)
@@ -80,7 +80,7 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
         "params has no arrays of floating-point numbers",
         argument="params",
         value=len(named),
-        remedy="give the tree of parameters that apply takes first",
+        remedy="give the parameter tree that apply takes as its first argument",
     )
     leaves, inputs = jax.tree.flatten(example_inputs)
     for leaf in leaves:
@@ -93,7 +93,7 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
             f"example_inputs holds {shown(leaf)}",
             argument="example_inputs",
             value=type(leaf).__name__,
-            remedy="give arrays as apply takes them",
+            remedy="give arrays in the form that apply takes",
         )
         require_finite_values("example_inputs", _wide(np.asarray(leaf)))
     model = Model(apply, structure, tuple(places), inputs, tuple(paths))
@@ -102,7 +102,7 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
 
 
 def points(model: Model, point: Point, count: int, seed: int) -> list[Point]:
-    """Random points about the given one: its parameters made generic, and wide inputs of the same kind."""
+    """Draw random points around the given one, with generic parameters and wide inputs of the same kind."""
     random = np.random.default_rng(seed)
     parameters, frozen, inputs = point
     generic, drawn = list(map(_generic, parameters)), list(map(_drawn, inputs))
@@ -112,7 +112,7 @@ def points(model: Model, point: Point, count: int, seed: int) -> list[Point]:
 
 
 def projected_gradients(model: Model, given: list[Point], seed: int) -> Iterator[tuple[np.ndarray, ...]]:
-    """At each point the gradient of r·f, r Gaussian: of f for no loss in particular, and so for any."""
+    """Yield the gradient of r·f at each point, with Gaussian r, so that no particular loss is assumed."""
     random = np.random.default_rng(seed)
     with jax.enable_x64(True):
         for point in given:
@@ -122,17 +122,17 @@ def projected_gradients(model: Model, given: list[Point], seed: int) -> Iterator
 
 
 def require_finite(*arrays: np.ndarray) -> None:
-    """Refuse a function that is not finite, or not smooth enough, near the point that is given."""
+    """Raise `InputError` unless the values of the function near the given point are finite."""
     require(
         all(np.isfinite(each).all() for each in arrays),
         "outputs or gradients of apply are not finite at random points",
         argument="example_inputs",
-        remedy="give parameters and inputs of order one, about which the function is finite",
+        remedy="give parameters and inputs of order one, near which the function is finite",
     )
 
 
 def outputs(model: Model, point: Point) -> np.ndarray:
-    """All outputs at a point, in 64 bits."""
+    """Compute all outputs at a point in 64 bits."""
     with jax.enable_x64(True):
         found = np.asarray(_outputs(model, *point))
     require_finite(found)
@@ -140,7 +140,7 @@ def outputs(model: Model, point: Point) -> np.ndarray:
 
 
 def arrays_by_path(tree: Any) -> dict[str, Any]:
-    """The arrays of a tree by their paths."""
+    """Return the arrays of a tree by their paths."""
     found, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {
         jax.tree_util.keystr(path): leaf
@@ -160,12 +160,12 @@ def _gradient(model: Model, parameters: Any, frozen: Any, inputs: Any, weights: 
 
 
 def _require_answers(model: Model, point: Point) -> int:
-    """The number of outputs of a function that can be called at the point, and has a gradient there."""
+    """Return the number of outputs, after checking that the function can be called and differentiated at the point."""
     try:
         hash(model)
     except TypeError:
         raise InputError(
-            "apply, or what params holds beside arrays, cannot be hashed",
+            "apply, or a leaf of params that is not an array, cannot be hashed",
             argument="apply",
             value=type(model.apply).__name__,
             remedy="give a plain function of (params, inputs) and the module as params",
@@ -173,29 +173,29 @@ def _require_answers(model: Model, point: Point) -> int:
     try:
         with jax.enable_x64(True):
             size = jax.eval_shape(model.outputs, *point).size
-    except Exception as error:  # whatever a function of the user's raises
+    except Exception as error:  # a user's function can raise anything
         raise InputError(
             f"apply(params, example_inputs) fails: {type(error).__name__}: {shown_error(error)}",
             argument="apply",
             value=type(model.apply).__name__,
-            remedy="give a function of JAX with parameters and inputs that it can be called with",
+            remedy="give a JAX function, and parameters and inputs that it accepts",
         ) from None
     require(
         size > 0,
         "apply has no outputs of floating-point numbers",
         argument="apply",
         value=type(model.apply).__name__,
-        remedy="give one that returns what the loss is computed from",
+        remedy="give a function that returns the outputs from which the loss is computed",
     )
     try:
         with jax.enable_x64(True):
             jax.eval_shape(jax.grad(lambda each: model.outputs(each, *point[1:]).sum()), point[0])
-    except Exception as error:  # of a loop of unknown length, for instance
+    except Exception as error:  # for example a loop of unknown length
         raise InputError(
             f"the gradient of apply fails: {type(error).__name__}: {shown_error(error)}",
             argument="apply",
             value=type(model.apply).__name__,
-            remedy="give a function whose gradient jax.grad takes, as training does",
+            remedy="give a function that jax.grad can differentiate",
         ) from None
     return size
 
@@ -206,19 +206,22 @@ def _require_number(name: str, leaf: Any) -> None:
         f"{name} is traced by JAX",
         argument=name,
         value=type(leaf).__name__,
-        remedy="call this outside of jit, vmap and grad",
+        remedy="call this function outside jit, vmap and grad",
     )
     require(
         not jnp.issubdtype(getattr(leaf, "dtype", np.dtype(float)), jnp.complexfloating),
         f"an array of {name} is complex",
         argument=name,
         value=str(getattr(leaf, "dtype", "")),
-        remedy="give its real and imaginary parts",
+        remedy="give its real and imaginary parts as two arrays",
     )
 
 
 def _generic(array: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
-    """Draws arrays of the same size, but for one at which all is nearly linear; of one sign where the given one is."""
+    """Return a sampler of arrays of the same size and sign as the given array.
+
+    The size is bounded below, because for small parameters the function is nearly linear.
+    """
     size = float(np.sqrt(np.mean(array**2))) if array.size else 0.0
     size = max(size, max(array.shape) ** -0.5 if array.ndim > 1 else 0.3)
     sign = 1 if np.all(array > 0) else -1 if np.all(array < 0) else 0
@@ -228,7 +231,7 @@ def _generic(array: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
 
 
 def _drawn(array: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
-    """Draws wide inputs of the same kind."""
+    """Return a sampler of wide inputs of the same kind."""
     if array.dtype.kind != "f":
         return lambda random: np.asarray(random.choice(array.ravel(), size=array.shape))
     size = max(float(array.std()), float(np.abs(array).mean())) or 1.0

@@ -1,4 +1,4 @@
-"""The primitives of JAX that are understood: what each does to the scale and to a shift of its operands."""
+"""The JAX primitives that are supported, with their effect on scalings and shifts of their operands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["PRIMITIVES", "UNKNOWN", "Primitive"]
 
 
 class Primitive(NamedTuple):
-    """What is known of a primitive.
+    """The rules of a primitive.
 
     Attributes:
-        scaling: What it does to the exponents of its operands.
-        shift: What it does to a shift of its operands.
-        pointwise: Whether each element of its result is computed from those at the same place.
+        scaling: Its effect on the exponents of its operands.
+        shift: Its effect on shifts of its operands.
+        pointwise: Whether each element of its result depends only on the elements at the same index of its operands.
     """
 
     scaling: Callable[[ScalingRules, Operation, list[Degree]], list[Degree]] = ScalingRules.fixed
@@ -68,4 +68,4 @@ PRIMITIVES = {
     for names, rules in rows.items()
     for name in names.split()
 }
-"""By name. A primitive that is not here does not change, and nor may its operands."""
+"""Rules by primitive name. For other primitives, operands and results must not change."""

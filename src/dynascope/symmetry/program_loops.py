@@ -1,4 +1,4 @@
-"""What a program that is read needs of its loops and calls: numbers that they count by, and the programs within."""
+"""Loops and calls of a program: the integers that control them, and the programs inside them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["LONGEST", "bodies", "body_of", "folded", "scanned", "sliced"]
 
 _Operand = TypeVar("_Operand")
 
-LONGEST = 256  # steps that are read one by one
+LONGEST = 256  # loop steps that are read one by one
 
 _FOLDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -44,7 +44,7 @@ _FOLDED: dict[str, Callable[..., Any]] = {
 
 
 def folded(equation: JaxprEqn, numbers: Sequence[float | None]) -> float | None:
-    """The integer or truth that an equation gives, where all its operands are known numbers."""
+    """Evaluate an equation with an integer or boolean result if all its operands are known numbers; otherwise None."""
     out = equation.outvars[0].aval
     dtype = getattr(out, "dtype", np.dtype(float))
     counts = jnp.issubdtype(dtype, jnp.integer) or dtype == np.dtype(bool)
@@ -58,7 +58,7 @@ def folded(equation: JaxprEqn, numbers: Sequence[float | None]) -> float | None:
 
 
 def sliced(shape: Sequence[int], sizes: Sequence[int], starts: Sequence[float | None]) -> dict[str, Any] | None:
-    """The parameters of the `slice` that a `dynamic_slice` is, where it is known where it starts."""
+    """Return the parameters of the equivalent `slice` for a `dynamic_slice` with known start; otherwise None."""
     begins = []
     for length, size, start in zip(shape, sizes, starts, strict=True):
         if start is None and size < length:
@@ -71,9 +71,9 @@ def sliced(shape: Sequence[int], sizes: Sequence[int], starts: Sequence[float | 
 def scanned(
     params: Mapping[str, Any], operands: Sequence[_Operand]
 ) -> tuple[list[_Operand], list[_Operand], list[_Operand]]:
-    """The operands of a `scan`: what each step sees, what is carried from step to step, and what is read row by row.
+    """Split the operands of a `scan` into constants, carried state and stacked inputs.
 
-    Up to version 0.10 JAX counts the first two; since 0.11 it has a tree with three branches.
+    JAX up to version 0.10 stores the numbers of constants and carries; version 0.11 stores a tree with three branches.
     """
     if "ft_in" in params:
         fixed, carried, _ = map(len, params["ft_in"].unpack())
@@ -84,10 +84,10 @@ def scanned(
 
 
 def body_of(equation: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
-    """The program that an equation calls with its operands, if it is a plain call.
+    """Return the program that an equation calls with its operands, if it is a plain call; otherwise None.
 
-    What takes an array apart along an axis, or repeats it, counts as a call of the slices that it takes, or of a
-    broadcast and a reshape: JAX writes either of the two.
+    `unstack` counts as a call of slices, and `tile` as a call of a broadcast and a reshape, because JAX emits either
+    form.
     """
     if equation.primitive.name in ("unstack", "tile"):
         (array,) = equation.invars
@@ -107,7 +107,7 @@ def body_of(equation: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
 
 
 def bodies(equation: JaxprEqn) -> list[Jaxpr]:
-    """The programs that an equation runs, once or many times."""
+    """Return the programs that an equation runs, once or many times."""
     found = []
     if equation.primitive.name in ("unstack", "tile") and (body := body_of(equation)) is not None:
         found.append(body[0])
@@ -121,25 +121,25 @@ def bodies(equation: JaxprEqn) -> list[Jaxpr]:
 
 @functools.cache
 def _slices(kind: Any, axis: int) -> ClosedJaxpr:
-    """The program that takes every place of an array of some shape and type along an axis."""
+    """The program that takes every index of an array of the given shape and type along an axis."""
 
     def taken(array: jax.Array) -> list[jax.Array]:
         return [jax.lax.index_in_dim(array, place, axis, keepdims=False) for place in range(kind.shape[axis])]
 
-    # Where JAX has 32 bits, it would warn of numbers of 64.
+    # In 32-bit mode, JAX would warn about 64-bit types.
     with jax.enable_x64(True):
         return jax.make_jaxpr(taken)(kind)
 
 
 @functools.cache
 def _repeated(kind: Any, counts: tuple[int, ...]) -> ClosedJaxpr:
-    """The program that repeats an array of some shape and type so often along each axis."""
+    """The program that repeats an array of the given shape and type along each axis."""
 
     def repeated(array: jax.Array) -> jax.Array:
         single = jnp.expand_dims(array, tuple(range(0, 2 * array.ndim, 2)))
         doubled = [each for pair in zip(counts, array.shape, strict=True) for each in pair]
         return jnp.broadcast_to(single, doubled).reshape(np.multiply(counts, array.shape))
 
-    # As above.
+    # See `_slices`.
     with jax.enable_x64(True):
         return jax.make_jaxpr(repeated)(kind)

@@ -1,4 +1,4 @@
-"""What is known of the values of a program, followed from its inputs to its outputs."""
+"""Abstract interpretation of a program: propagate properties of values from inputs to outputs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["ProgramReader", "RuleReader"]
 
 
 class ProgramReader(abc.ABC):
-    """Follows a program line by line, and into the programs that it calls."""
+    """Interprets a program equation by equation, including the programs that it calls."""
 
     @abc.abstractmethod
     def constant(self, value: Any) -> Any:
-        """What is known of a number or an array that stands in the program."""
+        """Return the properties of a literal or constant array."""
 
     @abc.abstractmethod
     def operation(self, equation: JaxprEqn, values: list[Any]) -> list[Any]:
-        """What is known of the results of a line that is no call."""
+        """Return the properties of the results of an equation that is not a call."""
 
     def line(self, equation: JaxprEqn, values: list[Any]) -> list[Any]:
-        """What is known of the results of a line."""
+        """Return the properties of the results of an equation."""
         body = body_of(equation)
         return self.operation(equation, values) if body is None else self.run(*body, values)
 
     def run(self, jaxpr: Jaxpr, consts: Sequence[Any], entering: Sequence[Any]) -> list[Any]:
-        """What is known of the outputs, from what is known of the inputs."""
+        """Return the properties of the outputs, given those of the inputs."""
         known = dict(zip(jaxpr.invars, entering, strict=True))
         known.update(zip(jaxpr.constvars, map(self.constant, consts), strict=True))
 
@@ -46,25 +46,25 @@ class ProgramReader(abc.ABC):
 
 
 class RuleReader(ProgramReader):
-    """Follows a program by one rule for each primitive, and runs what it counts and branches by."""
+    """Interprets a program by one rule per primitive, and evaluates the integers that control loops and branches."""
 
     @abc.abstractmethod
     def apply(self, primitive: Primitive, operation: Operation, values: list[Any]) -> list[Any]:
-        """What the rule of a primitive makes of its operands."""
+        """Apply the rule of a primitive to its operands."""
 
     @abc.abstractmethod
     def row(self, value: Any, at: int) -> Any:
-        """One of what is stacked."""
+        """Return one row of a stacked value."""
 
     @abc.abstractmethod
     def are_same(self, fixed: list[Any], before: list[Any], after: list[Any]) -> bool:
-        """Whether a step, which also saw what is fixed, left what is known of the state as it was."""
+        """Whether a loop step with these constants left the properties of the state unchanged."""
 
     def loop(self, equation: JaxprEqn, values: list[Any]) -> list[Any] | None:
-        """What is known of the results of a loop, or of branches of which it is not known which is taken."""
+        """Return the properties of the results of a loop or of a conditional with unknown branch; otherwise None."""
 
     def operation(self, equation: JaxprEqn, values: list[Any]) -> list[Any]:
-        """What is known of the results of a line that is no call."""
+        """Return the properties of the results of an equation that is not a call."""
         name, params = equation.primitive.name, equation.params
         numbers = [each.constant for each in values]
         if (number := folded(equation, numbers)) is not None:
@@ -82,14 +82,14 @@ class RuleReader(ProgramReader):
     def steps(
         self, params: Any, fixed: list[Any], state: list[Any], rows: list[Any], *, uneven: bool
     ) -> Iterator[tuple[list[Any], list[Any]]]:
-        """After each step of a `scan` its state and what it wrote, until all steps that come are the same.
+        """Yield the state and the outputs of each step of a `scan`, until all remaining steps are the same.
 
         Args:
             params: The parameters of the `scan`.
-            fixed: What each step sees.
-            state: What is carried from step to step.
-            rows: What is read row by row.
-            uneven: Whether rows differ.
+            fixed: The constants that each step reads.
+            state: The state carried from step to step.
+            rows: The stacked inputs that are read row by row.
+            uneven: Whether the rows differ.
         """
         body, length = params["jaxpr"], params["length"]
         for number in range(length):

@@ -1,4 +1,4 @@
-"""Ranks of matrices whose small singular values are rounding, or are not."""
+"""Numerical ranks of matrices, with an error if small singular values cannot be told from rounding errors."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from dynascope.errors import InputError
 
 __all__ = ["null_space", "rank"]
 
-_ZERO = 1e-8  # relative to the largest: singular values below it are taken for zero
-_ROUNDING = 1e-11  # and those above this are more than rounding, so that nobody knows
-_SURE = 1e-14  # unless others are so small, and so show what rounding is
-_WEAK = 1e-3  # rows this much shorter than usual are saturated, and rounding after they are normalised
-_SHOWN = 6
+_ZERO = 1e-8  # singular values below this, relative to the largest, count as zero
+_ROUNDING = 1e-11  # if one of them is above this, it exceeds rounding and the rank is ambiguous
+_SURE = 1e-14  # unless the next ones are below this, which shows the level of rounding
+_WEAK = 1e-3  # rows shorter than this, relative to the median, are dropped: normalised, they would be rounding errors
+_SHOWN = 6  # singular values in the error message
 
 
 def rank(rows: np.ndarray, what: str) -> int:
-    """The number of independent rows.
+    """Return the number of independent rows.
 
     Raises:
-        InputError: Singular values without a gap, which it tells.
+        InputError: If the singular values have no gap; the message lists them.
     """
     return _rank(np.linalg.svd(_normalised(rows), compute_uv=False), rows.shape[1], what)
 
 
 def null_space(rows: np.ndarray, what: str) -> np.ndarray:
-    """An orthonormal basis (n, columns) of what all rows are orthogonal to.
+    """Return an orthonormal basis (n, columns) of the vectors that are orthogonal to all rows.
 
     Raises:
-        InputError: Singular values without a gap, which it tells.
+        InputError: If the singular values have no gap; the message lists them.
     """
     usual = _normalised(rows)
     if not usual.size:
         return np.eye(rows.shape[1])
-    # The square factor has the same null space, and is smaller.
+    # The square factor has the same null space and is smaller.
     _, values, right = np.linalg.svd(np.linalg.qr(usual, mode="r"))
     return right[_rank(values, rows.shape[1], what) :]
 
@@ -54,11 +54,11 @@ def _rank(values: np.ndarray, columns: int, what: str) -> int:
     if below > _ROUNDING:
         more = int((relative > _ROUNDING).sum())
         if more < min(len(relative), columns) and relative[more] < _SURE:
-            # A law that the ε of a norm breaks by little is none.
+            # A law that the small ε of a norm breaks does not count.
             return more
         near = ", ".join(f"{each:.1e}" for each in relative[max(0, found - _SHOWN // 2) : found + _SHOWN // 2])
         raise InputError(
-            f"the rank of {what} is ambiguous: its singular values go on {near} of the largest, without a gap",
+            f"the rank of {what} is ambiguous: its relative singular values have no gap at {near}",
             argument="apply",
             value=[float(each) for each in relative],
             remedy="compute in double precision, with inputs and parameters of order one, or try another seed",

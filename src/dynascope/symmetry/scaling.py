@@ -1,4 +1,4 @@
-"""Rescalings of parameters that leave a function as it is, read off its program: the exponents of every value."""
+"""Rescalings of parameters that leave a function unchanged, found from the scaling exponents of every value."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from dynascope.symmetry.views import rearranged
 
 __all__ = ["Rescaling", "exact_and_relaxed", "rescalings"]
 
-_SMALL_PARAMETER = 4096  # elements that may each have an exponent of their own
-_STACKED = 200_000  # likewise of parameters of which a loop reads one layer after the other
-_SETTLES = 32  # rounds in which the exponents of what a loop carries become those that it leaves
+_SMALL_PARAMETER = 4096  # largest parameter whose elements each get a separate exponent
+_STACKED = 200_000  # the same for parameters from which a loop reads one layer per step
+_SETTLES = 32  # iterations to find a fixed point of the exponents of a loop's state
 
-# For one parameter: the shape that its axes have in an array of exponents, the places in it, and the exponent there.
+# For one parameter: the shape of an array of exponents that broadcasts to it, flat indices, and the exponent there.
 _Places = tuple[tuple[int, ...], tuple[int, ...], Fraction]
 
 
@@ -37,8 +37,8 @@ class Rescaling(NamedTuple):
     """A one-parameter group of rescalings: elements are multiplied by exp(t · exponent).
 
     Attributes:
-        places: By the number of a parameter: shapes that broadcast with its own, flat places in them, exponents.
-        order: The parameters in the order in which the program meets them.
+        places: By parameter number: shapes that broadcast to its shape, flat indices in them, and exponents.
+        order: The parameters in the order in which the program reads them.
     """
 
     places: dict[int, list[_Places]]
@@ -46,26 +46,27 @@ class Rescaling(NamedTuple):
 
 
 def rescalings(program: ClosedJaxpr, parameters: int, *, exact: bool = True) -> list[Rescaling]:
-    """A basis of all rescalings of elements of the parameters that leave the outputs of a program as they are.
+    """Compute a basis of all elementwise rescalings of the parameters that leave the outputs of a program unchanged.
 
-    Each value of the program has exponents that are linear in those of the parameters; an addition ties those of what
-    is added, a product adds them, a contraction needs them even along what is summed over, and what is not homogeneous
-    needs them to be zero. What is left free are the rescalings, so that none is found that does not hold.
+    Each value of the program has exponents that are linear in those of the parameters. An addition equates the
+    exponents of its operands and a product adds them. A contraction requires exponents that are constant along the
+    contracted axes. A function that is not homogeneous requires zero exponents. The unknowns that remain free are the
+    rescalings, so every rescaling that is found holds.
 
     Args:
-        program: Its first arguments are the parameters.
-        parameters: How many of them these are.
-        exact: Whether the ε of a norm counts.
+        program: A program whose first arguments are the parameters.
+        parameters: Number of parameters.
+        exact: Whether the ε of a norm breaks rescalings.
     """
     return _read(program, parameters, exact=exact).found()
 
 
 def exact_and_relaxed(program: ClosedJaxpr, parameters: int) -> tuple[list[Rescaling], list[Rescaling]]:
-    """The rescalings where the ε of norms counts, and where it does not; of a program without one these are the same.
+    """Return the rescalings with the ε of norms taken into account, and with ε = 0; the same list if there is no ε.
 
     Args:
-        program: Its first arguments are the parameters.
-        parameters: How many of them these are.
+        program: A program whose first arguments are the parameters.
+        parameters: Number of parameters.
     """
     reader = _read(program, parameters, exact=True)
     exact = reader.found()
@@ -81,7 +82,7 @@ def _read(program: ClosedJaxpr, parameters: int, *, exact: bool) -> _Reader:
 
 
 class _Parameter:
-    """A parameter that the program has not met yet."""
+    """A parameter that the program has not read yet."""
 
     constant = None
 
@@ -103,9 +104,9 @@ class _Reader(RuleReader):
             require_invariant(self.solver, degree)
 
     def found(self) -> list[Rescaling]:
-        """What is free, one rescaling for each unknown that is left."""
+        """Return the rescalings, one for each unknown that is still free."""
         for number in self.rules.loose - {each for each, _ in self.rules.chosen_pieces}:
-            # No sum has chosen how its exponents are divided among the terms.
+            # No sum has fixed how the exponents are divided among the terms.
             *terms, last = self.met[number].terms
             for term in terms:
                 shared = zip(term.shape, last.shape, strict=True)
@@ -118,7 +119,7 @@ class _Reader(RuleReader):
         return [Rescaling(by_unknown[unknown], order) for unknown in sorted(by_unknown)]
 
     def constant(self, value: Any) -> Degree:
-        """The degree of a number or an array that stands in the program."""
+        """The degree of a literal or constant array."""
         if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
             return invariant(np.shape(value))
         array = np.asarray(value)
@@ -181,8 +182,8 @@ class _Reader(RuleReader):
         return [*state, *stacks]
 
     def _while(self, params: Any, degrees: list[Degree]) -> list[Degree]:
-        asked, fixed = params["cond_nconsts"], params["body_nconsts"]
-        known, fixed, state = degrees[:asked], degrees[asked : asked + fixed], degrees[asked + fixed :]
+        tested, fixed = params["cond_nconsts"], params["body_nconsts"]
+        known, fixed, state = degrees[:tested], degrees[tested : tested + fixed], degrees[tested + fixed :]
         goes_on, body = params["cond_jaxpr"], params["body_jaxpr"]
 
         def step(state: list[Degree]) -> list[Degree]:
@@ -195,7 +196,7 @@ class _Reader(RuleReader):
     def _settled(
         self, state: list[Degree], step: Callable[[list[Degree]], list[Degree]]
     ) -> tuple[list[Degree], list[Degree]]:
-        """What is carried through any number of steps, tied so that none changes it; and what a step gives."""
+        """Equate exponents until a loop step does not change those of the state; return state and outputs of a step."""
         state = [dataclasses.replace(each, constant=None, origin=None) for each in state]
         for _ in range(_SETTLES):
             found = step(state)
@@ -218,7 +219,7 @@ class _Reader(RuleReader):
 
     def are_same(self, fixed: list[Degree], before: list[Degree], after: list[Degree]) -> bool:
         def key(each: Degree) -> tuple:
-            # As they are after all that was tied.
+            # Compare after substituting all equations.
             terms = [self.solver.combined([(1, term)]) for term in (*each.terms,)]
             arrays = [*terms, each.free]
             return each.constant, [(array.shape, array.tobytes()) for array in arrays]
@@ -234,7 +235,7 @@ class _Reader(RuleReader):
             stacked = frozenset(self.trial.stacked.get(value.number, ()))
             uses = [(each | stacked) & long for use in self.trial.split.get(value.number, ()) for each in use]
             wanted = list(dict.fromkeys(each for each in uses if each))
-            # A set within another is no further freedom.
+            # A subset of another set adds no freedom.
             sets = [each for each in wanted if not any(each < other for other in wanted)]
             if not sets:
                 small = math.prod(shape) <= (_STACKED if stacked else _SMALL_PARAMETER)
@@ -248,7 +249,7 @@ class _Reader(RuleReader):
         return self.met[value.number]
 
     def _places(self, degree: Degree) -> dict[int, list[_Places]]:
-        """For each unknown that is free, where in a parameter it stands."""
+        """For each free unknown, find its places in a parameter."""
         found: dict[int, list[dict[int, Fraction]]] = {}
         for number, term in enumerate(degree.terms):
             flat = term.ravel()
@@ -264,7 +265,7 @@ class _Reader(RuleReader):
 
 
 def _sparsest(terms: list[dict[int, Fraction]], shapes: list[tuple[int, ...]], shape: tuple[int, ...]) -> list[_Places]:
-    """The sum of terms, with constants moved between them so that few elements have an exponent."""
+    """Return the sum of terms, with constants moved between the terms so that few elements have an exponent."""
     sizes = [math.prod(each) for each in shapes]
     choices = []
     for term, size in zip(terms, sizes, strict=True):
@@ -291,7 +292,7 @@ def _sparsest(terms: list[dict[int, Fraction]], shapes: list[tuple[int, ...]], s
 
 
 def _lifted(degree: Degree, axes: int) -> Degree:
-    """A single number as an array of so many axes, which it broadcasts to."""
+    """Reshape a scalar to an array with the given number of axes, to which it broadcasts."""
     if degree.shape or not axes:
         return degree
     return viewed(degree, (1,) * axes, lambda each: each.reshape((1,) * axes))

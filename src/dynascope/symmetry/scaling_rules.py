@@ -1,4 +1,4 @@
-"""What each operation does to the exponents of its operands."""
+"""Rules for the effect of each operation on the scaling exponents of its operands."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from dynascope.symmetry.views import rearranged
 
 __all__ = ["ScalingRules"]
 
-_SMALL = 1e-2  # a positive number added below it is taken for the ε of a norm
+_SMALL = 1e-2  # a positive constant up to this size that is added counts as the ε of a norm
 _POWERS = {"square": 2, "sqrt": Fraction(1, 2), "rsqrt": Fraction(-1, 2), "cbrt": Fraction(1, 3)}
 
 
 class ScalingRules:
-    """One method a kind of operation.
+    """The scaling rules, with one method per kind of operation.
 
     Args:
-        solver: What the exponents are tied in.
-        exact: Whether the ε of a norm counts; if not, a small positive number that is added counts as zero.
+        solver: The solver that collects the equations between exponents.
+        exact: Whether the ε of a norm counts. If False, an added small positive number is treated as zero.
     """
 
     def __init__(self, solver: Exponents, *, exact: bool):
@@ -49,42 +49,42 @@ class ScalingRules:
         self.met_epsilon = False
 
     def fixed(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of what is not homogeneous: it does not change, and neither may its operands."""
+        """Rule for functions that are not homogeneous: operands and results must not change."""
         for degree in degrees:
             require_invariant(self.solver, degree)
         return self.scaleless(operation, degrees)
 
     def scaleless(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of what does not see a positive scale, as signs do not."""
+        """Rule for functions that are invariant under a positive scale of their operands, such as signs."""
         return [invariant(shape) for shape in operation.shapes]
 
     def kept(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of what has the scale of its operand."""
+        """Rule for operations whose results scale like their operands."""
         return [raised(self.solver, each, 1) for each in degrees]
 
     def converted(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of another type of number, in which whole numbers have no scale."""
+        """Rule for type conversion; integers must not change."""
         is_floating = jnp.issubdtype(operation.params["new_dtype"], jnp.floating)
         return degrees if is_floating else self.fixed(operation, degrees)
 
     def agreeing(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of sums and of what chooses among its operands: all have one scale."""
+        """Rule for sums and for choices among operands: all operands have the same exponents."""
         kept = [each for each in degrees if each.constant is None or not 0 < each.constant <= _SMALL]
         self.met_epsilon |= 0 < len(kept) < len(degrees)
         return [agreeing(self.solver, degrees if self.exact else kept or degrees, operation.shapes[0])]
 
     def chosen(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of operands of which the first says which is taken where."""
+        """Rule for selections; the first operand decides which of the others is used."""
         require_invariant(self.solver, degrees[0])
         return [agreeing(self.solver, degrees[1:], operation.shapes[0])]
 
     def compared(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of what sees the ratio of its operands only."""
+        """Rule for operations that depend only on the ratio of their operands."""
         agreeing(self.solver, degrees, operation.shapes[0])
         return self.scaleless(operation, degrees)
 
     def multiplied(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of products and quotients."""
+        """Rule for products and quotients."""
         shape = operation.shapes[0]
         for number, other in ((degrees[1], degrees[0]), *([degrees] if operation.name == "mul" else [])):
             if number.constant is not None and number.constant and math.isfinite(number.constant):
@@ -93,7 +93,7 @@ class ScalingRules:
         return [multiplied(self.solver, degrees[0], second, shape)]
 
     def power(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of powers, the exponent of which is known."""
+        """Rule for powers with a known exponent."""
         if operation.name == "pow":
             number = degrees[1].constant
             if number is None or not math.isfinite(number):
@@ -104,7 +104,7 @@ class ScalingRules:
         return [raised(self.solver, degrees[0], power)]
 
     def rearranged(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of what moves, repeats, cuts or joins elements."""
+        """Rule for operations that move, repeat, cut or join elements."""
         if operation.name == "slice":
             for axis, (size, length) in enumerate(zip(operation.shapes[0], degrees[0].shape, strict=True)):
                 if size == 1 < length:
@@ -112,7 +112,7 @@ class ScalingRules:
         return rearranged(operation, degrees, self.solver)
 
     def reduced(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of sums, products and extrema along axes, and where these are."""
+        """Rule for sums, products and extrema along axes, and for the positions of extrema."""
         (degree,), name, shape = degrees, operation.name, operation.shapes[0]
         axes = tuple(operation.params["axes"])
         even = even_along(self.solver, degree, axes)
@@ -124,40 +124,40 @@ class ScalingRules:
         return [viewed(even, shape, lambda each: each.reshape([each.shape[axis] for axis in left]))]
 
     def accumulated(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of sums and extrema up to each place of an axis."""
+        """Rule for cumulative sums and extrema along an axis."""
         return self._even(operation, degrees, [operation.params["axis"]])
 
     def windowed(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of sums and extrema in windows."""
+        """Rule for sums and extrema in windows."""
         lengths = operation.params["window_dimensions"]
         return self._even(operation, degrees[:1], [axis for axis, length in enumerate(lengths) if length > 1])
 
     def sorted(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of operands that are sorted by the first of them."""
+        """Rule for sorting; the first operand is the key."""
         return self._even(operation, degrees, [operation.params["dimension"]])
 
     def largest(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of the largest along the last axis, and where they are."""
+        """Rule for the largest elements along the last axis and their positions."""
         return [*self._even(operation, degrees, [len(degrees[0].shape) - 1]), invariant(operation.shapes[1])]
 
     def _even(self, operation: Operation, degrees: list[Degree], axes: Sequence[int]) -> list[Degree]:
-        """The same along axes, whatever their lengths are in the results."""
+        """Impose equal exponents along axes, whatever the lengths of these axes in the results."""
         evens = [even_along(self.solver, each, axes) for each in degrees]
         return [Degree(shape, each.terms, each.free) for each, shape in zip(evens, operation.shapes, strict=False)]
 
     def sliced(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of a piece that starts at a place which is not known."""
+        """Rule for a slice with unknown start."""
         return self._even(operation, [self._picked(operation, degrees)], [])
 
     def gathered(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of pieces at places that are not known."""
+        """Rule for slices at unknown positions."""
         picked, shape = self._picked(operation, degrees), operation.shapes[0]
         places = window_axes(operation.params["dimension_numbers"], len(picked.shape))
         even = even_along(self.solver, picked, [a for a, n in enumerate(picked.shape) if a not in places and n > 1])
         return [viewed(even, shape, _placing(places, len(shape)))]
 
     def _picked(self, operation: Operation, degrees: list[Degree]) -> Degree:
-        """Even along the axes of which not all is picked."""
+        """Impose equal exponents along the axes that are only partly picked."""
         operand, *indices = degrees
         for index in indices:
             require_invariant(self.solver, index)
@@ -165,7 +165,7 @@ class ScalingRules:
         return even_along(self.solver, operand, [axis for axis, (size, length) in sizes if size < length])
 
     def scattered(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of an array into which others are written or added at places that are not known."""
+        """Rule for writing or adding slices to an array at unknown positions."""
         into, index, rows = degrees
         numbers = operation.params["dimension_numbers"]
         gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
@@ -173,12 +173,12 @@ class ScalingRules:
         return self._written(into, rows, [index], dict(zip(places, numbers.update_window_dims, strict=True)))
 
     def updated(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of an array into which a piece is written that starts at a place which is not known."""
+        """Rule for writing one slice with unknown start to an array."""
         into, rows, *indices = degrees
         return self._written(into, rows, indices, {axis: axis for axis in range(len(into.shape))})
 
     def _written(self, into: Degree, rows: Degree, indices: list[Degree], window: dict[int, int]) -> list[Degree]:
-        """The same for both, along the axes of which not all is written."""
+        """Equate the exponents of the array and the slices, constant along the axes that are only partly written."""
         for each in indices:
             require_invariant(self.solver, each)
         shape = into.shape
@@ -189,12 +189,12 @@ class ScalingRules:
         return [agreeing(self.solver, [into, viewed(rows, shape, back)], shape)]
 
     def product(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of sums of products over axes."""
+        """Rule for `dot_general`: sums of products over axes."""
         contracted, batched = operation.params["dimension_numbers"]
         free = free_axes(operation.params, [each.shape for each in degrees])
         for side, each in enumerate(degrees):
             self._note(each, [(*contracted[side], *batched[side]), (*free[side], *batched[side])])
-        # Indices in the order batch, left, right, contracted.
+        # Order of the axes: batch, left, right, contracted.
         counts = len(batched[0]), len(free[0]), len(free[1]), len(contracted[0])
         placed = []
         for side, each in enumerate(degrees):
@@ -216,7 +216,7 @@ class ScalingRules:
         return [viewed(even, shape, lambda each: each.reshape(each.shape[: len(shape)]))]
 
     def convolved(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Of convolutions, with groups of features or not."""
+        """Rule for convolutions, with or without feature groups."""
         params, shape = operation.params, operation.shapes[0]
         if params["batch_group_count"] != 1:
             return self.fixed(operation, degrees)
@@ -229,7 +229,7 @@ class ScalingRules:
         out, into = numbers.rhs_spec[:2]
         n, total = inputs.shape[batch], inputs.shape[features]
 
-        # Indices in the order batch, group, outputs of the group, inputs of the group.
+        # Order of the axes: batch, group, outputs of the group, inputs of the group.
         def of_inputs(each: np.ndarray) -> np.ndarray:
             each = each.transpose([batch, features, *numbers.lhs_spec[2:]]).reshape(each.shape[batch], -1)
             return each.reshape(len(each), *((groups, 1, total // groups) if each.shape[1] > 1 else (1, 1, 1)))
@@ -252,7 +252,7 @@ class ScalingRules:
             lengths = [1] * len(shape)
             lengths[numbers.out_spec[0]] = rows
             lengths[numbers.out_spec[1]] = grouped[0].size
-            # Batch stands before the features or after them.
+            # The batch axis comes before or after the feature axis.
             flat = grouped.reshape(rows, -1)
             return (flat if numbers.out_spec[0] < numbers.out_spec[1] else flat.T).reshape(lengths)
 
@@ -261,10 +261,10 @@ class ScalingRules:
     def _contracted(
         self, product: Degree, axes: Sequence[int], shared: Sequence[int], operands: list[Degree]
     ) -> Degree:
-        """The degree of the sum over axes, of which no part is left to the first use of a parameter.
+        """Return the degree of the sum over axes, and fix the gauge at the first use of a parameter.
 
-        A parameter of the exponents f(k) + g(j) may have a number added to one and taken from the other: f is chosen so
-        that with what the parameter is multiplied by it is zero, and g is the exponent of the sum.
+        A parameter with exponents f(k) + g(j) is unchanged if a constant moves from f to g. The constant is chosen such
+        that f and the exponents of the other factor add up to zero, so g is the exponent of the sum.
         """
         even = even_along(self.solver, product, axes)
         for operand in operands:
@@ -281,12 +281,12 @@ class ScalingRules:
         return even
 
     def note_stack(self, degree: Degree, axis: int) -> None:
-        """Remember that a parameter is read piece by piece along an axis, so that each has its own exponents."""
+        """Record that a parameter is read piece by piece along an axis, so that each piece has separate exponents."""
         if degree.origin is not None:
             self.stacked.setdefault(degree.origin.parameter, set()).update(degree.origin.axes[axis])
 
     def _note(self, degree: Degree, sets: list[tuple[int, ...]]) -> None:
-        """Remember on which axes of a parameter its exponents have to depend together."""
+        """Record sets of axes of a parameter; its exponents are a sum of functions of each set."""
         if degree.origin is None:
             return
         axes = degree.origin.axes
@@ -295,7 +295,7 @@ class ScalingRules:
 
 
 def _placing(places: dict[int, int], axes: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Which takes axes of an array to those of another, which has one element along all others."""
+    """Return a function that moves axes of an array to given axes of a new array, with length one along all others."""
 
     def place(each: np.ndarray) -> np.ndarray:
         lengths = [1] * axes

@@ -1,4 +1,4 @@
-"""What each operation does to a shift of its operands."""
+"""Rules for the effect of each operation on shifts of its operands."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from dynascope.symmetry.shift_views import Entry, Evenness, Other, Region, evenn
 
 __all__ = ["KeptError", "ShiftRules", "Value", "entering"]
 
-_INFINITE = 1e9  # what is so large in a mask is as good as infinite, beside which a shift is nothing
+_INFINITE = 1e9  # a mask entry this large counts as infinite, so a shift of it is negligible
 
 
 class KeptError(Exception):
-    """Something that is not linear sees the shift."""
+    """Raised if an operation that is not linear depends on the shift."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """What is known of a value.
+    """Properties of a value of the program.
 
     Attributes:
-        name: Which one.
+        name: Number of the value.
         shape: Its shape.
-        shift: What is added to it: a factor for each unknown.
+        shift: The shift added to it, as a factor for each unknown.
         even: Axes along which the value itself is constant.
-        constant: Its value, where it is one known number.
-        sure: Whether it is true.
+        constant: Its value, if it is one known number.
+        sure: Whether it is known to be true.
     """
 
     name: int
@@ -45,25 +45,25 @@ class Value:
 
 
 def entering(value: Value, even: Sequence[Evenness], region: Region | None) -> Value:
-    """A parameter with an unknown added to it that is even along some of its axes, and zero beyond a region."""
+    """Return a parameter with an unknown added that is constant along some of its axes and zero outside a region."""
     axes = numbered(even)
     return dataclasses.replace(value, shift={Entry(-1, axes, region): 1.0})
 
 
 class ShiftRules:
-    """The rules; equal operations on equal unknowns give equal unknowns."""
+    """The shift rules; equal operations on equal unknowns give equal unknowns."""
 
     def __init__(self) -> None:
         self._names: dict[Any, int] = {}
         self._values = itertools.count()
 
     def unshifted(self, shape: Sequence[int], even: Iterable[int] = ()) -> Value:
-        """A value without a shift."""
+        """Create a value without a shift."""
         single = {axis for axis, length in enumerate(shape) if length == 1}
         return Value(next(self._values), tuple(shape), {}, frozenset({*even} | single))
 
     def constant(self, value: Any) -> Value:
-        """A value that is known."""
+        """Create a known value."""
         shape = np.shape(value)
         found = self.unshifted(shape)
         if math.prod(shape) != 1 or not jnp.issubdtype(jnp.result_type(value), jnp.number):
@@ -71,7 +71,7 @@ class ShiftRules:
         return dataclasses.replace(found, constant=float(np.asarray(value).ravel()[0]))
 
     def row(self, value: Value, at: int) -> Value:
-        """One of what is stacked."""
+        """Return one row of a stacked value."""
         shift: dict[Entry, float] = {}
         for entry, factor in value.shift.items():
             over, region = entry.axes[1:], entry.region
@@ -84,14 +84,14 @@ class ShiftRules:
         return dataclasses.replace(self.unshifted(value.shape[1:]), shift=shift)
 
     def lifted(self, value: Value, axes: int) -> Value:
-        """A single number as an array of so many axes; other values as they are."""
+        """Reshape a scalar to an array with the given number of axes; other values are unchanged."""
         if value.shape or not axes:
             return value
         shift = {entry._replace(axes=(None,) * axes): factor for entry, factor in value.shift.items()}
         return dataclasses.replace(value, shape=(1,) * axes, even=frozenset(range(axes)), shift=shift)
 
     def without(self, operation: Operation, values: list[Value], *, pointwise: bool) -> list[Value]:
-        """What is known of the results where no operand is shifted."""
+        """Return the properties of the results if no operand is shifted."""
         name, shapes = operation.name, operation.shapes
         even: frozenset[int] = frozenset()
         if name == "broadcast_in_dim":
@@ -106,21 +106,21 @@ class ShiftRules:
         return self.finite(operation, values) if name == "is_finite" else found
 
     def unseen(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of what is not linear: it may see no shift."""
+        """Rule for functions that are not linear: they must not depend on a shift."""
         raise KeptError
 
     def linear(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of what has the shift of its operand, or minus it."""
+        """Rule for operations whose result has the shift of the operand or its negative."""
         sign = -1.0 if operation.name == "neg" else 1.0
         return [self._shifted(operation.shapes[0], _times(values[0].shift, sign), values[0].even)]
 
     def converted(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of another type of number, which is linear unless it rounds."""
+        """Rule for type conversion, which is linear unless it rounds to integers."""
         _require(jnp.issubdtype(operation.params["new_dtype"], jnp.floating))
         return self.linear(operation, values)
 
     def added(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of sums and differences."""
+        """Rule for sums and differences."""
         one, other = values
         shape, even = operation.shapes[0], one.even & other.even
         if any(map(_is_infinite, values)):
@@ -129,16 +129,16 @@ class ShiftRules:
         return [self._shifted(shape, _plus(one.shift, _times(other.shift, sign)), even)]
 
     def finite(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Whether something is finite, which is taken for true."""
+        """Rule for tests of finiteness, which are assumed to be true."""
         return [dataclasses.replace(self.unshifted(operation.shapes[0]), sure=True)]
 
     def compared(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of what sees the difference of its operands only."""
+        """Rule for comparisons, which depend only on the difference of their operands."""
         _require(any(map(_is_infinite, values)) or values[0].shift == values[1].shift)
         return [self.unshifted(operation.shapes[0])]
 
     def multiplied(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of products and quotients."""
+        """Rule for products and quotients."""
         name, shape = operation.name, operation.shapes[0]
         one, other = values if values[0].shift else values[::-1]
         _require(not other.shift and (name == "mul" or one is values[0]))
@@ -153,7 +153,7 @@ class ShiftRules:
         return [self._shifted(shape, self._renamed(one, (name, other.name), evenly, keep_region=True), even)]
 
     def chosen(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of what takes one of its operands at each place."""
+        """Rule for selections of one operand at each place."""
         if operation.name == "select_n":
             chooses, *values = values
             _require(not chooses.shift)
@@ -164,7 +164,7 @@ class ShiftRules:
         return [self._shifted(operation.shapes[0], known[0].shift, frozenset())]
 
     def reduced(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of sums and extrema along axes."""
+        """Rule for sums and extrema along axes."""
         (value,), name, axes = values, operation.name, operation.params["axes"]
         length = math.prod(value.shape[axis] for axis in axes)
         shift: dict[Entry, float] = {}
@@ -179,7 +179,7 @@ class ShiftRules:
         return [self._shifted(operation.shapes[0], shift, frozenset())]
 
     def product(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of sums of products over axes."""
+        """Rule for `dot_general`: sums of products over axes."""
         side = 0 if values[0].shift else 1
         one, other = values[side], values[1 - side]
         _require(not other.shift)
@@ -199,7 +199,7 @@ class ShiftRules:
         return [self._shifted(operation.shapes[0], shift, frozenset())]
 
     def gathered(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of pieces at places that see no shift."""
+        """Rule for slices at positions without a shift."""
         (value, places), shape = values, operation.shapes[0]
         _require(not places.shift)
         numbers = operation.params["dimension_numbers"]
@@ -222,7 +222,7 @@ class ShiftRules:
         return [self._shifted(shape, shift, frozenset())]
 
     def convolved(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of convolutions whose kernel is shifted."""
+        """Rule for convolutions with a shifted kernel."""
         params, shape = operation.params, operation.shapes[0]
         _require(not values[0].shift and params["batch_group_count"] == params["feature_group_count"] == 1)
         numbers = params["dimension_numbers"]
@@ -234,7 +234,7 @@ class ShiftRules:
         return [self._shifted(shape, self._renamed(values[1], ("conv", values[0].name), even), frozenset())]
 
     def rearranged(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Of what moves, repeats or cuts elements."""
+        """Rule for operations that move, repeat or cut elements."""
         return [self._moved(operation, values[0], shape, place) for place, shape in enumerate(operation.shapes)]
 
     def _moved(self, operation: Operation, value: Value, shape: tuple[int, ...], place: int) -> Value:
@@ -243,7 +243,7 @@ class ShiftRules:
         for entry, factor in value.shift.items():
             found = moved(name, params, entry, value.shape, shape, place)
             if isinstance(found, Other):
-                # A part of an unknown is the same before and after it is broadcast.
+                # A part of an unknown is the same before and after a broadcast.
                 how = ("cut", found.cut) if found.cut else (name, str(params), place, entry.axes)
                 named = self._name((*how, entry.name))
                 found = Entry(named, numbered(found.even), found.region)
@@ -279,7 +279,7 @@ class ShiftRules:
 def _plus(one: dict[Entry, float], other: dict[Entry, float]) -> dict[Entry, float]:
     total = dict(one)
     for entry, factor in other.items():
-        # Rounding aside, n times 1/n is one.
+        # Without this rounding, n · (1/n) could differ from one.
         total[entry] = round(total.get(entry, 0.0) + factor, 12)
     return {entry: factor for entry, factor in total.items() if factor}
 

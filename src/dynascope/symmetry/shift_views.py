@@ -1,4 +1,4 @@
-"""What becomes of a shift where elements are rearranged."""
+"""Propagation of shifts through rearrangements of elements."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Axis", "Entry", "Evenness", "Other", "Pieces", "Region", "evenness",
 
 
 class Pieces(NamedTuple):
-    """An axis is cut into as many pieces as the unknown has elements along one of its own, and is even on each.
+    """An axis that is divided into equal pieces, on each of which the shift is constant.
 
     Attributes:
-        axis: The axis of the unknown.
-        count: How many pieces.
+        axis: The axis of the unknown that has one element per piece.
+        count: Number of pieces.
     """
 
     axis: int
@@ -30,12 +30,12 @@ Region: TypeAlias = tuple[int, int, int]
 
 
 class Entry(NamedTuple):
-    """An unknown array that is added.
+    """An unknown array in a shift.
 
     Attributes:
-        name: Which one.
-        axes: For each axis of the value the axis of the unknown, with pieces or not, or None where it is constant.
-        region: (axis, start, limit) beyond which it is zero, if that is known.
+        name: Number of the unknown.
+        axes: For each axis of the value, the axis of the unknown (whole or as pieces), or None if it is constant there.
+        region: (axis, start, limit) outside which the unknown is zero, or None if that is not known.
     """
 
     name: int
@@ -44,12 +44,12 @@ class Entry(NamedTuple):
 
 
 class Other(NamedTuple):
-    """What is known of an unknown that takes the place of another.
+    """Properties of a new unknown that replaces another.
 
     Attributes:
-        even: Along which axes it is constant.
-        region: As of an entry.
-        cut: What was cut of the axes of the first unknown, where that alone says which one it is.
+        even: For each axis, whether the new unknown is constant along it.
+        region: As in `Entry`.
+        cut: The cuts of the axes of the first unknown, if they alone identify the new one.
     """
 
     even: list[Evenness]
@@ -60,7 +60,11 @@ class Other(NamedTuple):
 def moved(
     name: str, params: Any, entry: Entry, old: tuple[int, ...], new: tuple[int, ...], place: int
 ) -> Entry | Other | None:
-    """The same unknown along other axes; or what is known of a new one; or None where it is zero."""
+    """Propagate an unknown through a rearrangement.
+
+    Returns:
+        The same unknown along other axes, the properties of a new unknown, or None if it is zero.
+    """
     region = entry.region
     if name == "transpose":
         order = params["permutation"]
@@ -70,7 +74,7 @@ def moved(
         places = params["broadcast_dimensions"]
         axes: list[Axis] = [None] * len(new)
         for axis, target in enumerate(places):
-            # What had one element along an axis and has more is the same along it.
+            # An axis of length one that is broadcast becomes constant.
             axes[target] = entry.axes[axis] if old[axis] == new[target] else None
         return Entry(entry.name, tuple(axes), (places[region[0]], *region[1:]) if region else None)
     if name in ("slice", "split"):
@@ -94,7 +98,7 @@ def moved(
 def _regions(
     region: Region, old: Sequence[int], new: Sequence[int], olds: Sequence[int], news: Sequence[int]
 ) -> Region | None:
-    """Where a region of the first axis of one group of a reshape is along the first of the new axes."""
+    """Map a region of the first axis of a reshape group to the first of the new axes; None if that is not possible."""
     wide, before = [a for a in news if new[a] > 1], [a for a in olds if old[a] > 1]
     axis, *bounds = region
     if not wide or before[0] != axis:
@@ -107,7 +111,7 @@ def _regions(
 def _regrouped(
     entry: Entry, old: Sequence[int], new: Sequence[int], olds: Sequence[int], news: Sequence[int]
 ) -> dict[int, Axis] | None:
-    """How an unknown runs over the new axes of one group of a reshape, if it is still the same unknown."""
+    """Return how an unknown runs over the new axes of a reshape group, or None if a new unknown is needed."""
     wide, before = [a for a in news if new[a] > 1], [a for a in olds if old[a] > 1]
     runs = [axis for axis in before if entry.axes[axis] is not None]
     found: dict[int, Axis] = dict.fromkeys(news)
@@ -138,7 +142,7 @@ def _cut(name: str, params: Any, entry: Entry, old: tuple[int, ...], place: int)
         region = None if step != 1 or inside == (0, last - first) else (axis, *inside)
     if not any(entry.axes[axis] is not None for axis in range(len(old)) if cut[axis]):
         return entry._replace(region=region)
-    # Of an axis that is not cut, the pieces stay.
+    # Pieces of an axis that is not cut are unchanged.
     even = [evenness(each) if not cut[axis] else each is None for axis, each in enumerate(entry.axes)]
     parts = [(axis, each) for axis, each in zip(entry.axes, cuts, strict=True) if axis is not None]
     whole = all(isinstance(axis, int) for axis, _ in parts)
@@ -146,12 +150,12 @@ def _cut(name: str, params: Any, entry: Entry, old: tuple[int, ...], place: int)
 
 
 def evenness(over: Axis) -> Evenness:
-    """What is known of how another unknown runs along an axis along which an unknown runs like this."""
+    """Return how a new unknown varies along an axis on which the old unknown has the given axis."""
     return over if isinstance(over, Pieces) else over is None
 
 
 def numbered(even: Sequence[Evenness]) -> tuple[Axis, ...]:
-    """The axes of a new unknown that runs over all axes along which it is not constant."""
+    """Return the axes of a new unknown, which runs over all axes along which it is not constant."""
     count = itertools.count()
     return tuple(
         Pieces(next(count), each.count) if isinstance(each, Pieces) else None if each else next(count) for each in even

@@ -1,4 +1,4 @@
-"""By which rule the updates of a parameter follow from its gradient, read from slopes along symmetries."""
+"""Identify the rule by which the updates of a parameter follow from its gradient, from slopes along symmetries."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ __all__ = ["DEPARTURES", "RULES", "Rule", "StepRule", "step_rule"]
 
 Rule = Literal["heavy_ball", "nesterov", "decoupled"]
 RULES: tuple[Rule, ...] = get_args(Rule)
-# In this order g′ − g = c θ, d = c d*, g′ = c g, g′ − g = c sign θ and g′ − g = c v; see `training.charge_causes`.
+# g′ − g = c θ, d = c d*, g′ = c g, g′ − g = c sign θ and g′ − g = c v, in this order; see `training.charge_causes`.
 DEPARTURES = ("decay", "rate", "gradient", "sign", "momentum")
 
-_FITS = 1e-2  # of what is to be explained, a rule leaves less than this
-_ROUNDINGS = 4  # times the level of rounding is left where two numbers that it concerns are subtracted
-_RIVAL = 3  # a departure is named alone if every other one leaves this many times more
-_TELLING = 0.1  # of the largest departure, a step has at least this where its factor counts
-_CONSTANT = 0.05  # relative spread of a factor over the steps that is called constant
-_EQUAL = 1e-3  # relative difference of factors that are called equal
-_TOLD = {
+_FITS = 1e-2  # largest relative residual of a rule that counts
+_ROUNDINGS = 4  # a slope above this many rounding bounds is significant
+_RIVAL = 3  # a departure is reported alone if the residual of every other one is this many times larger
+_TELLING = 0.1  # the factor of a step counts if its departure is at least this share of the largest
+_CONSTANT = 0.05  # largest relative spread over the steps of a factor that counts as constant
+_EQUAL = 1e-3  # largest relative difference of factors that count as equal
+_RULE_NAMES = {
     "heavy_ball": "heavy ball, with decay in the gradient",
     "nesterov": "Nesterov's momentum",
     "decoupled": "momentum with decoupled decay",
@@ -27,13 +27,13 @@ _TOLD = {
 
 
 class StepRule(NamedTuple):
-    """How the updates of one parameter were made.
+    """The rule by which the updates of one parameter were made.
 
     Attributes:
-        name: "as declared", or what is the matter.
-        evidence: What shows it.
-        times: Largest difference between what the updates imply and the gradient, in levels of rounding.
-        rivals: What else may be the matter, by a fit that is as good.
+        name: "as declared", or the name of the cause.
+        evidence: The evidence for it.
+        times: Largest difference between the implied gradient and the gradient, in units of the rounding bound.
+        rivals: Other causes that fit equally well.
     """
 
     name: str
@@ -55,26 +55,27 @@ def step_rule(
     departure_factor: np.ndarray,
     departure_rest: np.ndarray,
 ) -> StepRule:
-    """The simplest rule by which the updates of a parameter follow from its gradients.
+    """Find the simplest rule by which the updates of a parameter follow from its gradients.
 
-    With y = θᵀGg′, of the gradient g′ that the declared rule implies, and x = θᵀGg of the gradient: y = x as declared.
-    Otherwise each alternative is fitted, and has to leave less than a hundredth of max |g′ − g|: another rule of
-    momentum, and the `DEPARTURES`, of which the one that leaves least is named, with those that leave less than three
-    times as much. Clipping by value is y = x while the largest entry of the gradient is below a threshold, or steps
-    that are the gradient cut off at a value.
+    Let x = θᵀGg be the slope of the gradient, and y = θᵀGg′ the slope of the gradient that the update implies under the
+    declared rule. As declared, y = x. Otherwise the alternatives are fitted: other momentum rules, and the
+    `DEPARTURES`. An alternative counts if its residual is less than a hundredth of max |g′ − g|. The best departure is
+    reported, with those whose residual is less than three times as large. Clipping by value is detected in two ways: y
+    = x as long as the largest entry of the gradient is below a threshold, or the steps equal the gradient cut off at a
+    value.
 
     Args:
-        slope: x, shape (steps, equations): of every charge in which the parameter takes part.
-        pull: y, likewise.
-        rounding: Of y − x, likewise.
+        slope: x, shape (steps, equations), for every charge of the parameter.
+        pull: y, same shape.
+        rounding: Bound on the rounding error of y − x, same shape.
         gradient_norm: ‖∇L‖ at each step, shape (steps,).
-        gradient_largest: Its largest entry.
-        update_norm: ‖d‖.
-        clipping: Relative distance of each step from one that is clipped by value.
-        change: Relative distance of each step from one as declared.
-        change_by_rule: As `change`, if one of `RULES` had made the step, shape (steps, rules).
-        departure_factor: The factor of each of `DEPARTURES` that fits a step best, shape (steps, departures).
-        departure_rest: What the fit leaves, as `change`, likewise.
+        gradient_largest: Largest entry of ∇L, shape (steps,).
+        update_norm: ‖d‖ of the update, shape (steps,).
+        clipping: Relative distance of each step from a step that is clipped by value, shape (steps,).
+        change: Relative distance of each step from the declared one, shape (steps,).
+        change_by_rule: `change` if one of `RULES` had made the step, shape (steps, rules).
+        departure_factor: Best-fitting factor of each of `DEPARTURES`, shape (steps, departures).
+        departure_rest: Relative residual of that fit, same shape.
     """
     if not gradient_norm.any():
         return StepRule("frozen layer", "no gradient reaches it at any recorded step", 0.0)
@@ -87,97 +88,101 @@ def step_rule(
     times = float(off.max())
     kept = np.all(off <= 1, axis=1)
     if times > 1 and not update_norm[~kept].any():
-        said = f"its updates are zero at {int((update_norm == 0).sum())} of {len(kept)} recorded steps"
-        return StepRule("frozen layer", said, times)
+        text = f"its updates are zero at {int((update_norm == 0).sum())} of {len(kept)} recorded steps"
+        return StepRule("frozen layer", text, times)
     if times <= 1:
         return StepRule("as declared", "its updates follow from its gradient", times)
 
     worst = change_by_rule.max(0)
     if worst.min() < _FITS * change.max():
-        said = f"its updates follow from its gradient by {_TOLD[RULES[int(worst.argmin())]]}"
-        return StepRule("another rule of momentum", said, times)
+        text = f"its updates follow from its gradient by {_RULE_NAMES[RULES[int(worst.argmin())]]}"
+        return StepRule("different momentum rule", text, times)
     departures = _departures(departure_factor, departure_rest, change, gradient_norm)
     if departures:
-        (name, said), *rivals = departures
+        (name, text), *rivals = departures
         also = "".join(f", or equally {rival}: {words}" for rival, words in rivals)
-        return StepRule(name, said + also, times, tuple(rival for rival, _ in rivals))
+        return StepRule(name, text + also, times, tuple(rival for rival, _ in rivals))
     seen = (np.abs(slope) > _ROUNDINGS * rounding).any(1)
     under, over = gradient_largest[kept & seen].max(initial=0.0), gradient_largest[~kept].min(initial=np.inf)
     if 0 < under < over:
-        said = f"its updates hold the gradient while no entry is above {under:.3g}, and not from {over:.3g} on"
-        return StepRule("clipping by value", said, times)
+        text = f"its updates follow the gradient while all entries are below {under:.3g}, but not above {over:.3g}"
+        return StepRule("clipping by value", text, times)
     if np.all(clipping[~kept] < _EQUAL) and change[~kept].max() > _EQUAL:
-        said = f"its updates hold the gradient with large entries cut off, at {int((~kept).sum())} of {len(kept)}"
-        return StepRule("clipping by value", f"{said} recorded steps", times)
-    said = f"its updates hold the gradient turned, at {int((~kept).sum())} of {len(kept)} recorded steps"
-    return StepRule("preconditioner or another rule", said, times)
+        text = f"its updates follow the gradient with large entries cut off, at {int((~kept).sum())} of {len(kept)}"
+        return StepRule("clipping by value", f"{text} recorded steps", times)
+    text = f"its updates have another direction than the gradient at {int((~kept).sum())} of {len(kept)} recorded steps"
+    return StepRule("preconditioner or another rule", text, times)
 
 
 def _departures(factors: np.ndarray, rests: np.ndarray, change: np.ndarray, norms: np.ndarray) -> list[tuple[str, str]]:
-    """The departures that explain the steps, the one that leaves least first; each a name and what shows it."""
+    """Return the departures that explain the steps, the best fit first, as pairs of name and evidence."""
     worst = rests.max(0)
     best, found = max(worst.min(), np.finfo(float).tiny), []
     for place in np.argsort(worst, kind="stable"):
         if worst[place] < _FITS * change.max() and worst[place] <= _RIVAL * best:
-            # Where a step hardly departs, its factor is that of rounding.
+            # If a step hardly departs, its factor is a rounding error.
             telling = slice(None) if DEPARTURES[place] in ("rate", "gradient") else change > _TELLING * change.max()
             named = _NAMED[DEPARTURES[place]](factors[telling, place], norms)
             found += [named] if named is not None else []
-    # Without decay and momentum a factor of the gradient is one of the rate; these two say more of the factor.
+    # Without decay and momentum, a factor of the gradient is also a factor of the learning rate. These two causes are
+    # the more specific explanation of the factor.
     return sorted(found, key=lambda each: each[0] not in ("clipping by tensor", "frozen layer"))
 
 
 def _of_decay(factors: np.ndarray, _: np.ndarray) -> tuple[str, str] | None:
     strength = _constant(factors)
-    return None if strength is None else ("weight decay of its own", f"its λ is off by {strength:+.4g}")
+    return None if strength is None else ("different weight decay", f"its λ is off by {strength:+.4g}")
 
 
 def _of_rate(factors: np.ndarray, _: np.ndarray) -> tuple[str, str] | None:
-    """Another rate, or one that follows a schedule."""
+    """Name a constant factor of the learning rate, or a factor that follows a schedule."""
     low, high = factors.min(), factors.max()
     if low < -_EQUAL or high < _EQUAL:
         return None
     if high - low < _EQUAL * high:
-        return "another learning rate", f"its steps, decay included, are {high:.4g} times the declared ones"
+        return "different learning rate", f"its steps, decay included, are {high:.4g} times the declared ones"
     first, last = factors[0], factors[-1]
     moves = np.diff(factors)
     rises, falls = (moves >= -_EQUAL * high).all(), (moves <= _EQUAL * high).all()
-    shape = "rising, as a warm-up" if rises else "falling, as a decaying schedule" if falls else "as a schedule"
-    said = f"its steps, decay included, are {first:.4g} times the declared ones at first and {last:.4g} times at last"
-    return "another learning rate", f"{said}, from {low:.4g} to {high:.4g}, {shape}"
+    shape = "rising like a warm-up" if rises else "falling like a decaying schedule" if falls else "like a schedule"
+    text = f"its steps, decay included, are {first:.4g} times the declared ones at first and {last:.4g} times at last"
+    return "different learning rate", f"{text}, from {low:.4g} to {high:.4g}, {shape}"
 
 
 def _of_gradient(factors: np.ndarray, norms: np.ndarray) -> tuple[str, str] | None:
-    """Clipping by tensor, whose factors are at most one and bring the norm to one value, or another factor."""
+    """Name the factor of the gradient.
+
+    For clipping by tensor, the factors are at most one and make the norm constant.
+    """
     low, high = factors.min(), factors.max()
     if max(-low, high) < _EQUAL:
-        return "frozen layer", "its updates hold nothing of its gradient"
+        return "frozen layer", "its updates do not depend on its gradient"
     if high - low < _EQUAL * abs(high):
         return "gradient multiplied", f"its gradient, without the decay, is multiplied by {high:.4g} at every step"
     cut = factors < 1 - _EQUAL
     length = (factors * norms)[cut]
     if high < 1 + _EQUAL and length.max() - length.min() < _FITS * length.max():
-        said = f"its gradient is brought to the norm {length.mean():.4g} at {int(cut.sum())} of {len(cut)} steps"
-        return "clipping by tensor", said
+        text = f"its gradient is rescaled to the norm {length.mean():.4g} at {int(cut.sum())} of {len(cut)} steps"
+        return "clipping by tensor", text
     return "gradient multiplied", f"its gradient, without the decay, is multiplied by {low:.4g} to {high:.4g}"
 
 
 def _of_sign(factors: np.ndarray, _: np.ndarray) -> tuple[str, str] | None:
     strength = _constant(factors)
-    said = "its updates hold {:.4g} times the signs of the weights beside the gradient"
-    return None if strength is None else ("L1 decay of its own", said.format(strength))
+    text = "its updates contain {:.4g} times the signs of the weights in addition to the gradient"
+    return None if strength is None else ("undeclared L1 decay", text.format(strength))
 
 
 def _of_momentum(factors: np.ndarray, _: np.ndarray) -> tuple[str, str] | None:
     strength = _constant(factors)
-    return None if strength is None else ("another momentum", f"its β is off by {strength:+.4g}")
+    return None if strength is None else ("different momentum", f"its β is off by {strength:+.4g}")
 
 
 _NAMED = {"decay": _of_decay, "rate": _of_rate, "gradient": _of_gradient, "sign": _of_sign, "momentum": _of_momentum}
 
 
 def _constant(factors: np.ndarray) -> float | None:
-    """The value of factors that do not change from step to step, and None of others."""
+    """Return the median of factors that do not change from step to step, and None for other factors."""
     if not factors.size or not (middle := float(np.median(factors))):
         return None
     return middle if np.abs(factors - middle).max() < _CONSTANT * abs(middle) else None

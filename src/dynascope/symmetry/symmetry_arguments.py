@@ -1,4 +1,4 @@
-"""The symmetries that a run is followed by, and the parameters that take part."""
+"""Validation of the symmetries recorded during a run, and the parameters that they act on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["parameter_paths", "require_symmetries"]
 
 
 def require_symmetries(symmetries: Any, *, remedy: str) -> None:
-    """Raise `InputError` unless there is a symmetry, and nothing but symmetries in a sequence."""
+    """Raise `InputError` unless the argument is a non-empty sequence of `Charge` objects."""
     require(
         isinstance(symmetries, Sequence) and len(symmetries) > 0 and all(isinstance(s, Charge) for s in symmetries),
         f"symmetries is {shown(symmetries)}",
@@ -23,5 +23,5 @@ def require_symmetries(symmetries: Any, *, remedy: str) -> None:
 
 
 def parameter_paths(symmetries: Sequence[Charge]) -> tuple[str, ...]:
-    """The parameters of all symmetries, each once, in the order in which they are recorded along `layer`."""
+    """Return the parameters of all symmetries without repetition, in the order of the dimension `layer`."""
     return tuple(dict.fromkeys(path for each in symmetries for path in each.paths))

@@ -1,4 +1,4 @@
-"""By how much a symmetry fails: the derivative of outputs along it."""
+"""Quantify the violation of a symmetry by the derivative of outputs along it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dynascope.symmetry.parameters import Model, Point, arrays_by_path, outputs
 
 __all__ = ["defects", "holds_far", "lengths"]
 
-_FAR = 1e-8  # rounding of outputs at another point of the orbit, relative to the largest
+_FAR = 1e-8  # rounding error of outputs at another point of the orbit, relative to the largest output
 
 
 def defects(
     charge: Charge, model: Model, given: Sequence[Point], gradients: Sequence[tuple[np.ndarray, ...]]
 ) -> np.ndarray:
-    """For each unit, or block of units that mix, the largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) at the points."""
+    """Return the largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) over the points, for each unit or block of units that mix."""
     worst = np.zeros(charge.units // charge.block)
     for (parameters, frozen, _), gradient in zip(given, gradients, strict=True):
         theta, g = model.tree(parameters, frozen), model.tree(gradient, frozen)
@@ -31,13 +31,13 @@ def defects(
 
 
 def holds_far(charge: Charge, model: Model, point: Point, seed: int, tolerance: float = _FAR) -> bool:
-    """Whether outputs are the same at a point of the orbit that is not near."""
+    """Whether the outputs are unchanged at a distant point of the orbit."""
     random = np.random.default_rng(seed)
     parameters, frozen, _ = point
     if charge.kind == "matrix":
         turned, _ = np.linalg.qr(random.normal(size=(charge.units // charge.block, charge.block, charge.block)))
         element = turned * random.uniform(0.7, 1.4, size=(len(turned), 1, charge.block))
-        # What has a kink cannot be on the same side of it for both.
+        # A unit with a kink cannot be on the same side of it for both elements.
         elements = [element, -element]
     else:
         elements = [random.uniform(0.7, 1.4, size=charge.units)]
@@ -51,7 +51,7 @@ def holds_far(charge: Charge, model: Model, point: Point, seed: int, tolerance: 
 
 
 def lengths(charge: Charge, theta: Any) -> np.ndarray:
-    """‖ξ‖ of each unit: of its elements times their factors, or of ones."""
+    """Compute ‖ξ‖ of each unit; for translations, ξ is the shift by one."""
     if charge.kind == "translation":
         return np.asarray(_scaled(charge, 1).form(_ones(charge, theta), theta)) ** 0.5
     return np.asarray(_scaled(charge, 2).form(theta, theta)) ** 0.5

@@ -1,4 +1,4 @@
-"""Shifts of parameters that leave a function as it is, read off its program: what becomes of a shift on its way."""
+"""Shifts of parameters that leave a function unchanged, found by propagating them through its program."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from dynascope.symmetry.shift_views import Evenness, Pieces
 
 __all__ = ["is_used", "translations"]
 
-_SAME = 1e-8  # rounding of a derivative along a shift, relative to the gradient
+_SAME = 1e-8  # rounding error of a derivative along a shift, relative to the gradient
 
 
 def translations(
     program: ClosedJaxpr, paths: Sequence[str], gradients: Sequence[tuple[np.ndarray, ...]] = ()
 ) -> list[Charge]:
-    """Shifts of a parameter by arrays that are constant along some of its axes, which the outputs do not see.
+    """Find shifts of a parameter, constant along some of its axes, that leave the outputs unchanged.
 
-    The shift of every value is a sum of unknown arrays, each constant along known axes. A sum over such an axis, its
-    maximum and what is broadcast along it have the same unknown, so that what is normalised subtracts it. Through a
-    product with something else it becomes another unknown; what is not linear must not see it.
+    The shift of every value is a sum of unknown arrays, each constant along known axes. A sum along one of these axes,
+    the maximum, and a broadcast along it contain the same unknown, so a normalisation cancels it. A product with
+    another value turns it into a new unknown. Functions that are not linear must not depend on it.
 
     Args:
-        program: Its first arguments are the parameters.
-        paths: The path of each.
-        gradients: Of outputs at random points; pairs of parameters that they tell apart are not tried.
+        program: A program whose first arguments are the parameters.
+        paths: The path of each parameter.
+        gradients: Gradients of outputs at random points; they exclude pairs of parameters whose derivatives differ.
 
     Returns:
-        One symmetry for each parameter, or pair of parameters, and largest family of shifts.
+        One symmetry for each parameter, or pair of parameters, and maximal family of shifts.
     """
     found = []
     walk, cuts = _Walk(program), _joint(_cuts(program.jaxpr))
@@ -62,9 +62,10 @@ def _compensated(
     gradients: Sequence[tuple[np.ndarray, ...]],
     parts: set[tuple[int, int, int]],
 ) -> list[Charge]:
-    """Shifts of one parameter that those of another undo, as of embeddings of tokens and of positions.
+    """Find shifts of one parameter that shifts of another undo, e.g. of token and position embeddings.
 
-    Of axes that are cut somewhere also those of a part, as of the gates of a recurrent layer with two biases.
+    If an axis is cut somewhere, shifts of its parts are tested too, e.g. the gates of a recurrent layer with two
+    biases.
     """
     program = walk.program
     slots = [
@@ -76,9 +77,9 @@ def _compensated(
     sums = {(number, axis): _sums(gradients, number, axis) for number, axis, _ in slots}
     places = {*((length, 0, length) for *_, length in slots), *parts}
     found: list[Charge] = []
-    # Of parts that lie within each other the largest counts.
+    # Of nested parts, only the largest counts.
     for length, start, limit in sorted(places, key=lambda place: place[1] - place[2]):
-        # What undoes one of several shifts that undo each other undoes all: so one of them is tried.
+        # A shift that undoes one of several mutually undoing shifts undoes all of them, so one test is enough.
         first: list[tuple[int, int]] = []
         for slot in [(number, axis) for number, axis, own in slots if own == length]:
             within = slice(start, limit)
@@ -95,7 +96,7 @@ def _compensated(
 def _undoing(
     walk: _Walk, paths: Sequence[str], one: tuple[int, int], other: tuple[int, int], place: tuple[int, int]
 ) -> Charge | None:
-    """The shifts of a part of one axis of each of two parameters, if they undo each other."""
+    """Return the shifts of a part of one axis of each of two parameters if they undo each other, otherwise None."""
     program = walk.program
     moved = {number: _even_but(program, number, axis, place) for number, axis in (one, other)}
     numbers = one[0], other[0]
@@ -107,7 +108,7 @@ def _undoing(
 
 
 def _holds(large: Charge, small: Charge) -> bool:
-    """Whether the shifts of two parameters are among those of a larger part of them."""
+    """Whether the shifts of two parameters are among the shifts of a larger part of them."""
     return large.paths == small.paths and all(
         one.labels.shape == other.labels.shape and bool(np.all((one.labels >= 0) | (other.labels < 0)))
         for one, other in zip(large.parts, small.parts, strict=True)
@@ -119,14 +120,14 @@ def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def _sums(gradients: Sequence[tuple[np.ndarray, ...]], number: int, axis: int) -> np.ndarray:
-    """The derivatives along shifts that are even along all axes but one, relative to the gradient (points, length)."""
+    """Compute the relative derivatives along shifts that vary along one axis only, shape (points, length)."""
     rows = [np.moveaxis(each[number], axis, 0).reshape(each[number].shape[axis], -1).sum(1) for each in gradients]
     sizes = [np.sqrt(sum(float(np.vdot(g, g)) for g in each)) for each in gradients]
     return np.array([row / (size or 1.0) for row, size in zip(rows, sizes, strict=True)])
 
 
 class _Shift(NamedTuple):
-    """Arrays that are constant along some axes, or on each of so many pieces of one, or zero beyond a part of one."""
+    """A shift that is constant along some axes, and optionally on pieces of an axis, or zero outside a part of it."""
 
     even: frozenset[int]
     pieces: tuple[int, int] | None = None
@@ -138,21 +139,21 @@ class _Shift(NamedTuple):
 
 
 def _even_but(program: ClosedJaxpr, number: int, axis: int, place: tuple[int, int] | None = None) -> _Shift:
-    """That of a parameter which varies along one axis only, or on a part of it."""
+    """Return the shift of a parameter that varies along one axis only, or on a part of that axis."""
     shape = shape_of(program.jaxpr.invars[number])
     region = None if place in (None, (0, shape[axis])) else (axis, *place)
     return _Shift(frozenset(range(len(shape))) - {axis}, region=region)
 
 
 class _Cuts(NamedTuple):
-    """Lengths of axes that are cut somewhere: into (length, start, limit), or by a reshape into (length, pieces)."""
+    """Axes that are cut somewhere, by length: into (length, start, limit), or by a reshape into (length, pieces)."""
 
     parts: set[tuple[int, int, int]]
     pieces: set[tuple[int, int]]
 
 
 def _candidates(shape: tuple[int, ...], cuts: _Cuts) -> Iterator[_Shift]:
-    """What may be unseen, the larger families first."""
+    """Yield the shifts to test, the larger families first."""
     axes = [axis for axis, length in enumerate(shape) if length > 1]
     yield _Shift(frozenset())
     for axis in axes:
@@ -202,13 +203,13 @@ def _charge(path: str, shape: tuple[int, ...], shift: _Shift) -> Charge:
 
 
 def is_used(program: ClosedJaxpr, number: int) -> bool:
-    """Whether an output may depend on an argument."""
+    """Whether an output can depend on an argument."""
     entering = [place == number for place in range(len(program.jaxpr.invars))]
     return any(_Reached().run(program.jaxpr, program.consts, entering))
 
 
 class _Reached(ProgramReader):
-    """Whether values may depend on an argument."""
+    """Determines whether values can depend on an argument."""
 
     def constant(self, value: Any) -> bool:
         return False
@@ -240,7 +241,7 @@ def _cuts(jaxpr: Jaxpr) -> _Cuts:
 
 
 def _joint(cuts: _Cuts) -> _Cuts:
-    """With the parts of an axis that are parts of the first axis that a reshape makes of it."""
+    """Add the parts of an axis that are parts of the first axis into which a reshape splits it."""
     parts = {
         (length, start * length // count, limit * length // count)
         for length, pieces in cuts.pieces
@@ -251,7 +252,7 @@ def _joint(cuts: _Cuts) -> _Cuts:
 
 
 class _Walk(RuleReader):
-    """A program along which shifts are followed; what it computes without them is known from the first time on."""
+    """Propagates shifts through a program; values without a shift are computed once and then reused."""
 
     def __init__(self, program: ClosedJaxpr) -> None:
         self.rules, self.program = ShiftRules(), program
@@ -263,7 +264,7 @@ class _Walk(RuleReader):
         self._begins = False
 
     def constant(self, value: Any) -> Value:
-        # Kept beside what is known of it, so that no other one gets its place in memory.
+        # The value is stored too, so that its id is not reused by another object.
         return self._constants.setdefault(id(value), (value, self.rules.constant(value)))[1]
 
     def line(self, equation: JaxprEqn, values: list[Value]) -> list[Value]:
@@ -304,6 +305,6 @@ class _Walk(RuleReader):
 
 
 def _pattern(fixed: list[Value], state: list[Value]) -> list[tuple]:
-    """What is known of values, and which of them are the same."""
+    """Return the properties of values, and which of the values are identical."""
     names = [each.name for each in (*fixed, *state)]
     return [(each.shift, each.even, each.constant, each.sure, names.index(each.name)) for each in state]

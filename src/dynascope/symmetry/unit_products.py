@@ -1,4 +1,4 @@
-"""Sums over units of a parameter, which are slices of it, and Gram matrices of blocks of units."""
+"""Sums over the units of a parameter, which are slices of it, and Gram matrices of blocks of units."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = [
 
 
 def axes_of_labels(labels: np.ndarray, shape: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The axes that labels depend on, and the others."""
+    """Return the axes that the labels depend on, and the others."""
     outer = [axis for axis, length in enumerate(labels.shape) if length > 1 or shape[axis] == 1]
     return outer, [axis for axis in range(len(shape)) if axis not in outer]
 
 
 def unit_sums(labels: np.ndarray, values: Any, units: int, xp: Any) -> Any:
-    """The sum of the values of each unit (units,)."""
+    """Compute the sum of the values of each unit, shape (units,)."""
     outer, inner = axes_of_labels(labels, values.shape)
     sums = xp.sum(values, axis=tuple(inner)).ravel()
     flat = np.broadcast_to(labels, [n if a in outer else 1 for a, n in enumerate(values.shape)]).ravel()
@@ -42,18 +42,18 @@ def unit_sums(labels: np.ndarray, values: Any, units: int, xp: Any) -> Any:
 
 
 def unit_places(labels: np.ndarray, units: int) -> np.ndarray:
-    """The flat places of each unit's elements among the axes that labels depend on, as many for each."""
+    """Return the flat indices of each unit's elements in the axes that the labels depend on."""
     flat = labels.ravel()
     return np.argsort(flat, kind="stable")[int((flat < 0).sum()) :].reshape(units, -1)
 
 
 def gram_matrices(labels: np.ndarray, one: Any, other: Any, units: int, block: int, xp: Any) -> Any:
-    """The products of the units of each block (blocks, block, block)."""
+    """Compute the products of the units of each block, shape (blocks, block, block)."""
     outer, inner = axes_of_labels(labels, one.shape)
     if xp is jnp and len(outer) == 1 and np.array_equal(labels.ravel(), np.arange(units)):
         kind = jnp.result_type(one, other)
         one, other = jnp.asarray(one, kind), jnp.asarray(other, kind)
-        # Contracted as they lie, which the compiler moves only where it has to.
+        # Contract in the stored axis order, so that the compiler transposes only if it has to.
         (axis,) = outer
         if units == block:
             return jax.lax.dot_general(one, other, ((inner, inner), ((), ())))[None]
@@ -65,7 +65,7 @@ def gram_matrices(labels: np.ndarray, one: Any, other: Any, units: int, block: i
 
 
 def unit_rows(labels: np.ndarray, array: Any, units: int, block: int, xp: Any) -> Any:
-    """The slices of the units as rows (blocks, block, elements); a view where they are evenly spaced."""
+    """Return the slices of the units as rows, shape (blocks, block, elements); a view if they are evenly spaced."""
     order = unit_places(labels, units)
     outer, _ = axes_of_labels(labels, array.shape)
     moved = xp.moveaxis(array, outer, range(len(outer)))
@@ -78,12 +78,12 @@ def unit_rows(labels: np.ndarray, array: Any, units: int, block: int, xp: Any) -
 
 
 def pairs_of_matrices(matrices: Any) -> Any:
-    """The entries a ≤ b of the symmetric part of each matrix, in a row."""
+    """Return the entries a ≤ b of the symmetric part of each matrix, flattened."""
     rows, columns = np.triu_indices(matrices.shape[-1])
     return ((matrices + matrices.transpose(0, 2, 1)) / 2)[:, rows, columns].reshape(-1)
 
 
 def means_of_pairs(values: Any) -> Any:
-    """The means of the values (blocks, block) of units a ≤ b of the same block, in a row."""
+    """Return the means of the values (blocks, block) over pairs of units a ≤ b of the same block, flattened."""
     rows, columns = np.triu_indices(values.shape[-1])
     return ((values[:, rows] + values[:, columns]) / 2).reshape(-1)

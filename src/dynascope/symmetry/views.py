@@ -1,4 +1,4 @@
-"""Operations that rearrange elements, on arrays that may have one element in place of a whole axis."""
+"""Operations that rearrange elements, on arrays that may have one element along an axis on which they are constant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["rearranged", "reshaped"]
 
 
 def rearranged(operation: Operation, degrees: list[Degree], solver: Exponents) -> list[Degree]:
-    """The degrees of a rearrangement; of `split` those of its parts."""
+    """Return the degrees of a rearrangement; one for each part of a `split`."""
     return [_view(operation, degrees, shape, solver, number) for number, shape in enumerate(operation.shapes)]
 
 
@@ -68,7 +68,7 @@ def _view(
 
 
 def reshaped(each: np.ndarray, old: Sequence[int], new: Sequence[int]) -> np.ndarray:
-    """The array for the new shape; groups of axes along which it is the same stay so."""
+    """Reshape an array; groups of axes along which it is constant keep one element."""
     lengths = [1] * len(new)
     full = list(each.shape)
     for olds, news in reshape_groups(old, new):
@@ -85,7 +85,7 @@ def _origin(degree: Degree, over: Sequence[frozenset[int]]) -> Any:
 
 
 def _piece(name: str, params: Any, degree: Degree, shape: Sequence[int]) -> Any:
-    """The origin of a slice, which may be one place along some axes."""
+    """Return the origin of a slice, which can be a single index along some axes."""
     if degree.origin is None or name != "slice":
         return degree.origin
     single = [axis for axis, (n, old) in enumerate(zip(shape, degree.shape, strict=True)) if n == 1 < old]
@@ -94,7 +94,7 @@ def _piece(name: str, params: Any, degree: Degree, shape: Sequence[int]) -> Any:
 
 
 def _joined(name: str, params: Any, degrees: list[Degree], shape: tuple[int, ...], solver: Exponents) -> Degree:
-    """Of `concatenate`, and of `pad`, which joins a value and the number that it is padded with."""
+    """Return the degree of `concatenate`, or of `pad`, which joins a value and the padding number."""
     if name == "pad":
         inside, number = degrees
         edges = params["padding_config"]
@@ -106,7 +106,7 @@ def _joined(name: str, params: Any, degrees: list[Degree], shape: tuple[int, ...
         return invariant(shape)
     axis = params["dimension"]
     if any(len(each.terms) > 1 for each in degrees):
-        # Sums of terms are put side by side where they depend on the same axes only.
+        # Sums of terms can be concatenated only if the terms depend on the same axes, so they are combined first.
         degrees = [Degree(e.shape, (solver.combined([(1, t) for t in e.terms]),), e.free) for e in degrees]
     alike = {(e.terms[0].shape, e.terms[0].tobytes(), e.free.shape, e.free.tobytes()) for e in degrees}
     if len(alike) == 1 and degrees[0].terms[0].shape[axis] == degrees[0].free.shape[axis] == 1:

@@ -179,7 +179,7 @@ def adam(model):
 
 DEFECTS = {
     "clipping by value": (sgd, by_value),
-    "weight decay of its own": (layered, lambda model: None),
+    "different weight decay": (layered, lambda model: None),
     "weights changed between steps": (sgd, lambda model: model[2].weight.data.clamp_(-0.3, 0.3)),
     "frozen layer": (sgd, lambda model: model[2].requires_grad_(False)),
     "preconditioner or another rule": (adam, lambda model: None),
