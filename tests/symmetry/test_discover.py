@@ -160,5 +160,5 @@ def test_what_does_not_fit_into_the_memory_is_refused():
     needed = discover(apply, params, inputs, levels=0).memory
     with pytest.raises(InputError, match="memory"):
         discover(apply, params, inputs, levels=0, memory=needed - 1)
-    with pytest.raises(InputError, match="numbers, and 60 are the most"):
+    with pytest.raises(InputError, match="numbers, but at most 60"):
         discover(lambda p, x: x @ p, np.ones((10, 10)), np.ones((2, 10)))

@@ -1,4 +1,4 @@
-"""What did happen: measurements on arrays of NumPy, JAX or PyTorch alike."""
+"""Measurements of networks and training runs, on NumPy, JAX or PyTorch arrays."""
 
 from dynascope.validation import face
 

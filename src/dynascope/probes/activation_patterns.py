@@ -1,4 +1,4 @@
-"""Which neurons are active on which samples, and on how many that has changed."""
+"""Activation patterns of neurons: how often neurons are active, and on how many samples this has changed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _EVENTS = {"active": "count_active", "flip": "count_flips"}
 
 @dataclasses.dataclass(frozen=True)
 class NeuronCounts:
-    """On how many of the samples seen so far something was the case for each neuron.
+    """For each neuron, the number of samples on which an event occurred.
 
-    Those of several batches add up: `functools.reduce(operator.add, batches)`.
+    Counts of several batches can be added: `functools.reduce(operator.add, batches)`.
 
     Attributes:
-        layers: For each layer the number of samples, shape (h,), or (times, h).
+        layers: For each layer, the number of samples for each neuron, shape (h,) or (times, h).
         samples: Number of samples.
-        event: What was counted: "active", z > 0, or "flip", that this is so before and not after, or the reverse.
+        event: The counted event: "active" (z > 0) or "flip" (z > 0 either before or after, but not both).
     """
 
     layers: tuple[Any, ...]
@@ -42,26 +42,26 @@ class NeuronCounts:
     __repr__ = short_repr
 
     def __add__(self, other: NeuronCounts) -> NeuronCounts:
-        """The counts over both batches, of the same neurons."""
+        """Add the counts of another batch for the same neurons."""
         shapes = [[tuple(each.shape) for each in counts.layers] for counts in (self, other)]
         require(
             self.event == other.event and shapes[0] == shapes[1],
-            f"counts of {self.event} over neurons {shapes[0]} and of {other.event} over {shapes[1]} do not add up",
+            f"counts of {self.event} over neurons {shapes[0]} and of {other.event} over {shapes[1]} cannot be added",
             argument="other",
             value=other.event,
-            remedy="add up batches of one network and one measure",
+            remedy="add batches of the same network and event",
         )
         layers = tuple(one + more for one, more in zip(self.layers, other.layers, strict=True))
         return NeuronCounts(layers, self.samples + other.samples, self.event)
 
 
 class HammingDistance(NamedTuple):
-    """Fractions of flipped activations, with `time` in front where the counts have it.
+    """Fractions of flipped activations, with a leading `time` axis if the counts have one.
 
     Attributes:
-        hamming_distance: Over all pairs of a sample and a neuron.
-        layer_hamming_distance: The same of each `layer`.
-        neuron_hamming_distance: The same of each `neuron`, layer after layer.
+        hamming_distance: The fraction over all pairs of a sample and a neuron.
+        layer_hamming_distance: The fraction for each `layer`.
+        neuron_hamming_distance: The fraction for each `neuron`; the layers are concatenated.
     """
 
     hamming_distance: Annotated[Any, "time"]
@@ -72,10 +72,10 @@ class HammingDistance(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """How often neurons are active, with `time` in front where the counts have it.
+    """Fractions of active neurons and samples, with a leading `time` axis if the counts have one.
 
     Attributes:
-        active_fraction: The fraction of samples on which each `neuron` is active, layer after layer.
+        active_fraction: The fraction of samples on which each `neuron` is active; the layers are concatenated.
         dead_fraction: The fraction of neurons of each `layer` that are active on no sample.
         always_on_fraction: The fraction of neurons of each `layer` that are active on all samples.
     """
@@ -89,19 +89,20 @@ class Activity(NamedTuple):
 
 @checked
 def count_flips(before: Any, after: Any) -> NeuronCounts:
-    """Count the samples of a batch on which the activation pattern A = 1[z > 0] of each neuron differs.
+    """Count the samples of a batch on which the activation pattern A = 1[z > 0] of each neuron has changed.
 
-    A neuron at zero is inactive, as for the gradient of a ReLU.
+    A neuron with z = 0 is inactive, as in the gradient of a ReLU.
 
-    Cost: 3 operations for each pre-activation, and memory for as many truth values.
+    Cost: 3 operations and one boolean of memory per pre-activation.
 
     Args:
-        before: Pre-activations z, shape (n, h), or a sequence of such arrays, one for each layer. All arrays are of one
-            library: NumPy, JAX or PyTorch.
-        after: The same neurons on the same samples at another time, or at several, shape (times, n, h).
+        before: Pre-activations z, shape (n, h), or a sequence of such arrays, one per layer. All arrays must come from
+            one library: NumPy, JAX or PyTorch.
+        after: Pre-activations of the same neurons on the same samples at another time, or at several times, shape
+            (times, n, h).
 
     Raises:
-        InputError: No layer, shapes that do not fit, or values that are not finite (not seen while JAX traces).
+        InputError: If there is no layer, shapes do not match, or values are not finite (not checked while JAX traces).
 
     Example:
         >>> import numpy as np
@@ -116,10 +117,10 @@ def count_flips(before: Any, after: Any) -> NeuronCounts:
     shapes = [tuple(each.shape) for each in now]
     require(
         fits,
-        f"pre-activations of shapes {[tuple(each.shape) for each in start]} before and {shapes} after do not fit",
+        f"pre-activations have shapes {[tuple(each.shape) for each in start]} before and {shapes} after",
         argument="after",
         value=shapes,
-        remedy="give the same layers on the same samples, with times in front of those after or not",
+        remedy="give the same layers on the same samples; only `after` may have a leading time axis",
     )
     xp = array_namespace(*start, *now)
     flips = tuple(xp.sum((one > 0) != (other > 0), axis=-2) for one, other in zip(start, now, strict=True))
@@ -128,18 +129,18 @@ def count_flips(before: Any, after: Any) -> NeuronCounts:
 
 @checked
 def hamming_distance(flips: NeuronCounts) -> HammingDistance:
-    """The fraction of (sample, neuron) pairs whose activation has flipped.
+    """Compute the fraction of (sample, neuron) pairs whose activation has flipped.
 
-    Near one half for patterns that have nothing to do with each other, when neurons are active on half of the samples.
-    Some publications sum over the neurons of a layer instead: multiply by their number.
+    It is about one half for unrelated patterns of neurons that are active on half of the samples. Some publications sum
+    over the neurons of a layer instead; multiply by their number.
 
-    Cost: a few operations for each neuron, and memory for as many numbers.
+    Cost: a few operations and numbers of memory per neuron.
 
     Args:
-        flips: From `count_flips`, over all batches.
+        flips: The result of `count_flips`, added over all batches.
 
     Raises:
-        InputError: These are counts of something else.
+        InputError: If the counts are of another event.
 
     References:
         Kunin et al., Get rich quick, arXiv:2406.06158.
@@ -160,14 +161,14 @@ def hamming_distance(flips: NeuronCounts) -> HammingDistance:
 def count_active(preactivations: Any) -> NeuronCounts:
     """Count the samples of a batch on which each neuron is active, z > 0.
 
-    Cost: 2 operations for each pre-activation, and memory for as many truth values.
+    Cost: 2 operations and one boolean of memory per pre-activation.
 
     Args:
-        preactivations: z, shape (n, h) or (times, n, h), or a sequence of such arrays, one for each layer. All arrays
-            are of one library: NumPy, JAX or PyTorch.
+        preactivations: z, shape (n, h) or (times, n, h), or a sequence of such arrays, one per layer. All arrays must
+            come from one library: NumPy, JAX or PyTorch.
 
     Raises:
-        InputError: As `count_flips`.
+        InputError: If there is no layer, shapes do not match, or values are not finite (not checked while JAX traces).
 
     Example:
         >>> import numpy as np
@@ -181,18 +182,18 @@ def count_active(preactivations: Any) -> NeuronCounts:
 
 @checked
 def activity(active: NeuronCounts) -> Activity:
-    """How often neurons are active, and which part of a layer never or always is.
+    """Compute how often each neuron is active, and the fractions of neurons that are never or always active.
 
-    A ReLU neuron that is dead on the training samples gets no gradient; one that is always on is linear on them. Both
-    are statements about the samples seen, so the fractions fall with their number.
+    A ReLU neuron that is inactive on all training samples has zero gradient; one that is active on all of them is
+    linear there. Both fractions depend on the samples seen and decrease with their number.
 
-    Cost: a few operations for each neuron, and memory for as many numbers.
+    Cost: a few operations and numbers of memory per neuron.
 
     Args:
-        active: From `count_active`, over all batches.
+        active: The result of `count_active`, added over all batches.
 
     Raises:
-        InputError: These are counts of something else.
+        InputError: If the counts are of another event.
 
     Example:
         >>> import numpy as np
@@ -209,7 +210,7 @@ def activity(active: NeuronCounts) -> Activity:
 
 
 def _layers(name: str, preactivations: Any) -> Sequence[Any]:
-    """The layers, checked: one array is one layer."""
+    """Return the layers after checking them; a single array is one layer."""
     layers = list(preactivations) if isinstance(preactivations, list | tuple) else [preactivations]
     require(len(layers) > 0, f"{name} has no layer", argument=name, value=0, remedy="give one array for each layer")
     array_namespace(*layers)
@@ -219,7 +220,7 @@ def _layers(name: str, preactivations: Any) -> Sequence[Any]:
         f"{name} has layers of shapes {shapes}",
         argument=name,
         value=shapes,
-        remedy="give shapes (n, h), or (times, n, h), with the same samples in every layer",
+        remedy="give shapes (n, h) or (times, n, h), with the same samples in every layer",
     )
     for each in layers:
         require_finite_values(name, each, floating=True)
@@ -227,13 +228,13 @@ def _layers(name: str, preactivations: Any) -> Sequence[Any]:
 
 
 def _fractions(counts: NeuronCounts, event: str) -> tuple[Any, list[Any]]:
-    """The array functions, and the fraction of samples for each neuron of each layer."""
+    """Return the array namespace, and the fraction of samples for each neuron of each layer."""
     require(
         counts.event == event,
-        f"these are counts of {counts.event}",
+        f"the counts are of the event {counts.event!r}",
         argument=event,
         value=counts.event,
-        remedy=f"take those of {_EVENTS[event]}",
+        remedy=f"give the result of {_EVENTS[event]}",
     )
     xp = array_namespace(*counts.layers)
     real = xp.__array_namespace_info__().dtypes().get("float64", xp.float32)

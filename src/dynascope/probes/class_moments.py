@@ -1,4 +1,4 @@
-"""The means of classes and the scatter within them, over batches: all that most measures of neural collapse need."""
+"""Class means and within-class scatter of features, accumulated over batches for the metrics of neural collapse."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["ClassMoments", "between_class_share", "class_moments"]
 class ClassMoments:
     """Class means and within-class scatter of features over the samples seen so far.
 
-    Those of several batches add up: `functools.reduce(operator.add, batches)`. Centred sums are kept and merged as
-    they are, so that within-class variability far below the size of the features keeps its digits.
+    Moments of several batches can be added: `functools.reduce(operator.add, batches)`. The sums are centred before they
+    are added, so that a within-class scatter far below the size of the features keeps its precision.
 
     Attributes:
-        sizes: Number of samples of each class, as reals, shape (C,).
-        means: μ_c, shape (C, p); zero for a class without samples so far.
+        sizes: Number of samples of each class, as floating-point numbers, shape (C,).
+        means: μ_c, shape (C, p); zero for a class without samples.
         scatter: Σ_j (h_j − μ_{y_j})(h_j − μ_{y_j})ᵀ, shape (p, p).
     """
 
@@ -34,18 +34,18 @@ class ClassMoments:
     __repr__ = short_repr
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
-        """The moments over both batches.
+        """Add the moments of another batch.
 
         Raises:
-            InputError: The other batch has another number of classes or features.
+            InputError: If the other batch has a different number of classes or features.
         """
         mine, theirs = tuple(self.means.shape), tuple(other.means.shape)
         require(
             mine == theirs,
-            f"batches with (classes, features) {mine} and {theirs} do not fit together",
+            f"batches with (classes, features) {mine} and {theirs} cannot be added",
             argument="other",
             value=theirs,
-            remedy="add up batches of one network, with the same number of classes",
+            remedy="add batches of the same network, with the same number of classes",
         )
         xp = array_namespace(self.means, other.means)
         sizes, shift = self.sizes + other.sizes, other.means - self.means
@@ -60,26 +60,26 @@ class ClassMoments:
 
     @property
     def centred_means(self) -> Any:
-        """M_c = μ_c − μ_g, shape (C, p), where μ_g is the mean of the class means, not of the samples."""
+        """M_c = μ_c − μ_g, shape (C, p), where μ_g is the mean of the class means (not of the samples)."""
         return self.means - array_namespace(self.means).mean(self.means, axis=0)
 
 
 @checked
 def class_moments(features: Any, labels: Any, *, classes: Annotated[int, Ge(2)]) -> ClassMoments:
-    """The moments of one batch, to be added to those of others and given to `collapse_metrics`.
+    """Compute the moments of one batch; add them over batches and pass the sum to `collapse_metrics`.
 
-    Sums are in double precision where the library has it (JAX: inside `jax.enable_x64(True)`).
+    Sums are in double precision if the library supports it (in JAX, within `jax.enable_x64(True)`).
 
-    Cost: 2np² + 8npC operations; memory for p² + 2np + nC numbers beside the batch.
+    Cost: 2np² + 8npC operations; memory for p² + 2np + nC numbers in addition to the batch.
 
     Args:
-        features: H, shape (n, p), of NumPy, JAX or PyTorch.
-        labels: Classes 0..C−1 as whole numbers, shape (n,), of the same library.
-        classes: C; a class may be missing in one batch.
+        features: H, shape (n, p), as a NumPy, JAX or PyTorch array.
+        labels: Integer classes 0..C−1, shape (n,), from the same library.
+        classes: Number of classes C; a class may be missing in a batch.
 
     Raises:
-        InputError: Shapes that do not fit, features that are not finite, labels that are not whole numbers from 0 to
-            C − 1, or fewer than two classes.
+        InputError: If shapes do not match, features are not finite, labels are not integers from 0 to C − 1, or there
+            are fewer than two classes.
 
     Example:
         >>> import functools, operator
@@ -95,20 +95,20 @@ def class_moments(features: Any, labels: Any, *, classes: Annotated[int, Ge(2)])
     h, _ = finite_matrix("features", features)
     require_room(3 * (len(h) + h.shape[1]) * classes, classes=classes)
     require_labels("labels", labels, len(h), classes=classes)
-    # Counted from ones rather than made anew, so that it lies on the device of the features.
+    # A cumulative sum of ones stays on the device of the features.
     numbers = xp.cumulative_sum(xp.broadcast_to(xp.ones_like(h[0, :1]), (classes,)), axis=0) - 1
     members = xp.astype(xp.astype(labels, h.dtype)[:, None] == numbers, h.dtype)
     sizes = xp.sum(members, axis=0)
     shares = members / xp.where(sizes > 0, sizes, xp.ones_like(sizes))
     means = shares.T @ h
-    # A second pass gives the means the digits that the first one rounds away.
+    # A second pass corrects the rounding errors of the means.
     means = means + shares.T @ (h - members @ means)
     apart = h - members @ means
     return ClassMoments(sizes, means, apart.T @ apart)
 
 
 def between_class_share(moments: ClassMoments) -> Any:
-    """The share of the variance of features that is between classes, about the mean of the class means.
+    """Compute the share of the features' variance about the mean of the class means that is between classes.
 
     Example:
         >>> import numpy as np

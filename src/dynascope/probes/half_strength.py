@@ -1,4 +1,4 @@
-"""When something that is learned along a sigmoid first has half of its strength."""
+"""Times at which a quantity that is learned along a sigmoid first reaches half of its strength."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ __all__ = ["first_half", "first_passages", "first_zero", "spread_of_halves"]
 
 
 def first_half(steps: np.ndarray, strength: np.ndarray) -> float:
-    """The first step at which half strength is passed, infinite if it is not; logit(R/S) is interpolated.
+    """Return the step at which the strength first reaches one half, by interpolating its logit; infinite if never.
 
-    A logistic curve has a straight one, however few records it has.
+    The logit of a logistic curve is linear in time, so the result is exact for such a curve, however sparse the
+    records.
     """
     passed = strength >= 0.5
     if not passed.any():
@@ -25,20 +26,20 @@ def first_half(steps: np.ndarray, strength: np.ndarray) -> float:
 
 
 def spread_of_halves(halves: np.ndarray) -> np.ndarray:
-    """Standard deviation over runs, the first axis; infinite where one of them does not reach half strength."""
+    """Compute the standard deviation over runs (first axis); infinite if a run does not reach half strength."""
     reached = np.isfinite(halves)
     return np.where(reached.all(axis=0), np.where(reached, halves, 0.0).std(axis=0, ddof=1), np.inf)
 
 
 def first_passages(times: np.ndarray, curves: np.ndarray, level: float) -> list[float]:
-    """When each of the curves, positive and of shape (times, curves), first passes a level; infinite if it does not.
+    """Return the time at which each curve first passes a level, by a cubic spline of its logarithm; infinite if never.
 
-    Found on a cubic spline of its logarithm.
+    The curves must be positive, with shape (times, curves).
     """
     return [first_zero(times, np.log(each / level)) for each in curves.T]
 
 
 def first_zero(times: np.ndarray, curve: np.ndarray) -> float:
-    """When a curve, interpolated by a cubic spline, is first zero; infinite if it never is."""
+    """Return the time of the first zero of a curve, interpolated by a cubic spline; infinite if there is none."""
     roots = CubicSpline(times, curve).roots(extrapolate=False)
     return float(roots[0]) if len(roots) else math.inf

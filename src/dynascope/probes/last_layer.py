@@ -1,4 +1,4 @@
-"""What the last layer of a trained network is given and makes of it, and its metrics as plain numbers."""
+"""Inputs and outputs of the last layer of a trained network, and its feature metrics as plain arrays."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ __all__ = [
     "CURVES",
     "SPAN",
     "LastLayer",
-    "heeding_inputs",
     "last_layer",
     "layer_metrics",
     "metrics_over_time",
     "network_metrics",
     "rank_correlation",
+    "require_varying_features",
 ]
 
-# Why utilizations may miss one.
-SPAN = "outputs are made of the features in float64, and modes of relative size 1e-12 are left out"
+# The reason why utilizations may not sum to exactly one.
+SPAN = "outputs are computed from the features in float64, and modes of relative size 1e-12 are omitted"
 CURVES = ("intensity", "cumulative_quality", "cumulative_utilization")  # of `network_metrics`, over modes
 _NUMBERS = (
     *("kappa_cka", "minimum_features", "constant_overlap"),
     *("effective_dimension", "effective_dimension_quality", "effective_dimension_utilization"),
 )
 
-_TOGETHER = 500  # samples at a time
+_BATCH = 500  # samples per forward pass
 
 
 class LastLayer(NamedTuple):
     """The last layer on samples, in float64.
 
     Attributes:
-        features: Its inputs, shape (n, p).
-        outputs: Those of the network, made of these very features, so that rounding does not take them out of their
-            span; shape (n, c).
+        features: Inputs of the layer, shape (n, p).
+        outputs: Outputs of the network, shape (n, c), computed from `features` so that rounding does not take them out
+            of the span of the features.
     """
 
     features: Float[np.ndarray, "n p"]
@@ -53,7 +53,7 @@ class LastLayer(NamedTuple):
 
 
 def last_layer(network: Any, inputs: np.ndarray) -> LastLayer:
-    """Features and outputs of a network with `features`, `classifier` and `classifier_bias`.
+    """Compute features and outputs of a network with `features`, `classifier` and `classifier_bias`.
 
     Example:
         >>> from collections import namedtuple
@@ -61,7 +61,7 @@ def last_layer(network: Any, inputs: np.ndarray) -> LastLayer:
         >>> last_layer(network(lambda x: x / 2, np.eye(2), np.ones(2)), np.array([[2.0, 4.0]])).outputs
         array([[2., 3.]])
     """
-    batches = [inputs[i : i + _TOGETHER] for i in range(0, len(inputs), _TOGETHER)]
+    batches = [inputs[i : i + _BATCH] for i in range(0, len(inputs), _BATCH)]
     with jax.enable_x64(True):
         features = np.concatenate([np.asarray(_features(network, each), np.float64) for each in batches])
     bias = np.asarray(network.classifier_bias, float)
@@ -69,7 +69,7 @@ def last_layer(network: Any, inputs: np.ndarray) -> LastLayer:
 
 
 def layer_metrics(*samples: Any, **options: Any) -> dict[str, np.ndarray]:
-    """The metrics of `feature_metrics` by name, without its warnings: for few samples, or splits and labels at random.
+    """Compute `feature_metrics` by name without its warnings, for small samples or random splits and labels.
 
     Example:
         >>> found = layer_metrics(np.array([[1, 0], [0, 1], [2, 1]]), np.array([[1], [0], [3]]), threshold=0.2)
@@ -83,11 +83,11 @@ def layer_metrics(*samples: Any, **options: Any) -> dict[str, np.ndarray]:
 
 
 @contextlib.contextmanager
-def heeding_inputs(time: float) -> Iterator[None]:
-    """While features are measured at a time of training.
+def require_varying_features(time: float) -> Iterator[None]:
+    """Context in which constant features or outputs, at a given training time, raise `DivergenceError`.
 
     Raises:
-        DivergenceError: Features or outputs are the same on all samples.
+        DivergenceError: If features or outputs are the same on all samples.
     """
     try:
         yield
@@ -95,7 +95,7 @@ def heeding_inputs(time: float) -> Iterator[None]:
         if error.argument not in ("features", "outputs"):
             raise
         remedy = "choose a smaller learning_rate or a larger width"
-        raise DivergenceError("a network came to ignore its inputs", time=time, remedy=remedy) from None
+        raise DivergenceError("the network no longer depends on its inputs", time=time, remedy=remedy) from None
 
 
 def metrics_over_time(
@@ -108,24 +108,24 @@ def metrics_over_time(
     held_out: bool,
     **options: Any,
 ) -> dict[str, np.ndarray]:
-    """Metrics of the last layer at several times, with losses and the accuracy on samples that are held out.
+    """Compute metrics of the last layer at several times, with losses and the accuracy on held-out samples.
 
     Args:
-        features: Shape (n, p) for each time, those of training first.
-        outputs: Shape (times, n, c).
-        targets: Shape (n, c); a single one counts as a class where it is above one half.
-        times: When they were recorded.
+        features: Features at each time, shape (n, p), training samples first.
+        outputs: Outputs, shape (times, n, c).
+        targets: Targets, shape (n, c). A single target denotes a class if it is above one half.
+        times: The recorded times.
         samples: Number of training samples.
-        held_out: Whether overlaps are those on the samples that are held out.
-        **options: Of `feature_metrics`.
+        held_out: Whether overlaps are computed on the held-out samples.
+        **options: Options of `feature_metrics`.
 
     Raises:
-        DivergenceError: Features or outputs are the same on all samples.
+        DivergenceError: If features or outputs are the same on all samples.
     """
     found = []
     for time, h, f in zip(times, features, outputs, strict=True):
         trained, others = ([each[rows] for each in (h, f, targets)] for rows in (slice(samples), slice(samples, None)))
-        with heeding_inputs(float(time)):
+        with require_varying_features(float(time)):
             metrics = feature_metrics(*trained, held_out=tuple(others) if held_out else None, **options)
         each = _arrays(metrics)
         squares = np.sum((f - targets) ** 2, axis=1) / 2
@@ -142,18 +142,19 @@ def metrics_over_time(
 
 
 def network_metrics(layer: LastLayer, targets: np.ndarray, *, softmax: bool, threshold: float) -> dict[str, Any]:
-    """The metrics of one trained network with a bias, the sharpness of its spectrum, and its `CURVES` over modes.
+    """Compute the metrics of one trained network with a bias, and its `CURVES` over modes.
 
     Args:
-        layer: On the training samples.
-        targets: What it was trained on, shape (n, c).
-        softmax: Whether outputs are logits of classes, trained by cross-entropy, of which the softmax is measured.
-        threshold: ε: features with κ < ε are called minimal.
+        layer: The last layer on the training samples.
+        targets: The training targets, shape (n, c).
+        softmax: Whether outputs are logits trained by cross-entropy, whose softmax is then measured.
+        threshold: ε; features with κ < ε are called minimal.
 
     Returns:
-        Besides metrics of `feature_metrics`: the `loss`; `flatness`, the intensity C over the second; `gap`, log₁₀ of
-        the intensity C over the next; the rank correlations of intensity with quality and utilization; the
-        `total_utilization`, and the lesser of one and the `dimension_bound`, both of the outputs themselves.
+        Metrics of `feature_metrics`, and in addition: the `loss`; `flatness`, intensity C over intensity 2; `gap`,
+        log₁₀ of intensity C over intensity C + 1; the rank correlations of intensity with quality and with utilization;
+        the `total_utilization`; and the `dimension_bound`, capped at one. The last two are computed from the outputs
+        before the softmax.
     """
     options, classes = {"bias": True, "threshold": threshold}, targets.shape[1]
     found = logits = layer_metrics(*layer, targets, **options)
@@ -162,7 +163,7 @@ def network_metrics(layer: LastLayer, targets: np.ndarray, *, softmax: bool, thr
         found = layer_metrics(*layer, targets, **options, output_function="softmax")
         loss = -np.mean(np.sum(targets * special.log_softmax(layer.outputs, axis=1), axis=1))
     found["intensity"] = intensity = found["intensity"] / found["intensity"][0]
-    # The intensities 2, C and C + 1, as the first is that of the constant; none is taken below rounding.
+    # Intensities 2, C and C + 1 (the first belongs to the constant function), bounded below by rounding.
     second, last, next_one = np.maximum(intensity[[1, max(classes, 2) - 1, max(classes, 2)]], 1e-12)
     strongest = slice(classes + 1)
     return {
@@ -180,7 +181,7 @@ def network_metrics(layer: LastLayer, targets: np.ndarray, *, softmax: bool, thr
 
 
 def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
-    """Spearman's coefficient of two curves over modes; zero where equal values on all modes have no order.
+    """Compute Spearman's rank correlation of two curves over modes; zero if one of them is constant.
 
     Example:
         >>> rank_correlation(np.array([3, 2, 1]), np.array([9, 4, 1])), rank_correlation(np.ones(3), np.arange(3))

@@ -1,4 +1,4 @@
-"""Neural collapse: how far last-layer features of a class have become one point, and the classes a simplex."""
+"""Neural collapse: convergence of last-layer features to one point per class, and of the class means to a simplex."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ __all__ = [
 Layout = Literal["features_classes", "classes_features"]
 
 _RESOLUTION = 1e-10  # eigenvalues of Σ_B below this fraction of the largest count as zero
-_ROUNDING = 1e-14  # a distance of means below this fraction of them is rounding
+_ROUNDING = 1e-14  # a distance of means below this fraction of their size is a rounding error
 
 
 class CollapseMetrics(NamedTuple):
-    """NC1 to NC4, zero each where features have collapsed.
+    """The metrics NC1 to NC4, each zero for collapsed features.
 
     Attributes:
         nc1: tr(Σ_W Σ_B⁺)/C.
         nc1_product: n C tr(Σ_W Σ_B).
         nc2_angle: max_ij |cos(M_i, M_j) − (C δ_ij − 1)/(C − 1)|.
-        nc2_norm: Standard deviation of ‖M_c‖ over their mean.
+        nc2_norm: Standard deviation of ‖M_c‖ divided by their mean.
         nc3: ‖Wᵀ/‖W‖ − M/‖M‖‖; None without a classifier.
         class_mean_norm: ‖M_c‖ over `class`.
-        nc4: The share of samples for which the largest output is that of another class than the nearest class mean;
-            None without a classifier, and from `collapse_metrics`.
+        nc4: Fraction of samples for which the classifier and the nearest class mean give different classes; None
+            without a classifier, and from `collapse_metrics`.
     """
 
     nc1: Annotated[Any, ""]
@@ -60,38 +60,38 @@ def collapse_metrics(
     layout: Layout | None = None,
     center_classifier: bool = False,
 ) -> CollapseMetrics:
-    """NC1 to NC3 from the moments of a stream of batches; zero each where features have collapsed.
+    """Compute NC1 to NC3 from the moments of a stream of batches; each is zero for collapsed features.
 
     With M_c = μ_c − μ_g, Σ_W = Σ_j (h_j − μ_{y_j})(·)ᵀ/n and Σ_B = Σ_c M_c M_cᵀ/C they are
 
-        nc1            tr(Σ_W Σ_B⁺)/C, free of the scale of the features; eigenvalues of Σ_B below 1e-10 are left out
-        nc1_product    n C tr(Σ_W Σ_B), which goes with the fourth power of the scale
+        nc1            tr(Σ_W Σ_B⁺)/C, independent of feature scale; omits relative eigenvalues of Σ_B below 1e-10
+        nc1_product    n C tr(Σ_W Σ_B), proportional to the fourth power of the scale
         nc2_angle      max_ij |cos(M_i, M_j) − (C δ_ij − 1)/(C − 1)|, always zero for two classes
-        nc2_norm       standard deviation of ‖M_c‖ over their mean, likewise
-        nc3            ‖Wᵀ/‖W‖ − M/‖M‖‖ in Frobenius norm, given the classifier
+        nc2_norm       standard deviation of ‖M_c‖ divided by their mean, always zero for two classes
+        nc3            ‖Wᵀ/‖W‖ − M/‖M‖‖ in Frobenius norm, if a classifier is given
 
-    Trained by squared loss without a bias, networks collapse to Wᵀ ∝ μ rather than M, and nc3 tends to
-    √(2 − 2√(1 − 1/C)); centring W over the classes brings it to zero.
+    Networks trained on squared loss without a bias collapse to Wᵀ ∝ μ instead of M. Then nc3 tends to √(2 − 2√(1 −
+    1/C)); centring W over the classes makes it tend to zero.
 
     Cost: 4p²C + 40pC² operations; memory for 3pC numbers.
 
     Args:
-        moments: From `class_moments`, of all samples.
-        classifier: W, shape (p, C): outputs = features @ W + bias; or its transpose. None leaves nc3 out.
-        layout: "features_classes" for shape (p, C), "classes_features" for (C, p), as the weight of PyTorch's `Linear`.
-            If not given the shape tells, which that of a square matrix does not.
-        center_classifier: Whether to take its mean over classes off first.
+        moments: The result of `class_moments`, added over all samples.
+        classifier: W, shape (p, C), with outputs = features @ W + bias; or its transpose. None omits nc3.
+        layout: "features_classes" for shape (p, C), or "classes_features" for (C, p), as in the weight of PyTorch's
+            `Linear`. Required only if W is square; otherwise it is inferred from the shape.
+        center_classifier: Whether to subtract the mean over classes from the classifier first.
 
     Returns:
-        `CollapseMetrics` without nc4. Classes weigh the same in μ_g and Σ_B whatever their sizes, samples in Σ_W.
+        `CollapseMetrics` without nc4. Classes have equal weight in μ_g and Σ_B; samples have equal weight in Σ_W.
 
     Raises:
-        InputError: A class without samples, a class mean that is equal to μ_g, or a classifier of another shape, square
-            without a layout, with values that are not finite, or equal to zero (values are not seen while JAX traces).
+        InputError: If a class has no samples or its mean equals μ_g, or if the classifier has another shape, is square
+            without a layout, is not finite, or is zero (values are not checked while JAX traces).
 
     References:
-        Papyan, Han & Donoho, arXiv:2008.08186; Nam, DPhil thesis (2024), 2.10 (the product form) and D.6 (its Σ_B is
-        to be the pseudo-inverse).
+        Papyan, Han & Donoho, arXiv:2008.08186; Nam, DPhil thesis (2024), 2.10 (the product form) and D.6 (where Σ_B
+        must be replaced by its pseudo-inverse).
 
     Example:
         >>> import numpy as np
@@ -106,7 +106,7 @@ def collapse_metrics(
         holds(xp.all(moments.sizes > 0)),
         "a class has no samples",
         argument="moments",
-        remedy="give samples of each class, or number only the classes that there are",
+        remedy="give samples of each class, or number only the classes that occur",
     )
     m = moments.centred_means
     norms = xp.sqrt(_sum(m**2, 1))
@@ -115,7 +115,7 @@ def collapse_metrics(
         "a class mean is equal to the mean of all classes",
         argument="moments",
         value=0.0,
-        remedy="measure features that tell the classes apart",
+        remedy="give features that differ between classes",
     )
     _, sizes, axes = xp.linalg.svd(m, full_matrices=False)
     kept = sizes**2 > _RESOLUTION * xp.max(sizes) ** 2
@@ -131,10 +131,10 @@ def collapse_metrics(
         size = xp.sqrt(xp.sum(w**2))
         require(
             holds(size > 0),
-            "the classifier is zero" + (" once it is centred" if center_classifier else ""),
+            "the classifier is zero" + (" after centring" if center_classifier else ""),
             argument="classifier",
             value=0.0,
-            remedy="measure a classifier that tells the classes apart",
+            remedy="give a classifier whose weights differ between classes",
         )
         nc3 = xp.sqrt(xp.sum((w / size - m / xp.sqrt(xp.sum(m**2))) ** 2))
     return CollapseMetrics(
@@ -151,25 +151,26 @@ def collapse_metrics(
 def nearest_mean_disagreement(
     moments: ClassMoments, features: Any, classifier: Any, bias: Any | None = None, *, layout: Layout | None = None
 ) -> Any:
-    """NC4 of a batch: the number of its samples that the classifier puts in another class than the nearest class mean.
+    """Count the samples of a batch for which the classifier and the nearest class mean give different classes (NC4).
 
-    A second pass over the samples, whose sum over batches, divided by n, is NC4. Without a bias, features that are not
-    centred can disagree even where they have collapsed to a perfect simplex.
+    This is a second pass over the samples: NC4 is the sum over batches divided by n. For a classifier without a bias,
+    features that are not centred can disagree even if they have collapsed to a perfect simplex.
 
     Cost: 4npC operations; memory for 2nC + np numbers.
 
     Args:
-        moments: From `class_moments`, of all samples.
+        moments: The result of `class_moments`, added over all samples.
         features: H of the batch, shape (n, p).
-        classifier: W, shape (p, C): outputs = features @ W + bias; or its transpose.
+        classifier: W, shape (p, C), with outputs = features @ W + bias; or its transpose.
         bias: Shape (C,); None for zeros.
         layout: As in `collapse_metrics`.
 
     Returns:
-        The number, without dimension, in the precision of the moments. Of equal outputs or distances the first counts.
+        The number of samples, as a scalar array in the precision of the moments. Ties are broken by the lowest class
+        index.
 
     Raises:
-        InputError: Shapes that do not fit, or values that are not finite.
+        InputError: If shapes do not match, or values are not finite.
 
     Example:
         >>> import numpy as np
@@ -184,7 +185,7 @@ def nearest_mean_disagreement(
     classes, p = moments.means.shape
     require(
         h.shape[1] == p,
-        f"features have {h.shape[1]} columns and the class means {p}",
+        f"features have {h.shape[1]} columns, but the class means have {p}",
         argument="features",
         value=tuple(features.shape),
         remedy="give the features of the same layer",
@@ -201,7 +202,7 @@ def nearest_mean_disagreement(
             remedy=f"pass an array of shape ({classes},)",
         )
         outputs = outputs + row
-    # ‖h − μ_c‖² without ‖h‖², which is common to all classes; centred, so that large means cost no digits.
+    # ‖h − μ_c‖² without ‖h‖², which is common to all classes; centred, so that large means do not cost precision.
     m = moments.centred_means
     closeness = (h - xp.mean(moments.means, axis=0)) @ m.T - _sum(m**2, 1) / 2
     return xp.sum(xp.astype(xp.argmax(outputs, axis=1) != xp.argmax(closeness, axis=1), h.dtype))
@@ -218,26 +219,26 @@ def neural_collapse(
     layout: Layout | None = None,
     center_classifier: bool = False,
 ) -> CollapseMetrics:
-    """NC1 to NC4 of features on samples; zero each where features have collapsed.
+    """Compute NC1 to NC4 of features on samples; each is zero for collapsed features.
 
-    See `collapse_metrics` for NC1 to NC3. `nc4` is the share of samples for which the largest output is that of another
-    class than the nearest class mean. For a stream of batches use `class_moments`, `collapse_metrics` and
+    See `collapse_metrics` for NC1 to NC3. `nc4` is the fraction of samples for which the classifier and the nearest
+    class mean give different classes. For a stream of batches use `class_moments`, `collapse_metrics` and
     `nearest_mean_disagreement`.
 
     Cost: 2np² + 12npC operations; memory for p² + 2np + 3nC numbers. No n × n matrix is formed.
 
     Args:
-        features: H, shape (n, p), the inputs of the last layer; of NumPy, JAX or PyTorch.
-        labels: Classes 0..C−1 as whole numbers, shape (n,), of the same library.
-        classifier: W, shape (p, C): outputs = features @ W + bias; or its transpose. None leaves nc3 and nc4 out.
+        features: H, the inputs of the last layer, shape (n, p), as a NumPy, JAX or PyTorch array.
+        labels: Integer classes 0..C−1, shape (n,), from the same library.
+        classifier: W, shape (p, C), with outputs = features @ W + bias; or its transpose. None omits nc3 and nc4.
         bias: Shape (C,); None for zeros.
-        classes: C; if not given that of the classifier, or without one the largest label plus one.
-        layout: "features_classes" for shape (p, C), "classes_features" for (C, p), as the weight of PyTorch's `Linear`.
-            If not given the shape tells, which that of a square matrix does not.
-        center_classifier: Whether nc3 takes the mean over classes off the classifier first.
+        classes: Number of classes C. By default it is taken from the classifier, or is the largest label plus one.
+        layout: "features_classes" for shape (p, C), or "classes_features" for (C, p), as in the weight of PyTorch's
+            `Linear`. Required only if W is square; otherwise it is inferred from the shape.
+        center_classifier: Whether nc3 subtracts the mean over classes from the classifier first.
 
     Raises:
-        InputError: As the three functions.
+        InputError: If one of the three functions above rejects its arguments.
 
     References:
         Papyan, Han & Donoho, arXiv:2008.08186.
@@ -256,10 +257,10 @@ def neural_collapse(
     largest = float(array_namespace(h).finfo(h.dtype).max) ** 0.25
     require(
         holds(array_namespace(h).all(abs(h) < largest)),
-        f"features has values beyond {largest:.0e}, whose squares leave the numbers of {h.dtype}",
+        f"features has values above {largest:.0e}, which overflow {h.dtype} when squared",
         argument="features",
         value=str(h.dtype),
-        remedy="give them in other units",
+        remedy="rescale the features",
     )
     w = _oriented(classifier, h.shape[1], None, h, layout)
     moments = class_moments(features, labels, classes=int(w.shape[1]) if classes is None else classes)
@@ -273,21 +274,21 @@ def _classes(labels: Any) -> int:
         return int(array_namespace(labels).max(labels)) + 1
     except TypeError:
         raise InputError(
-            "the number of classes is not known",
+            "the number of classes is unknown while JAX traces the labels",
             argument="classes",
-            remedy="give classes, or the classifier, where JAX traces",
+            remedy="give classes or the classifier",
         ) from None
 
 
 def _oriented(classifier: Any, p: int, classes: int | None, beside: Any, layout: Layout | None) -> Any:
-    """The classifier as a matrix of shape (p, C), whichever way round it was given; any C if it is not known."""
+    """Return the classifier as a matrix of shape (p, C) for either layout; C is arbitrary if `classes` is None."""
     array_namespace(beside, classifier)
     w, _ = finite_matrix("classifier", classifier)
     shape = tuple(w.shape)
     wanted = f"({p}, {'C' if classes is None else classes})"
     require(
         layout is not None or shape[0] != shape[1],
-        f"classifier has the square shape {shape}, which does not tell its features from its classes",
+        f"classifier has the square shape {shape}, so its layout is ambiguous",
         argument="layout",
         remedy='give layout="features_classes" if outputs are features @ classifier, "classes_features" if it is the '
         "weight of PyTorch's Linear",

@@ -1,4 +1,4 @@
-"""The utility of neurons: how fast each would grow by itself, and which dormant one becomes active next, and when."""
+"""Utilities of neurons: the growth rate of each neuron, and which dormant neuron becomes active next, and when."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["NeuronUtility", "UtilitySpectrum", "output_utility", "two_layer_util
 
 @dataclasses.dataclass(frozen=True)
 class NeuronUtility:
-    """Normalised utilities Û_i = E⟨f_i(x; θ_i/‖θ_i‖), r(x)⟩ of neurons, summed over the samples seen so far.
+    """Normalised utilities Û_i = E⟨f_i(x; θ_i/‖θ_i‖), r(x)⟩ of neurons over the samples seen so far.
 
-    Those of several batches add up: `functools.reduce(operator.add, batches)`.
+    Utilities of several batches can be added: `functools.reduce(operator.add, batches)`.
 
     Attributes:
-        total: Sum over samples of ⟨f_i(x; θ_i/‖θ_i‖), r(x)⟩, shape (h,); zero for a neuron without weights.
+        total: Sum over samples of ⟨f_i(x; θ_i/‖θ_i‖), r(x)⟩, shape (h,); zero for a neuron with zero weights.
         samples: Number of samples.
         norms: ‖θ_i‖, shape (h,).
-        degree: κ, the degree of homogeneity of one neuron in all its weights.
+        degree: κ, the degree of homogeneity of a neuron in all its weights.
     """
 
     total: Any
@@ -37,14 +37,14 @@ class NeuronUtility:
     __repr__ = short_repr
 
     def __add__(self, other: NeuronUtility) -> NeuronUtility:
-        """The utility over both batches, of the same neurons."""
+        """Add the utility of another batch for the same neurons."""
         same = self.norms.shape == other.norms.shape and self.degree == other.degree
         require(
             same and holds(array_namespace(self.norms).all(self.norms == other.norms)),
             "the two batches were measured on different neurons",
             argument="other",
             value=tuple(other.norms.shape),
-            remedy="add up batches of one checkpoint",
+            remedy="add batches of the same checkpoint",
         )
         return dataclasses.replace(self, total=self.total + other.total, samples=self.samples + other.samples)
 
@@ -59,13 +59,13 @@ class UtilitySpectrum(NamedTuple):
 
     Attributes:
         utility: Û over `neuron`.
-        growth_rate: κÛ over `neuron`, d log‖θ‖/dt for κ = 2 and in the normalised flow.
+        growth_rate: κÛ over `neuron`; equal to d log‖θ‖/dt for κ = 2 and in the normalised flow.
         norm: ‖θ‖ over `neuron`.
         dormant: Whether the norm of each `neuron` is below the threshold.
-        activation_time: Over `neuron`, the time from now; zero for active neurons, infinite for those that do not grow
-            or are too small for the number format.
-        next_neuron: The dormant neuron with the earliest time, −1 if none grows.
-        next_time: Its time, infinite if none grows.
+        activation_time: Time until each `neuron` becomes active; zero for active neurons, infinite for neurons that do
+            not grow or have vanishing weights in the number format.
+        next_neuron: Index of the dormant neuron with the earliest activation time; −1 if none grows.
+        next_time: Activation time of that neuron; infinite if none grows.
     """
 
     utility: Annotated[Any, "neuron"]
@@ -89,21 +89,23 @@ def two_layer_utility(
     activation: Callable[[Any], Any],
     degree: Annotated[int, Ge(2)],
 ) -> NeuronUtility:
-    """Utilities of the neurons of f(x) = σ(x W₁) W₂, Û_i = E[σ(x·w_i) ⟨v_i, r(x)⟩] at unit ‖(w_i, v_i)‖.
+    """Compute the utilities of the neurons of f(x) = σ(x W₁) W₂.
+
+        Û_i = E[σ(x·w_i) ⟨v_i, r(x)⟩]  at unit ‖(w_i, v_i)‖
 
     Cost: about 2nh(d + c) operations and memory for nh numbers.
 
     Args:
-        inputs: x, shape (n, d). All arrays are of one library: NumPy, JAX or PyTorch.
+        inputs: x, shape (n, d). All arrays must come from one library: NumPy, JAX or PyTorch.
         residuals: r = y − f(x), shape (n, c).
         first: W₁, shape (d, h).
         second: W₂, shape (h, c).
-        activation: σ, positively homogeneous of degree κ − 1, on arrays of that library.
-        degree: κ ≥ 2, the degree of one neuron in all its weights: 2 for ReLU or linear, 3 for quadratic.
+        activation: σ, positively homogeneous of degree κ − 1, acting on arrays of that library.
+        degree: κ ≥ 2, the degree of a neuron in all its weights: 2 for ReLU or linear, 3 for quadratic.
 
     Raises:
-        InputError: Shapes that do not fit, an activation that is not homogeneous of degree κ − 1, values that are not
-            finite (these two are not seen while JAX traces), or a degree below two.
+        InputError: If shapes do not match, the activation is not homogeneous of degree κ − 1, values are not finite
+            (neither is checked while JAX traces), or the degree is below two.
 
     Example:
         >>> import numpy as np
@@ -133,7 +135,7 @@ def two_layer_utility(
             f"the activation is not homogeneous of degree {degree - 1}",
             argument="activation",
             value=getattr(activation, "__name__", type(activation).__name__),
-            remedy="give a power or a rectified power, and its degree plus one",
+            remedy="give a power or a rectified power as activation, and its exponent plus one as degree",
         )
     norms = _norms(first, second)
     units = _safe(norms)
@@ -143,19 +145,21 @@ def two_layer_utility(
 
 @checked
 def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: Annotated[int, Ge(2)]) -> NeuronUtility:
-    """Utilities of any homogeneous neurons from their outputs, Û_i = E⟨f_i(x), r(x)⟩ / ‖θ_i‖^κ.
+    """Compute the utilities of any homogeneous neurons from their outputs.
 
-    Cost: 2nhc operations and memory for as many numbers as there are outputs. Outputs go with the power κ of the
-    norms, so neurons that are too small for the number format must be evaluated at ‖θ_i‖ = 1, with `norms` one.
+        Û_i = E⟨f_i(x), r(x)⟩ / ‖θ_i‖^κ
+
+    Cost: 2nhc operations and memory for nhc numbers. Outputs are proportional to ‖θ_i‖^κ, so evaluate neurons that are
+    too small for the number format at ‖θ_i‖ = 1 and set `norms` to one.
 
     Args:
-        outputs: f_i(x), shape (n, h, c). All arrays are of one library: NumPy, JAX or PyTorch.
+        outputs: f_i(x), shape (n, h, c). All arrays must come from one library: NumPy, JAX or PyTorch.
         residuals: r = y − Σ_i f_i(x), shape (n, c).
         norms: ‖θ_i‖ over all weights of neuron i, shape (h,).
-        degree: κ ≥ 2, the degree of one neuron in all its weights.
+        degree: κ ≥ 2, the degree of a neuron in all its weights.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite (not seen while JAX traces), or a degree below
+        InputError: If shapes do not match, values are not finite (not checked while JAX traces), or the degree is below
             two.
 
     Example:
@@ -182,26 +186,26 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: Annotate
 def utility_spectrum(
     utility: NeuronUtility, *, threshold: PositiveFloat = 0.1, normalised: bool = False
 ) -> UtilitySpectrum:
-    """What the utilities at a checkpoint say about the growth of each neuron.
+    """Predict the growth of each neuron from the utilities at a checkpoint.
 
-    A neuron whose norm is below the threshold c is dormant: it does not change the residual, and if its direction
-    stays too, κÛ stays and its norm reaches c after the time
+    A neuron is dormant if its norm is below the threshold c; it then does not affect the residual. If its direction is
+    constant too, so is κÛ, and its norm reaches c after the time
 
-        log(c/‖θ‖) / (κÛ)   for κ = 2 and in the normalised flow,      (‖θ‖^(2−κ) − c^(2−κ)) / ((κ − 2) κÛ)   else.
+        log(c/‖θ‖) / (κÛ)   for κ = 2 and in the normalised flow,      (‖θ‖^(2−κ) − c^(2−κ)) / ((κ − 2) κÛ)   otherwise.
 
-    A direction that still turns towards a maximum of the utility makes it earlier, for degrees above two by far;
-    `alternating.predict_next_activation` follows it. The real norm grows exactly as d‖θ‖/dt = ‖θ‖^(κ−1) κÛ at every
-    moment of gradient flow, whatever its size.
+    If the direction still turns towards a maximum of the utility, the time is shorter, for degrees above two much
+    shorter; `alternating.predict_next_activation` integrates this motion. The norm of any neuron, dormant or active,
+    obeys d‖θ‖/dt = ‖θ‖^(κ−1) κÛ exactly at every time of gradient flow.
 
-    Cost: about 30 operations for each neuron, and memory for a dozen numbers each.
+    Cost: about 30 operations and a dozen numbers of memory per neuron.
 
     Args:
-        utility: From `two_layer_utility` or `output_utility`, over the samples that the loss averages.
-        threshold: c, a norm well below that at which a neuron matters.
+        utility: The result of `two_layer_utility` or `output_utility`, over the samples that the loss averages.
+        threshold: c > 0, a norm well below the norm at which a neuron affects the residual.
         normalised: Whether the run follows the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
 
     Raises:
-        InputError: The threshold is not positive.
+        InputError: If the threshold is not positive.
 
     References:
         Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks, arXiv:2506.06489.
@@ -237,7 +241,7 @@ def utility_spectrum(
 
 
 def _norms(first: Any, second: Any) -> Any:
-    """‖(w_i, v_i)‖, without squaring numbers that are too small for it."""
+    """Compute ‖(w_i, v_i)‖ without underflow in the squares of small numbers."""
     xp = array_namespace(first)
     largest = xp.maximum(xp.max(xp.abs(first), axis=0), xp.max(xp.abs(second), axis=1))
     units = _safe(largest)
@@ -245,7 +249,7 @@ def _norms(first: Any, second: Any) -> Any:
 
 
 def _safe(norms: Any) -> Any:
-    """The norms with ones for zeros, to divide by."""
+    """Replace zero norms by one, for use as a divisor."""
     xp = array_namespace(norms)
     return xp.where(norms > 0, norms, xp.ones_like(norms))
 
@@ -260,6 +264,6 @@ def _finite(utility: NeuronUtility) -> NeuronUtility:
         holds(xp.all(xp.isfinite(utility.total)) & xp.all(xp.isfinite(utility.norms))),
         "the utilities are too large for the number format",
         argument="residuals",
-        remedy="give residuals and weights in smaller units",
+        remedy="rescale the residuals or weights",
     )
     return utility

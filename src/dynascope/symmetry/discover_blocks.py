@@ -98,15 +98,15 @@ def discover_blocks(
         remedy="increase memory, or call find_symmetries, which needs only a few gradients",
     )
     slots = _slots(shapes)
-    given = _Given(model, point, max([*map(len, slots.values()), len(shapes)]) + _SPARE, seed)
-    dead, translations = _unseen(given)
+    samples = _Samples(model, point, max([*map(len, slots.values()), len(shapes)]) + _SPARE, seed)
+    dead, translations = _unseen(samples)
     units, pairs, unclear, found = {}, {}, {}, []
     for length, members in slots.items():
-        single, null = _diagonal(given, length, members)
+        single, null = _diagonal(samples, length, members)
         units[length], unclear[length] = single, int((single < 0).sum())
         found += [(members, unit, vector) for unit, vectors in null for vector in vectors]
-        pairs[length] = sum(_mixing(given, length, members, np.flatnonzero(single > 0)))
-    wholes = _wholes(given)
+        pairs[length] = sum(_mixing(samples, length, members, np.flatnonzero(single > 0)))
+    wholes = _wholes(samples)
     counted = _count(shapes, slots, found, wholes)
     return BlockDiscovery(
         units={length: np.maximum(each, 0) for length, each in units.items()},
@@ -139,7 +139,7 @@ def _memory(shapes: Sequence[tuple[int, ...]]) -> int:
     return 8 * (gradients + matrices)
 
 
-class _Given:
+class _Samples:
     """Parameters and gradients at random points."""
 
     def __init__(self, model: Model, point: Point, count: int, seed: int):
@@ -177,11 +177,11 @@ class _Given:
         return np.max(largest, axis=0) > _DEAD
 
 
-def _unseen(given: _Given) -> tuple[int, int]:
+def _unseen(samples: _Samples) -> tuple[int, int]:
     """Count the elements without a gradient, and the sums along an axis without one."""
     dead = translations = 0
-    for number in range(len(given.theta[0])):
-        rows = np.stack([each[number] / size for each, size in zip(given.gradients, given.size, strict=True)])
+    for number in range(len(samples.theta[0])):
+        rows = np.stack([each[number] / size for each, size in zip(samples.gradients, samples.size, strict=True)])
         largest = np.abs(rows).max(0)
         still = largest <= _DEAD
         dead += int(still.sum())
@@ -191,10 +191,10 @@ def _unseen(given: _Given) -> tuple[int, int]:
     return dead, translations
 
 
-def _diagonal(given: _Given, length: int, members: list[_Slot]) -> tuple[np.ndarray, list[tuple[int, np.ndarray]]]:
+def _diagonal(samples: _Samples, length: int, members: list[_Slot]) -> tuple[np.ndarray, list[tuple[int, np.ndarray]]]:
     """Count the rescalings of each unit alone (−1 if unclear), and return their null vectors."""
-    rows = np.stack([given.along(each) for each in members], -1)
-    visible = np.stack([given.seen(each) for each in members], -1)
+    rows = np.stack([samples.along(each) for each in members], -1)
+    visible = np.stack([samples.seen(each) for each in members], -1)
     counts, null = np.zeros(length, int), []
     for unit in range(length):
         each = rows[:, unit]
@@ -215,13 +215,13 @@ def _diagonal(given: _Given, length: int, members: list[_Slot]) -> tuple[np.ndar
     return counts, null
 
 
-def _mixing(given: _Given, length: int, members: list[_Slot], units: np.ndarray) -> Iterator[int]:
+def _mixing(samples: _Samples, length: int, members: list[_Slot], units: np.ndarray) -> Iterator[int]:
     """Yield the numbers of pairs of units that mix, i.e. of their symmetric generators, in chunks."""
     if len(units) < 2 or len(members) < 2:
         return
     count = len(members) + _SPARE
-    matrices = [given.products(each, count) for each in members]
-    visible = np.stack([given.seen(each) for each in members], -1)
+    matrices = [samples.products(each, count) for each in members]
+    visible = np.stack([samples.seen(each) for each in members], -1)
     pairs = np.array(list(itertools.combinations(units, 2)))
     for start in range(0, len(pairs), _CHUNK):
         i, j = pairs[start : start + _CHUNK].T
@@ -232,14 +232,14 @@ def _mixing(given: _Given, length: int, members: list[_Slot], units: np.ndarray)
         yield int(np.maximum(zero - (~seen).sum(1), 0).sum())
 
 
-def _wholes(given: _Given) -> np.ndarray:
+def _wholes(samples: _Samples) -> np.ndarray:
     """Compute the factors of whole parameters that can be rescaled together, shape (n, parameters)."""
     rows = np.array([
         [np.vdot(g, t) / size for g, t in zip(gradient, theta, strict=True)]
-        for gradient, theta, size in zip(given.gradients, given.theta, given.size, strict=True)
+        for gradient, theta, size in zip(samples.gradients, samples.theta, samples.size, strict=True)
     ])  # fmt: skip
     seen = np.array([
-        max(np.abs(each[k]).max() / size for each, size in zip(given.gradients, given.size, strict=True)) > _DEAD
+        max(np.abs(each[k]).max() / size for each, size in zip(samples.gradients, samples.size, strict=True)) > _DEAD
         for k in range(rows.shape[1])
     ])  # fmt: skip
     _, values, right = np.linalg.svd(rows[:, seen])

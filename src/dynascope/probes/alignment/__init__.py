@@ -1,4 +1,4 @@
-"""How the layers of a network lie to each other, to the data, and to where they started."""
+"""Alignment of the layers of a network with each other, with the data, and with their initial weights."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""How far consecutive layers are from balanced."""
+"""Imbalance of consecutive layers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ __all__ = ["Imbalance", "layer_imbalance"]
 
 
 class Imbalance(NamedTuple):
-    """The imbalance of consecutive layers, over `layer` 1 … L−1, and `time` in front where the weights have it.
+    """The imbalance of consecutive layers over `layer` 1 … L−1, with a leading `time` axis if the weights have one.
 
     Attributes:
         imbalance: ‖D_ℓ‖_F.
-        relative_imbalance: That over ‖W_ℓ‖² + ‖W_{ℓ+1}‖², from 0 for balanced layers to 1; zero where both vanish.
-        balance: λ = −tr D_ℓ/h, positive where the later layer is the larger.
+        relative_imbalance: ‖D_ℓ‖_F / (‖W_ℓ‖² + ‖W_{ℓ+1}‖²), from 0 for balanced layers to 1; zero if both layers
+            vanish.
+        balance: λ = −tr D_ℓ/h, positive if the later layer has the larger norm.
         unevenness: ‖D_ℓ + λI‖_F, zero for λ-balanced layers.
     """
 
@@ -34,19 +35,21 @@ class Imbalance(NamedTuple):
 
 
 def layer_imbalance(weights: Sequence[Any]) -> Imbalance:
-    """How far consecutive layers are from balanced, D_ℓ = W_ℓᵀ W_ℓ − W_{ℓ+1} W_{ℓ+1}ᵀ.
+    """Compute the imbalance of consecutive layers.
 
-    Gradient flow of a linear network conserves each D_ℓ, that of a ReLU network without biases its diagonal, whatever
-    the data; steps of a learning rate η move them by O(η) in a given time. −D_ℓ is the matrix of charges that
-    `symmetry.find_symmetries` finds between the layers.
+        D_ℓ = W_ℓᵀ W_ℓ − W_{ℓ+1} W_{ℓ+1}ᵀ
 
-    Cost: 4 a h² operations for each pair of layers (a, h), (h, a), and memory for 2h² numbers, at each time.
+    For all data, gradient flow of a linear network conserves each D_ℓ, and of a ReLU network without biases its
+    diagonal. Gradient descent with learning rate η changes these by O(η) over a fixed time. −D_ℓ is the matrix of
+    charges between the layers that `symmetry.find_symmetries` finds.
+
+    Cost: 4 a h² operations and memory for 2h² numbers, for each pair of layers (a, h), (h, a) and each time.
 
     Args:
         weights: W_1 … W_L, L ≥ 2, as for `layer_alignment`.
 
     Raises:
-        InputError: As `layer_alignment`.
+        InputError: As for `layer_alignment`.
 
     References:
         Du, Hu & Lee, Algorithmic regularization in learning deep homogeneous models, arXiv:1806.00900; Dominé et al.,
@@ -60,7 +63,7 @@ def layer_imbalance(weights: Sequence[Any]) -> Imbalance:
     xp = check_chain(weights, least=2)
     pairs = []
     for one, other in itertools.pairwise(weights):
-        # Divided by the largest entry of the two, as the square of a small number may vanish.
+        # Divide by the largest entry, because squares of small numbers can underflow.
         size = xp.maximum(largest(one, (-2, -1)), largest(other, (-2, -1)))
         charges = layer_charges(one / size, other / size)
         matrix, mean = charges.matrix, charges.total / one.shape[-1]
@@ -72,6 +75,6 @@ def layer_imbalance(weights: Sequence[Any]) -> Imbalance:
 
 
 def _order(matrix: Any) -> Any:
-    """0, 1, 2, … on the device of the matrix."""
+    """Return 0, 1, 2, … on the device of the matrix."""
     xp = array_namespace(matrix)
     return xp.cumulative_sum(xp.ones_like(matrix[(0,) * (len(matrix.shape) - 1)]), axis=0)

@@ -1,4 +1,4 @@
-"""Layers that follow each other, as the weights of a network do."""
+"""Validation of the weights of consecutive layers."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["check_chain"]
 
 
 def check_chain(weights: Sequence[Any], *, least: int) -> Any:
-    """The array functions of a sequence of matrices, each of which takes the outputs of the one before."""
+    """Return the array namespace of matrices, after checking that each takes the outputs of the previous one."""
     require(
         len(weights) >= least,
         f"there are {len(weights)} layers",
         argument="weights",
         value=len(weights),
-        remedy=f"give a sequence of at least {least}",
+        remedy=f"give a sequence of at least {least} matrices",
     )
     xp = array_namespace(*weights)
     shapes = [tuple(each.shape) for each in weights]
@@ -27,10 +27,10 @@ def check_chain(weights: Sequence[Any], *, least: int) -> Any:
     )
     require(
         fits,
-        f"layers of shapes {', '.join(map(str, shapes))} do not follow each other",
+        f"layers of shapes {', '.join(map(str, shapes))} are not consecutive",
         argument="weights",
         value=shapes,
-        remedy="give matrices that act as x @ W, all with one time axis in front or all without",
+        remedy="give matrices that act as x @ W, all with a leading time axis or all without",
     )
     for each in weights:
         require_finite_values("weights", each, floating=True)

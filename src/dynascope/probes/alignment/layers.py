@@ -1,4 +1,4 @@
-"""How the layers of a network lie to each other and to the data."""
+"""Alignment of consecutive layers of a network, and of its outer layers with the data."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["DataAlignment", "LayerAlignment", "data_alignment", "layer_alignment
 
 
 class LayerAlignment(NamedTuple):
-    """Alignment of each layer with the next, with `time` in front where the weights have it.
+    """Alignment of each layer with the next, with a leading `time` axis if the weights have one.
 
     Attributes:
-        layer_alignment: |⟨v_ℓ, u_{ℓ+1}⟩| over `layer` 1 … L−1, zero where either layer vanishes.
-        gap: The smaller 1 − s_2/s_1 of the two layers, likewise.
+        layer_alignment: |⟨v_ℓ, u_{ℓ+1}⟩| over `layer` 1 … L−1; zero if either layer vanishes.
+        gap: The smaller relative gap 1 − s_2/s_1 of the two layers, over the same axis.
     """
 
     layer_alignment: Annotated[Any, "time layer"]
@@ -29,11 +29,11 @@ class LayerAlignment(NamedTuple):
 
 
 class DataAlignment(NamedTuple):
-    """Alignment of the outer layers with the data, a number or over `time` where the weights have it.
+    """Alignment of the outer layers with the data, as a scalar or over `time` if the weights have a time axis.
 
     Attributes:
-        input_alignment: |⟨u_1(W_1), e⟩|, zero where the layer or the moment vanishes.
-        target_alignment: |⟨v_1(W_L), o⟩|, likewise.
+        input_alignment: |⟨u_1(W_1), e⟩|; zero if the layer or the moment vanishes.
+        target_alignment: |⟨v_1(W_L), o⟩|; zero if the layer or the moment vanishes.
     """
 
     input_alignment: Annotated[Any, "time"]
@@ -43,22 +43,24 @@ class DataAlignment(NamedTuple):
 
 
 def layer_alignment(weights: Sequence[Any]) -> LayerAlignment:
-    """Cosine |⟨v_ℓ, u_{ℓ+1}⟩| between the strongest output direction of each layer and input direction of the next.
+    """Compute the cosine between the top output direction of each layer and the top input direction of the next.
 
-    With W_ℓ = Σ_k s_k u_k v_kᵀ acting as x @ W_ℓ, u_1 and v_1 are the top left and right singular vectors. Singular
-    vectors have no sign, so the cosine is its absolute value, between zero and one. Where the two largest singular
-    values of a layer are equal its top vectors are not unique and the alignment means nothing; the `gap` tells.
+        |⟨v_ℓ, u_{ℓ+1}⟩|
 
-    Cost: a singular value decomposition of each matrix, about 10 a b min(a, b) operations for shape (a, b), and memory
-    for 2 (a + b) min(a, b) numbers, at each time.
+    With W_ℓ = Σ_k s_k u_k v_kᵀ acting as x @ W_ℓ, these are the top right and left singular vectors. Singular vectors
+    have no sign, so the absolute value is taken, between zero and one. If the two largest singular values of a layer
+    are equal, its top vectors are not unique and the alignment is meaningless; check the `gap`.
+
+    Cost: one singular value decomposition per matrix and time, with about 10 a b min(a, b) operations and memory for 2
+    (a + b) min(a, b) numbers for shape (a, b).
 
     Args:
         weights: W_1 … W_L, L ≥ 2, shapes (a_ℓ, a_{ℓ+1}), all with the same leading time axis or all without. All arrays
-            are of one library: NumPy, JAX or PyTorch.
+            must come from one library: NumPy, JAX or PyTorch.
 
     Raises:
-        InputError: Fewer than two layers, shapes that do not fit, or values that are not finite (not seen while JAX
-            traces).
+        InputError: If there are fewer than two layers, shapes do not match, or values are not finite (not checked while
+            JAX traces).
 
     References:
         Ji & Telgarsky, Gradient descent aligns the layers of deep linear networks, arXiv:1810.02032.
@@ -80,23 +82,23 @@ def layer_alignment(weights: Sequence[Any]) -> LayerAlignment:
 def data_alignment(
     weights: Sequence[Any], inputs: Any, targets: Any, *, direction: Literal["correlation", "data"] = "correlation"
 ) -> DataAlignment:
-    """Cosines between the first layer and the inputs, and between the last layer and the targets.
+    """Compute the cosines between the first layer and the inputs, and between the last layer and the targets.
 
-    `input_alignment` = |⟨u_1(W_1), e⟩| and `target_alignment` = |⟨v_1(W_L), o⟩|, where e and o are the top left and
-    right singular vectors of E[x yᵀ] ("correlation", what a linear network learns first), or the strongest directions
-    of E[x xᵀ] and of E[y yᵀ] ("data"). Moments are about zero: centre the data for covariances.
+    `input_alignment` = |⟨u_1(W_1), e⟩| and `target_alignment` = |⟨v_1(W_L), o⟩|. For "correlation", e and o are the top
+    left and right singular vectors of E[x yᵀ], which a linear network learns first. For "data", they are the top
+    eigenvectors of E[x xᵀ] and E[y yᵀ]. Moments are about zero; centre the data to use covariances.
 
-    Cost: 2ndc operations, or 2n(d² + c²) for "data", and the decompositions of the two layers and of the moments, which
-    `layer_alignment` states; memory for a copy of the data besides.
+    Cost: 2ndc operations, or 2n(d² + c²) for "data", plus the decompositions of the two layers and the moments (see
+    `layer_alignment`); memory for a copy of the data.
 
     Args:
         weights: W_1 … W_L, L ≥ 1, as for `layer_alignment`.
-        inputs: x, shape (n, d), of the library of the weights.
+        inputs: x, shape (n, d), from the same library as the weights.
         targets: y, shape (n, c).
         direction: "correlation" or "data".
 
     Raises:
-        InputError: As `layer_alignment`, data that do not fit the weights, or an unknown direction.
+        InputError: As for `layer_alignment`, or if the data do not match the weights or the direction is unknown.
 
     Example:
         >>> import numpy as np
@@ -120,12 +122,12 @@ def data_alignment(
     got = (inputs.shape[1], targets.shape[1])
     require(
         got == expected,
-        f"the network maps {expected[0]} inputs to {expected[1]} outputs and the data {got[0]} to {got[1]}",
+        f"the network maps {expected[0]} inputs to {expected[1]} outputs, but the data map {got[0]} to {got[1]}",
         argument="inputs",
         value=got,
         remedy="give the data that the network was trained on",
     )
-    # Divided by their largest entries, as the square of a small number may vanish.
+    # Divide by the largest entries, because squares of small numbers can underflow.
     x, y = inputs / largest(inputs, (0, 1)), targets / largest(targets, (0, 1))
     if direction == "correlation":
         input_direction, target_direction, _ = top_directions(x.T @ y)

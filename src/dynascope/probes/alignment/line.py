@@ -1,4 +1,4 @@
-"""How the two layers of a network lie to each other, when it is trained on inputs along a line."""
+"""Alignment of the two layers of a network that is trained on inputs along a line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LineAlignment(NamedTuple):
     """The alignment of two layers along a line.
 
     Attributes:
-        alignment: ζ between −1 and 1, a number or over `time`; zero where u or v vanishes.
+        alignment: ζ between −1 and 1, as a scalar or over `time`; zero if u or v vanishes.
     """
 
     alignment: Annotated[Any, "time"]
@@ -27,22 +27,23 @@ class LineAlignment(NamedTuple):
 
 
 def line_alignment(first: Any, second: Any, direction: Any) -> LineAlignment:
-    """The alignment ζ = cos∠(u, v) of the output weights u with the input weights v = n·W of a two-layer network.
+    """Compute the alignment of the output weights u with the input weights v = n·W of a two-layer network.
 
-    This is what `theory.line_inputs.layer_cosine` predicts for f(x) = γ Σ u_i w_i·x trained on inputs along the line
-    x = a n.
-    Unlike that of singular vectors this cosine has a sign: that of the function on the line.
+        ζ = cos∠(u, v)
 
-    Cost: 2dh operations at each time, and memory for 2h numbers.
+    `theory.line_inputs.layer_cosine` predicts it for f(x) = γ Σ u_i w_i·x trained on inputs along the line x = a n. In
+    contrast to the alignment of singular vectors, this cosine has a sign: the sign of the function on the line.
+
+    Cost: 2dh operations per time, and memory for 2h numbers.
 
     Args:
-        first: W, shape (d, h), or (times, d, h). All arrays are of one library: NumPy, JAX or PyTorch.
-        second: u, shape (h,) or (h, 1), or with times in front.
-        direction: n, shape (d,), of any length but zero.
+        first: W, shape (d, h) or (times, d, h). All arrays must come from one library: NumPy, JAX or PyTorch.
+        second: u, shape (h,) or (h, 1), optionally with a leading time axis.
+        direction: n, shape (d,), of any positive length.
 
     Raises:
-        InputError: Shapes that do not fit, a direction of length zero, or values that are not finite (these two are not
-            seen while JAX traces).
+        InputError: If shapes do not match, the direction is zero, or values are not finite (the last two are not
+            checked while JAX traces).
 
     References:
         Xu & Ziyin, When Does Feature Learning Happen?, arXiv:2401.07085, equations 20 to 22.
@@ -65,16 +66,16 @@ def line_alignment(first: Any, second: Any, direction: Any) -> LineAlignment:
         f"first {shape}, second {tuple(second.shape)} and direction {tuple(direction.shape)} do not fit together",
         argument="second",
         value=tuple(second.shape),
-        remedy="give shapes (d, h), (h,) and (d,), with times in front of the weights or not",
+        remedy="give shapes (d, h), (h,) and (d,); the weights may have a leading time axis",
     )
     require(
         holds(xp.any(direction != 0)),
-        "the direction has length zero",
+        "direction has length zero",
         argument="direction",
         value=0.0,
-        remedy="give the direction of the line on which the inputs lie",
+        remedy="give the direction of the line along which the inputs lie",
     )
-    # Divided by their largest entries, as the product of small numbers may vanish.
+    # Divide by the largest entries, because products of small numbers can underflow.
     scaled = first / largest(first, (-2, -1))
     inputs = xp.sum(scaled * (direction / largest(direction, -1))[:, None], axis=-2)
     cosine = xp.sum(unit_vector(outputs) * unit_vector(inputs), axis=-1)
@@ -83,21 +84,21 @@ def line_alignment(first: Any, second: Any, direction: Any) -> LineAlignment:
 
 @dataclasses.dataclass(frozen=True)
 class LineLayers:
-    """Alignment and norms of the layers of a network with one output, with the first seen along a line.
+    """A probe of a network with one output: the alignment and norms of its layers along a line.
 
     Attributes:
-        direction: Of the line, of length one.
+        direction: Unit vector along the line.
     """
 
     direction: tuple[float, ...]
 
     @classmethod
     def of(cls, line: Any) -> LineLayers:
-        """The probe of data along a line, which know its `direction`."""
+        """Create the probe for data along a line, from their `direction`."""
         return cls(tuple(map(float, line.direction)))
 
     def __call__(self, network: Any) -> dict[str, tuple[tuple[str, ...], Any]]:
-        """The record of one network with the layers `first` and `second`."""
+        """Measure one network with the layers `first` and `second`."""
         inputs, outputs = np.array(self.direction) @ network.first, network.second[:, 0]
         first, second = (inputs @ inputs) ** 0.5, (outputs @ outputs) ** 0.5
         alignment = outputs @ inputs / (first * second)

@@ -1,4 +1,4 @@
-"""How far weights are from where they started."""
+"""Movement of the weights away from their initial values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["WeightMovement", "weight_movement"]
 
 
 class WeightMovement(NamedTuple):
-    """The distance of weights from the initial ones, with `time` in front where the weights have it.
+    """The distance of weights from their initial values, with a leading `time` axis if the weights have one.
 
     Attributes:
         relative_change: ‖W − W₀‖/‖W₀‖ over `layer`.
-        start_cosine: cos∠(W, W₀) over `layer`, zero where the weights vanish.
+        start_cosine: cos∠(W, W₀) over `layer`; zero if the weights vanish.
         parameter_distance: √(Σ‖W − W₀‖²) over all layers.
-        relative_parameter_distance: That over √(Σ‖W₀‖²).
-        parameter_cosine: The cosine of all weights as one vector, zero where the weights vanish.
+        relative_parameter_distance: `parameter_distance` divided by √(Σ‖W₀‖²).
+        parameter_cosine: The cosine of all weights as one vector; zero if the weights vanish.
     """
 
     relative_change: Annotated[Any, "time layer"]
@@ -34,20 +34,20 @@ class WeightMovement(NamedTuple):
 
 
 def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMovement:
-    """How far the weights have moved: ‖W − W₀‖/‖W₀‖ and cos∠(W, W₀) of each layer, and of all weights as one vector.
+    """Compute the movement of the weights, ‖W − W₀‖/‖W₀‖ and cos∠(W, W₀), per layer and for all weights.
 
-    Cosines are taken as 1 − ½‖W/‖W‖ − W₀/‖W₀‖‖², which is exact where little has changed.
+    Cosines are computed as 1 − ½‖W/‖W‖ − W₀/‖W₀‖‖², which is accurate for small changes.
 
-    Cost: about 20 operations a weight at each time, and memory for three copies of the weights.
+    Cost: about 20 operations per weight and time, and memory for three copies of the weights.
 
     Args:
-        weights: One array for each layer or kind of parameter, of any shape (matrices, biases, filters); all with a
-            leading time axis or all without. All arrays are of one library: NumPy, JAX or PyTorch.
-        initial: The same at the start, without time axis.
+        weights: One array per layer or kind of parameter, of any shape (matrices, biases, filters); all with a leading
+            time axis or all without. All arrays must come from one library: NumPy, JAX or PyTorch.
+        initial: The initial weights, without a time axis.
 
     Raises:
-        InputError: No array, shapes that do not fit, an array that is zero at the start, or values that are not finite
-            (these two are not seen while JAX traces).
+        InputError: If there is no array, shapes do not match, an initial array is zero, or values are not finite (the
+            last two are not checked while JAX traces).
 
     Example:
         >>> import numpy as np
@@ -58,10 +58,10 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMov
     weights, initial = list(weights), list(initial)
     require(
         0 < len(weights) == len(initial),
-        f"there are {len(weights)} arrays and {len(initial)} at the start",
+        f"there are {len(weights)} arrays of weights and {len(initial)} initial arrays",
         argument="initial",
         value=len(initial),
-        remedy="give one for each layer",
+        remedy="give one initial array for each array of weights",
     )
     xp = array_namespace(*weights, *initial)
     times = tuple(weights[0].shape)[: max(len(weights[0].shape) - len(initial[0].shape), 0)]
@@ -70,17 +70,17 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMov
         require_finite_values("initial", start, floating=True)
         require(
             len(times) < 2 and tuple(each.shape) == (*times, *start.shape),
-            f"array {layer} has shape {tuple(each.shape)} and {tuple(start.shape)} at the start",
+            f"array {layer} has shape {tuple(each.shape)}, but its initial shape is {tuple(start.shape)}",
             argument="weights",
             value=tuple(each.shape),
-            remedy="give the same shapes, with one time axis in front of all weights or of none",
+            remedy="give the same shapes, with a leading time axis for all weights or none",
         )
         require(
             math.prod(start.shape) > 0 and holds(xp.any(start != 0)),
-            f"array {layer} is zero at the start",
+            f"initial array {layer} is zero",
             argument="initial",
             value=layer,
-            remedy="leave it out, as a relative change means nothing for it",
+            remedy="omit it, because its relative change is undefined",
         )
     now = [xp.reshape(each, (*times, -1)) for each in weights]
     start = [xp.reshape(each, (-1,)) for each in initial]
@@ -91,7 +91,7 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMov
 
 
 def _moved(now: Any, start: Any) -> tuple[Any, Any, Any]:
-    """Distance and relative distance of vectors from one, and the cosine."""
+    """Return the distance, relative distance and cosine of vectors relative to a start vector."""
     xp = array_namespace(now)
     distance, size = vector_norm(now - start), vector_norm(now)
     cosine = clipped(1 - xp.sum((unit_vector(now) - unit_vector(start)) ** 2, axis=-1) / 2)

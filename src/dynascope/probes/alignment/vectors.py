@@ -1,4 +1,4 @@
-"""Norms, cosines and singular directions, of numbers of any size and with times in front."""
+"""Norms, cosines and singular directions that are safe for extreme values and accept leading time axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["clipped", "frobenius_norm", "largest", "overlap", "ratio", "top_dire
 
 
 def top_directions(matrix: Any) -> tuple[Any, Any, Any]:
-    """The top left and right singular vectors, zero for a matrix that is zero, and the gap 1 − s₂/s₁ to the next."""
+    """Return the top left and right singular vectors (zero for a zero matrix) and the relative gap 1 − s₂/s₁."""
     xp = array_namespace(matrix)
     left, sizes, right = xp.linalg.svd(matrix, full_matrices=False)
     first = sizes[..., 0]
@@ -20,20 +20,20 @@ def top_directions(matrix: Any) -> tuple[Any, Any, Any]:
 
 
 def overlap(one: Any, other: Any) -> Any:
-    """|⟨·|·⟩| of unit vectors."""
+    """Return the absolute inner product of unit vectors."""
     xp = array_namespace(one)
     return clipped(xp.abs(xp.sum(one * other, axis=-1)))
 
 
 def vector_norm(vectors: Any) -> Any:
-    """Euclidean norms, without squaring numbers that are too small or too large for it."""
+    """Compute Euclidean norms without overflow or underflow in the squares."""
     xp = array_namespace(vectors)
     size = largest(vectors, -1)
     return size[..., 0] * xp.sqrt(xp.sum((vectors / size) ** 2, axis=-1))
 
 
 def unit_vector(vectors: Any) -> Any:
-    """Vectors of length one in the same directions, and zero for zero."""
+    """Normalise vectors; zero vectors stay zero."""
     xp = array_namespace(vectors)
     scaled = vectors / largest(vectors, -1)
     size = xp.sqrt(xp.sum(scaled**2, axis=-1, keepdims=True))
@@ -41,25 +41,25 @@ def unit_vector(vectors: Any) -> Any:
 
 
 def frobenius_norm(matrices: Any) -> Any:
-    """√ΣM²."""
+    """Compute the Frobenius norm √ΣM²."""
     xp = array_namespace(matrices)
     return xp.sqrt(xp.sum(matrices**2, axis=(-2, -1)))
 
 
 def largest(values: Any, axis: int | tuple[int, ...]) -> Any:
-    """The largest size along the axes, which are kept, and one where all are zero: to divide by."""
+    """Return the largest absolute value along the axes, for use as a divisor: axes are kept, and zero becomes one."""
     xp = array_namespace(values)
     size = xp.max(xp.abs(values), axis=axis, keepdims=True)
     return xp.where(size > 0, size, xp.ones_like(size))
 
 
 def ratio(value: Any, total: Any) -> Any:
-    """The ratio, and zero for 0/0."""
+    """Compute a ratio; 0/0 is zero."""
     xp = array_namespace(total)
     return xp.where(total > 0, value / xp.where(total > 0, total, xp.ones_like(total)), xp.zeros_like(total))
 
 
 def clipped(cosine: Any) -> Any:
-    """Without the rounding that takes a cosine beyond one."""
+    """Clip a cosine to [−1, 1] to remove rounding errors."""
     xp = array_namespace(cosine)
     return xp.minimum(xp.maximum(cosine, -xp.ones_like(cosine)), xp.ones_like(cosine))

@@ -1,4 +1,4 @@
-"""How weights wander: displacements and their exponent, the noise of batches, and curvature along it."""
+"""Diffusion of weights: displacements and their exponent, gradient noise, and the curvature along it."""
 
 from dynascope.validation import face
 

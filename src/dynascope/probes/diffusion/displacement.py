@@ -1,4 +1,4 @@
-"""How far weights are from where they were."""
+"""Squared displacements of weights along a training run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Displacements(NamedTuple):
     """Squared displacements along a path of weights.
 
     Attributes:
-        global_displacement: ‖θ_k − θ_0‖² over `checkpoint`, zero first.
+        global_displacement: ‖θ_k − θ_0‖² over `checkpoint`; the first entry is zero.
         local_displacement: ‖θ_{k+1} − θ_k‖² over `move`, from each checkpoint to the next.
-        squared_drift: ‖θ_{n−1} − θ_0‖²/(n − 1)², that of the mean move.
+        squared_drift: ‖θ_{n−1} − θ_0‖²/(n − 1)², the squared norm of the mean move.
     """
 
     global_displacement: Annotated[Any, "checkpoint"]
@@ -28,16 +28,18 @@ class Displacements(NamedTuple):
 
 @checked
 def displacements(path: Any) -> Displacements:
-    """‖θ_k − θ_0‖² and ‖θ_{k+1} − θ_k‖² along a path of weights, and the mean drift of its steps.
+    """Compute ‖θ_k − θ_0‖² and ‖θ_{k+1} − θ_k‖² along a path of weights, and its mean drift.
 
-    Take θ_0 from the window in which weights are at rest; a path of every step gives local displacements, and one of
-    some steps those between them. Cost: 5nd operations, in memory for as many numbers as the path.
+    Choose θ_0 in the stationary phase of training. With every step as a checkpoint, local displacements are those of
+    single steps.
+
+    Cost: 5nd operations and memory for nd numbers.
 
     Args:
-        path: θ_k, shape (n, d) with n ≥ 2, the weights of each checkpoint in one row.
+        path: θ_k, the weights of each checkpoint as rows, shape (n, d) with n ≥ 2.
 
     Raises:
-        InputError: No path of at least two checkpoints of finite numbers.
+        InputError: If there are fewer than two checkpoints, or values are not finite.
 
     Example:
         >>> import numpy as np
@@ -47,7 +49,11 @@ def displacements(path: Any) -> Displacements:
     count, _ = require_axes("path", path, 2)
     require_finite_values("path", path, floating=True)
     require(
-        count >= 2, "path has one checkpoint", argument="path", value=count, remedy="give the weights of two or more"
+        count >= 2,
+        "path has one checkpoint",
+        argument="path",
+        value=count,
+        remedy="give the weights of at least two checkpoints",
     )
     xp = array_namespace(path)
     away, moves = path - path[:1, :], path[1:, :] - path[:-1, :]

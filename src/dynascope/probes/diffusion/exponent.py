@@ -1,4 +1,4 @@
-"""The exponent by which weights wander away, from runs, with its interval."""
+"""The exponent of anomalous diffusion of weights, fitted to several runs, with its confidence interval."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class ExponentFit(NamedTuple):
     """A power law fitted to displacements.
 
     Attributes:
-        exponent: c of E‖Δ_k‖² ∝ kᶜ.
-        low: Lower end of its interval; −∞ of a single run.
-        high: Upper end; ∞ of a single run.
-        bend: Slope of the later half of the window less that of the earlier; zero of a power law but for chance.
+        exponent: c in E‖Δ_k‖² ∝ kᶜ.
+        low: Lower end of its confidence interval; −∞ for a single run.
+        high: Upper end; ∞ for a single run.
+        bend: Slope in the later half of the window minus slope in the earlier half; zero up to noise for a power law.
         points: Number of steps in the window.
     """
 
@@ -46,25 +46,25 @@ def fit_exponent(
     last: PositiveInt,
     confidence: OpenFraction = 0.95,
 ) -> ExponentFit:
-    """The slope of log E‖Δ_k‖² over log k in a window of steps, by least squares on the mean over runs.
+    """Fit the slope of log E‖Δ_k‖² against log k in a window of steps, by least squares on the mean over runs.
 
-    The interval is that of Student from runs left out one by one (jackknife), which also takes off what the logarithm
-    of a mean over few runs is too small by. Steps of one run are not independent, so that one run has no interval.
-    Simulated runs of diffusion in one to fifty dimensions were within the interval of 95 % in 93 to 96 of a hundred,
-    from five runs on. What a window that is no power law means for c is `bend`, not the interval.
+    The confidence interval is a Student interval from the jackknife over runs. The jackknife also corrects the bias of
+    the logarithm of a mean over few runs. Steps of one run are not independent, so a single run has no interval. In
+    simulated diffusion in one to fifty dimensions with at least five runs, 93 to 96 percent of the 95 % intervals
+    contained c. The interval does not cover deviations from a power law; check `bend` for these.
 
-    Cost: about 10 operations for each displacement in the window, and memory for five numbers each.
+    Cost: about 10 operations and five numbers of memory per displacement in the window.
 
     Args:
-        steps: The recorded steps k, whole numbers, as many as there are displacements of a run.
+        steps: The recorded steps k, one for each displacement of a run.
         squared_displacements: ‖θ_k − θ_0‖² of each run, shape (runs, steps), positive in the window.
         first: First step of the window, a positive integer.
-        last: Last step of it, a larger integer.
-        confidence: Probability of the interval, above 0 and below 1.
+        last: Last step of the window, an integer greater than `first`.
+        confidence: Confidence level of the interval, between 0 and 1.
 
     Raises:
-        InputError: Shapes that do not fit, fewer than three steps in the window, or displacements there that are not
-            positive and finite (not seen while JAX traces).
+        InputError: If shapes do not match, the window has fewer than three steps, or displacements in it are not
+            positive and finite (not checked while JAX traces).
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133; B. Efron, The jackknife,
@@ -81,7 +81,7 @@ def fit_exponent(
     require_finite_values("squared_displacements", squared_displacements, floating=True)
     require(
         first < last,
-        f"last is {last}, and first {first}",
+        f"last is {last}, but first is {first}",
         argument="last",
         value=last,
         remedy=f"choose an integer of at least {first + 1}",
@@ -89,7 +89,7 @@ def fit_exponent(
     clock = np.asarray(steps)
     require(
         clock.shape == (count,),
-        f"steps has shape {clock.shape}, of {count} displacements",
+        f"steps has shape {clock.shape}, but there are {count} displacements per run",
         argument="steps",
         value=clock.shape,
         remedy="give one step for each displacement",
@@ -98,10 +98,10 @@ def fit_exponent(
     logarithms = np.log(clock[chosen])
     require(
         len(np.unique(logarithms)) >= 3,
-        f"{len(chosen)} of the steps are within {first} and {last}",
+        f"only {len(chosen)} of the steps are between {first} and {last}",
         argument="first",
         value=(first, last),
-        remedy="record three steps or more in the window, or choose a longer one",
+        remedy="record at least three steps in the window, or choose a longer window",
     )
     xp = array_namespace(squared_displacements)
     inside = xp.stack([squared_displacements[:, int(place)] for place in chosen], axis=1)
@@ -115,7 +115,7 @@ def fit_exponent(
     weights = xp.stack([xp.asarray(each, dtype=inside.dtype) for each in _slopes(logarithms)])
     later, earlier = _slopes(logarithms[half:]), _slopes(logarithms[: len(chosen) - half])
     largest = xp.max(inside, axis=0)
-    inside, size = inside / largest, xp.log(largest)  # so that no sum leaves the numbers
+    inside, size = inside / largest, xp.log(largest)  # prevents overflow of the sums
     whole = xp.log(xp.sum(inside, axis=0) / runs) + size
     bend = sum(float(w) * whole[half + j] for j, w in enumerate(later)) - sum(
         float(w) * whole[j] for j, w in enumerate(earlier)
@@ -123,7 +123,7 @@ def fit_exponent(
     slope = xp.sum(whole * weights)
     if runs == 1:
         return ExponentFit(slope, slope - math.inf, slope + math.inf, bend, len(chosen))
-    # Sums from both sides, since a difference would lose the others beside a run that is far larger.
+    # Sums from both sides: subtracting a run that is far larger from the total would lose the other runs.
     before = xp.cumulative_sum(inside, axis=0, include_initial=True)[:-1, :]
     after = xp.flip(xp.cumulative_sum(xp.flip(inside, axis=0), axis=0, include_initial=True)[:-1, :], axis=0)
     without = xp.sum((xp.log((before + after) / (runs - 1)) + size) * weights, axis=1)
@@ -135,6 +135,6 @@ def fit_exponent(
 
 
 def _slopes(logarithms: np.ndarray) -> np.ndarray:
-    """What each value adds to the slope of least squares."""
+    """Return the weight of each value in the least-squares slope."""
     away = logarithms - logarithms.mean()
     return away / (away @ away)

@@ -1,4 +1,4 @@
-"""The sharpest directions of a loss, from products with its Hessian alone."""
+"""The sharpest directions of a loss, computed from Hessian-vector products."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["TopCurvatures", "curvature_product", "gauss_newton_product", "requir
 
 
 class TopCurvatures(NamedTuple):
-    """Curvatures and directions of a loss.
+    """The largest curvatures of a loss and their directions.
 
     Attributes:
-        curvature: Eigenvalues, the largest first, shape (k,).
+        curvature: Eigenvalues in descending order, shape (k,).
         directions: Their eigenvectors as rows, shape (k, d), in the order of `jax.flatten_util.ravel_pytree`, or of the
             parameters of a module that require a gradient.
-        residual: ‖Hq − ρq‖ of each, within which an eigenvalue lies, shape (k,).
+        residual: ‖Hq − ρq‖ for each pair; an exact eigenvalue lies within this distance of ρ. Shape (k,).
     """
 
     curvature: np.ndarray
@@ -50,39 +50,40 @@ def top_curvatures(
     products: PositiveInt | None = None,
     seed: Seed = 0,
 ) -> TopCurvatures:
-    """The largest eigenvalues ρ of the Hessian of a loss, or of its Gauss-Newton matrix, by Lanczos' method.
+    """Compute the largest eigenvalues ρ of the Hessian or Gauss-Newton matrix of a loss by the Lanczos method.
 
-    Needs products with the matrix only, each of about four gradients. In JAX every new vector is made orthogonal to all
-    before. Cost: (products + count) such products, and memory for as many numbers times the weights.
+    Only matrix-vector products are needed; each costs about four gradients. In JAX, every new vector is orthogonalised
+    against all previous ones. Cost: (products + count) matrix-vector products, and memory for products + count vectors
+    of weights.
 
-    For a module of PyTorch the eigenvalues are by ARPACK, products with the Hessian by two backward passes and those
-    with the Gauss-Newton matrix by curvlinops. Cost: some tens of passes over all batches, of about four gradients
-    each, memory for 3k times as many numbers as there are weights. Every product passes over all batches, so that the
-    loss must be the same function in each pass. Two passes check this before the iteration starts. The module and the
-    random numbers of PyTorch are left unchanged.
+    For a PyTorch module, ARPACK computes the eigenvalues. Hessian products use two backward passes, and Gauss-Newton
+    products use curvlinops. Cost: tens of passes over all batches, each of about four gradients, and memory for 3k
+    vectors of weights. Every product passes over all batches, so the loss must be the same function in each pass. Two
+    passes check this before the iteration starts. The module and the PyTorch random state are left unchanged.
 
     Args:
-        loss: A JAX function of the weights, or of the outputs of `model`, with one number. For a module a loss of
-            PyTorch that takes outputs and targets, such as `torch.nn.CrossEntropyLoss()`, with the reduction "mean" or
-            "sum" (that of the sum is not divided by anything).
-        weights: A tree of JAX or NumPy arrays of floating-point numbers, d in all; or a `torch.nn.Module`, of which
-            those that require a gradient count, in evaluation mode if it has dropout or batch normalisation.
-        count: k, the number of eigenvalues; for a module below d.
-        batches: For a module pairs (inputs, targets) of all the data: a list, or a loader without shuffling and random
-            augmentation. In JAX the loss holds the data.
-        model: In JAX a function of the weights whose outputs the loss takes; None if it takes the weights.
-        gauss_newton: Whether it is the Gauss-Newton matrix Jᵀ L'' J, which has no eigenvalue below zero where the loss
-            is convex in the outputs. In JAX it needs `model`.
-        reduction: For a module, "mean" or "sum" over the samples of a batch, if the loss is a function; None for a loss
-            of `torch.nn`.
-        products: In JAX the number of products for the eigenvalues; None for max(2k, k + 40), or d if that is less.
-        seed: Seed of the vector from which the iteration starts.
+        loss: A JAX function of the weights, or of the outputs of `model`, that returns one number. For a module, a
+            PyTorch loss of outputs and targets such as `torch.nn.CrossEntropyLoss()`, with reduction "mean" or "sum" (a
+            sum is not divided by the number of samples).
+        weights: A tree of floating-point JAX or NumPy arrays, d numbers in total. Or a `torch.nn.Module`, of which the
+            parameters that require a gradient are used; it must be in evaluation mode if it has dropout or batch
+            normalisation.
+        count: k, the number of eigenvalues; for a module less than d.
+        batches: For a module, pairs (inputs, targets) of all the data: a list, or a loader without shuffling and random
+            augmentation. In JAX, the loss contains the data.
+        model: In JAX, a function of the weights whose outputs the loss takes; None if the loss takes the weights.
+        gauss_newton: Whether to use the Gauss-Newton matrix Jᵀ L'' J. It has no negative eigenvalue if the loss is
+            convex in the outputs. In JAX it requires `model`.
+        reduction: For a module, "mean" or "sum" over the samples of a batch if the loss is a function; None for a
+            `torch.nn` loss.
+        products: In JAX, the number of products for the eigenvalues; None for max(2k, k + 40), or d if that is less.
+        seed: Seed of the initial vector of the iteration.
 
     Raises:
-        InputError: Weights that are not finite, more eigenvalues or products than there are weights, or arguments of
-            the other framework. For a module also layers in training mode that draw random numbers or use statistics
-            of the batch, a module or loss that gives other numbers when it is called again, batches that change between
-            passes, or a loss that is not finite, or that PyTorch cannot differentiate twice.
+        InputError: If weights are not finite, there are more eigenvalues or products than weights, or arguments belong
+            to the other framework. For a module, also if layers in training mode draw random numbers or use batch
+            statistics; if repeated calls or passes over the batches give different values; or if the loss is not finite
+            or not twice differentiable.
 
     References:
         C. Lanczos, An iteration method for the solution of the eigenvalue problem (1950); F. Dangel et al., Position:
@@ -96,10 +97,10 @@ def top_curvatures(
     """
     require(
         batches is None,
-        "batches are given for a function of JAX",
+        "batches were given with a JAX function",
         argument="batches",
         value=type(batches).__name__,
-        remedy="leave them out and let the loss hold the data, or give a torch.nn.Module as weights",
+        remedy="omit batches and let the loss contain the data, or give a torch.nn.Module as weights",
     )
     require(
         reduction is None,
@@ -112,7 +113,7 @@ def top_curvatures(
     size = len(flat)
     require(
         count <= size,
-        f"count is {count}, of {size} weights",
+        f"count is {count}, but there are {size} weights",
         argument="count",
         value=count,
         remedy=f"choose an integer from 1 to {size}",
@@ -136,15 +137,15 @@ def top_curvatures(
 def curvature_product(
     loss: Callable[[Any], Any], weights: Any, model: Callable[[Any], Any] | None, *, gauss_newton: bool
 ) -> tuple[Any, Callable[[Any, Any], Any]]:
-    """The weights in a row, and the product (weights in a row, vector) → Hv, or that of the Gauss-Newton matrix.
+    """Return the flattened weights, and a function (flattened weights, vector) → Hv or Gauss-Newton product.
 
     Raises:
-        InputError: Weights that are not finite, or none, functions that do not take them, or a Gauss-Newton matrix
-            without a model.
+        InputError: If there are no weights or they are not finite, the functions do not accept them, or a Gauss-Newton
+            matrix is requested without a model.
     """
     require(
         model is not None or not gauss_newton,
-        "gauss_newton is True, and there is no model",
+        "gauss_newton is True, but there is no model",
         argument="model",
         value=None,
         remedy="give the function of the weights whose outputs the loss takes",
@@ -159,14 +160,14 @@ def curvature_product(
             remedy="give a tree of arrays of floating-point numbers",
         )
         require_finite_values("weights", leaf)
-    # JAX has one order of bytes, that of the machine.
+    # JAX supports only the byte order of the machine.
     native = [leaf.astype(leaf.dtype.newbyteorder("=")) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
     tree = jax.tree.unflatten(structure, list(map(jnp.asarray, native)))
     flat, unravel = ravel_pytree(tree)
     with calling(
         "loss",
         getattr(loss, "__name__", type(loss).__name__),
-        "give a JAX function of the weights, or of the outputs of model, with one number",
+        "give a JAX function of the weights, or of the outputs of model, that returns one number",
     ):
         jax.eval_shape(lambda tree: jax.grad(loss)(tree if model is None else model(tree)), tree)
 
@@ -177,17 +178,17 @@ def curvature_product(
 
 
 def gauss_newton_product(loss: Callable[[Any], Any], model: Callable[[Any], Any], point: Any, v: Any) -> Any:
-    """Jᵀ L'' J v, of a loss of the outputs of a model at a point."""
+    """Compute Jᵀ L'' J v for a loss of the outputs of a model at a point."""
     _, pushed = jax.jvp(model, (point,), (v,))
     outputs, pull = jax.vjp(model, point)
     return pull(jax.jvp(jax.grad(loss), (outputs,), (pushed,))[1])[0]
 
 
 def require_lanczos(products: int, size: int, *, least: int = 1) -> None:
-    """Raise `InputError` unless there are enough products, and not more than weights."""
+    """Raise `InputError` unless the number of products is between `least` and the number of weights."""
     require(
         least <= products <= size,
-        f"products is {products}, of {size} weights",
+        f"products is {products}, but there are {size} weights",
         argument="products",
         value=products,
         remedy=f"choose an integer from {least} to {size}",

@@ -1,4 +1,4 @@
-"""Lanczos' tridiagonalisation that goes on where a matrix has fewer different eigenvalues than steps were asked for."""
+"""Lanczos tridiagonalisation that restarts after a breakdown, i.e. for matrices with few distinct eigenvalues."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import jax.numpy as jnp
 
 __all__ = ["tridiagonal"]
 
-_NOTHING = 100  # roundings of the matrix, below which what is left of a product is rounding
+_NOTHING = 100  # a remainder below this many rounding units of the largest product is zero
 
 
 def tridiagonal(product: Callable[[Any], Any], start: Any, steps: int) -> tuple[Any, Any]:
-    """Orthonormal rows Q, the first along `start`, with Q A Qᵀ tridiagonal, after as many products with A.
+    """Compute orthonormal rows Q, the first along `start`, such that Q A Qᵀ is tridiagonal.
 
-    Hessians of few samples have few different eigenvalues, and after as many steps nothing is left of a product but
-    rounding: made a unit vector, it would be no direction, and the eigenvalues wrong. There a random direction that is
-    orthogonal to all before begins a block of its own, which finds further copies of equal eigenvalues too. Every
-    vector is made orthogonal to all before twice, which is enough.
+    Hessians of few samples have few distinct eigenvalues. After that many steps, the remainder of a product is only
+    rounding error; normalising it would give wrong eigenvalues. A new block then starts from a random direction
+    orthogonal to all previous rows, which also finds further copies of equal eigenvalues. Every vector is
+    orthogonalised twice against all previous ones, which is sufficient.
 
     Args:
-        product: v (d,) → A v, of a symmetric A.
-        start: A vector (d,) that is not zero.
-        steps: Number of rows, at most d.
+        product: v (d,) → A v, for a symmetric matrix A.
+        start: A non-zero vector, shape (d,).
+        steps: Number of rows and of products, at most d.
 
     Returns:
         Q, shape (steps, d), and Q A Qᵀ, shape (steps, steps).
@@ -60,7 +60,7 @@ def tridiagonal(product: Callable[[Any], Any], start: Any, steps: int) -> tuple[
         row = jnp.where(ended, fresh / jnp.linalg.norm(fresh), left / jnp.where(ended, 1, norm))
         return (basis, row, largest), (basis[place] @ moved, jnp.where(ended, 0, norm))
 
-    first = start / jnp.max(jnp.abs(start))  # whose squares no number is too large for
+    first = start / jnp.max(jnp.abs(start))  # prevents overflow of the squares
     state = jnp.zeros((steps, size), dtype), first / jnp.linalg.norm(first), jnp.zeros((), dtype)
     (basis, _, _), (along, beside) = jax.lax.scan(step, state, jnp.arange(steps))
     return basis, jnp.diag(along) + jnp.diag(beside[:-1], 1) + jnp.diag(beside[:-1], -1)

@@ -1,4 +1,4 @@
-"""The noise of batches: its covariance from gradients of batches, whole or along directions."""
+"""Gradient noise: the covariance of sample gradients, estimated from batches along directions, and its trace."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["GradientNoise", "gradient_noise"]
 
 @dataclasses.dataclass(frozen=True)
 class GradientNoise:
-    """Covariance of the gradients of single samples, estimated from batches; those of several calls add up.
+    """Covariance of the gradients of single samples, estimated from batches; estimates of several calls can be added.
 
     Attributes:
-        total: Sum over batches of S_b (g_b − g)(g_b − g)ᵀ along the directions, each squared only, shape (k,).
+        total: Sum over batches of S_b (qᵀ(g_b − g))² for each direction q, shape (k,).
         total_trace: Sum over batches of S_b ‖g_b − g‖².
-        total_squares: Sum over batches of the squares of what `total` sums, shape (k,), for the error.
+        total_squares: Sum over batches of the squared summands of `total`, shape (k,), for the standard error.
         batches: Number of batches.
     """
 
@@ -31,13 +31,13 @@ class GradientNoise:
     __repr__ = short_repr
 
     def __add__(self, other: GradientNoise) -> GradientNoise:
-        """The noise of the batches of both, at the same weights and along the same directions."""
+        """Add the noise of other batches at the same weights and along the same directions."""
         require(
             self.total.shape == other.total.shape,
-            "the two were measured along different directions",
+            "the two estimates have different directions",
             argument="other",
             value=tuple(other.total.shape),
-            remedy="add up batches of one checkpoint",
+            remedy="add batches of the same checkpoint",
         )
         return GradientNoise(
             self.total + other.total,
@@ -48,17 +48,17 @@ class GradientNoise:
 
     @property
     def variance(self) -> Any:
-        """S = qᵀ Σ q of each direction, the variance over samples of the gradient along it, shape (k,)."""
+        """S = qᵀ Σ q for each direction: the variance over samples of the gradient along it, shape (k,)."""
         return self.total / self.batches
 
     @property
     def trace(self) -> Any:
-        """Tr Σ, over all directions there are."""
+        """Tr Σ over all weights."""
         return self.total_trace / self.batches
 
     @property
     def error(self) -> Any:
-        """The standard error of the variances, shape (k,); ∞ of a single batch."""
+        """The standard error of the variances, shape (k,); ∞ for a single batch."""
         spread = self.total_squares / self.batches - self.variance**2
         xp = array_namespace(spread)
         return (
@@ -77,21 +77,25 @@ def gradient_noise(
     samples: PositiveInt | None = None,
     directions: Any = None,
 ) -> GradientNoise:
-    """Σ = S E (g_B − g)(g_B − g)ᵀ, the covariance over samples of their gradients, from gradients g_B of batches of S.
+    """Estimate the covariance over samples of their gradients from gradients g_B of batches of S samples.
 
-    Batches without a sample twice have less noise, by (N − S)/(N − 1), and Σ is what it is divided by that. Only what
-    is asked for is formed: variances along directions, and the trace. The estimate has no bias where g is that of all
-    samples. Cost: 2bdk operations for b batches and k directions, in memory for bd numbers.
+        Σ = S E (g_B − g)(g_B − g)ᵀ
+
+    Batches without repeated samples have less noise by the factor (N − S)/(N − 1), which is corrected if `samples` is
+    given. Only the variances along directions and the trace are computed. The estimate is unbiased if g is the gradient
+    of all samples.
+
+    Cost: 2bdk operations for b batches and k directions, and memory for bd numbers.
 
     Args:
         batch_gradients: g_B of each batch, shape (b, d).
         full_gradient: g of all samples, shape (d,).
-        batch_size: S, samples in a batch.
-        samples: N, where a batch has no sample twice; or None.
-        directions: Unit vectors q as rows, shape (k, d), such as those of `top_curvatures`; None for the axes.
+        batch_size: S, the number of samples in a batch.
+        samples: N, the number of samples, if batches contain no sample twice; otherwise None.
+        directions: Unit vectors q as rows, shape (k, d), e.g. from `top_curvatures`; None for the coordinate axes.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, or a batch of all samples, which has no noise.
+        InputError: If shapes do not match, values are not finite, or a batch contains all samples and so has no noise.
 
     Example:
         >>> import numpy as np
@@ -106,17 +110,17 @@ def gradient_noise(
         require_finite_values(name, each, floating=True)
     require(
         require_axes("full_gradient", full_gradient, 1) == (size,),
-        f"full_gradient has shape {tuple(full_gradient.shape)}, and batch_gradients {(count, size)}",
+        f"full_gradient has shape {tuple(full_gradient.shape)}, but batch_gradients has {(count, size)}",
         argument="full_gradient",
         value=tuple(full_gradient.shape),
-        remedy="give the gradient by the same weights",
+        remedy="give the gradient with respect to the same weights",
     )
     require(
         samples is None or batch_size < samples,
-        f"batch_size is {batch_size}, of {samples} samples",
+        f"batch_size is {batch_size}, but there are {samples} samples",
         argument="batch_size",
         value=batch_size,
-        remedy="choose batches of fewer samples than there are",
+        remedy="choose a batch size below the number of samples",
     )
     scale = batch_size * (1.0 if samples is None else (samples - 1) / (samples - batch_size))
     xp = array_namespace(batch_gradients=batch_gradients, full_gradient=full_gradient)
@@ -125,10 +129,10 @@ def gradient_noise(
     if directions is not None:
         require(
             require_axes("directions", directions, 2)[1] == size,
-            f"directions has shape {tuple(directions.shape)}, and gradients have {size} entries",
+            f"directions has shape {tuple(directions.shape)}, but gradients have {size} entries",
             argument="directions",
             value=tuple(directions.shape),
-            remedy="give one row for each direction",
+            remedy="give each direction as a row with one entry per weight",
         )
         along = noise @ directions.T
     squares = along * along

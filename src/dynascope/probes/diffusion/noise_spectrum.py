@@ -1,4 +1,4 @@
-"""The curvature of a loss where the noise of its batches is, for networks of any size."""
+"""The distribution of gradient noise over the curvatures of a loss, for networks of any size."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["NoiseSpectrum", "noise_spectrum", "quadrature_nodes"]
 
 
 class NoiseSpectrum(NamedTuple):
-    """Curvatures, each with the noise that stands for it.
+    """Curvatures with the gradient noise assigned to each.
 
     Attributes:
-        curvature: Nodes ρ of all noise vectors, shape (n·products,).
-        noise: Variance over samples of the gradient at each, which sum to its trace, shape (n·products,).
+        curvature: Quadrature nodes ρ of all noise vectors, shape (n·products,).
+        noise: Variance over samples of the gradient at each node, shape (n·products,); the sum is its trace.
     """
 
     curvature: np.ndarray
@@ -42,28 +42,29 @@ def noise_spectrum(
     gauss_newton: bool = False,
     products: PositiveInt = 32,
 ) -> NoiseSpectrum:
-    """Nodes ρ_i and variances s_i with tr(Σ f(H)) ≃ Σ_i s_i f(ρ_i), Σ the mean of x xᵀ over noise vectors x.
+    """Compute nodes ρ_i and variances s_i with tr(Σ f(H)) ≃ Σ_i s_i f(ρ_i).
 
-    How far stationary SGD goes is such a trace, whatever the eigenvectors of Σ, so that `theory.noise` takes both as
-    its modes: no eigenvector is needed, and a network of millions of weights has its spectrum from some hundred
-    products with the Hessian. Each noise vector starts a Lanczos tridiagonalisation. The nodes of Gauss' quadrature are
-    its eigenvalues, and their weights the squares of the first entries of its eigenvectors: exact for polynomials f of
-    degree below twice the number of products.
+    Σ is the mean of x xᵀ over noise vectors x. The stationary displacement of SGD is such a trace, whatever the
+    eigenvectors of Σ, so `theory.noise` takes the nodes and variances as its modes. No eigenvectors are needed: some
+    hundred Hessian products give the spectrum of a network with millions of weights. Each noise vector starts a Lanczos
+    tridiagonalisation. The Gauss quadrature nodes are the eigenvalues of the tridiagonal matrix, and the weights are
+    the squared first entries of its eigenvectors. The quadrature is exact for polynomials f of degree below twice the
+    number of products.
 
-    Cost: n·products products of about four gradients, memory for products·d numbers.
+    Cost: n·products products of about four gradients each, and memory for products·d numbers.
 
     Args:
-        loss: A JAX function of the weights, or of the outputs of `model`, with one number.
-        weights: A tree of JAX or NumPy arrays of floating-point numbers, d in all.
-        noise: Vectors x with E x xᵀ = Σ, shape (n, d), in the order of `jax.flatten_util.ravel_pytree`: gradients of
-            batches of S samples less that of all samples, times √S.
-        model: A JAX function of the weights whose outputs the loss takes; None if it takes the weights.
-        gauss_newton: Whether it is the Gauss-Newton matrix, which needs `model` and has no node below zero where the
-            loss is convex in the outputs, and not the Hessian.
-        products: Number of nodes of each vector, at most d.
+        loss: A JAX function of the weights, or of the outputs of `model`, that returns one number.
+        weights: A tree of floating-point JAX or NumPy arrays, d numbers in total.
+        noise: Vectors x with E x xᵀ = Σ, shape (n, d), in the order of `jax.flatten_util.ravel_pytree`: for batches of
+            S samples, batch gradient minus full gradient, times √S.
+        model: A JAX function of the weights whose outputs the loss takes; None if the loss takes the weights.
+        gauss_newton: Whether to use the Gauss-Newton matrix instead of the Hessian. It requires `model`, and has no
+            negative node if the loss is convex in the outputs.
+        products: Number of nodes per vector, at most d.
 
     Raises:
-        InputError: Weights or noise that are not finite, shapes that do not fit, or more products than weights.
+        InputError: If weights or noise are not finite, shapes do not match, or there are more products than weights.
 
     References:
         G. H. Golub, G. Meurant, Matrices, moments and quadrature with applications (2010).
@@ -80,20 +81,20 @@ def noise_spectrum(
     require_finite_values("noise", noise, floating=True)
     require(
         size == len(flat),
-        f"noise has {size} entries in a row, of {len(flat)} weights",
+        f"noise has rows of {size} entries, but there are {len(flat)} weights",
         argument="noise",
         value=size,
-        remedy="give rows with one entry for each weight",
+        remedy="give rows with one entry per weight",
     )
     require_lanczos(products, size)
     rows = np.asarray(noise, flat.dtype)
     with np.errstate(over="ignore"):
         require(
             np.isfinite(np.sum(rows**2)),
-            f"noise has values of {np.abs(rows).max():.0e}, whose squares leave the numbers of {rows.dtype}",
+            f"noise has values of {np.abs(rows).max():.0e}, which overflow {rows.dtype} when squared",
             argument="noise",
             value=float(np.abs(rows).max()),
-            remedy="give the loss and the noise in larger units",
+            remedy="rescale the loss and the noise to smaller values",
         )
 
     @jit
@@ -105,11 +106,11 @@ def noise_spectrum(
 
 
 def quadrature_nodes(product: Callable[[Any], Any], rows: Any, products: int) -> tuple[Any, Any]:
-    """Nodes of Gauss' quadrature for each row, and their weights, which sum to its squared norm: (n, products) each."""
+    """Compute Gauss quadrature nodes for each row, and weights that sum to its squared norm; shape (n, products)."""
 
     def nodes(row: Any) -> Any:
         power = jnp.sum(row**2)
-        # A vector of zeros has no direction, and no weight wherever it starts.
+        # A zero vector has zero weight, so any start vector can replace it.
         start = jnp.where(power > 0, row, jnp.ones_like(row))
         _, matrix = tridiagonal(product, start, products)
         values, vectors = jnp.linalg.eigh(matrix)

@@ -1,4 +1,4 @@
-"""Metrics of the last-layer features: how many there are, how many are useful, and how many are used."""
+"""Metrics of last-layer features: their effective number, and how many of them are useful and used."""
 
 from dynascope.validation import face
 

@@ -21,24 +21,24 @@ from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["FeatureMetrics", "feature_metrics"]
 
-_EXCESS = 0.01  # by which utilizations of held-out samples may sum to more than one, without a word
-_IMBALANCE = 1.5  # largest class over the smallest, from which the balance that κ assumes is said to be missing
+_EXCESS = 0.01  # excess of the summed held-out utilizations over one, above which a warning is given
+_IMBALANCE = 1.5  # ratio of the largest to the smallest class, above which a warning is given
 
 
 class FeatureMetrics(NamedTuple):
-    """Metrics of the features of a network; over `mode`, the strongest is first and values beyond the rank are zero.
+    """Metrics of the features of a network; `mode` is in descending order of intensity, with zeros beyond the rank.
 
     Attributes:
         intensity: ρ_k over `mode`.
-        effective_dimension: Of the intensity, by `exclude_first`.
-        effective_dimension_all_modes: Of the intensity.
+        effective_dimension: Effective dimension of the intensity, with the first mode handled by `exclude_first`.
+        effective_dimension_all_modes: Effective dimension of the intensity of all modes.
         constant_overlap: |⟨e_1|1⟩|/‖e_1‖.
-        quality: Q*_k over `mode`; None without targets, as all that is made of it.
+        quality: Q*_k over `mode`; None without targets, like the quantities derived from it.
         cumulative_quality: Π*(k) over `mode`.
-        effective_dimension_quality: Of the quality.
+        effective_dimension_quality: Effective dimension of the quality.
         utilization: Q̂_k over `mode`.
         cumulative_utilization: Π̂(k) over `mode`.
-        effective_dimension_utilization: Of the utilization.
+        effective_dimension_utilization: Effective dimension of the utilization.
         output_dimension: dim Ĥ.
         kappa_cka: κ.
         minimum_features: Whether κ < ε: true in the minimum-feature regime, false in the extended-feature regime.
@@ -75,39 +75,40 @@ def feature_metrics(
     exclude_first: bool = True,
     threshold: PositiveFloat = 0.1,
 ) -> FeatureMetrics:
-    """How strong, useful and used the features of a network are, and how far they are from a minimum.
+    """Compute the strength, usefulness and use of each feature of a network, and the distance from minimal features.
 
     With the eigenfeatures e_k and intensities ρ_k of the features on the samples, ⟨f|g⟩ = (1/n) Σ f(x_j) g(x_j), and
     the orthogonal projectors on the spans of the targets f* and of the outputs f̂,
 
         Q*_k = ⟨e_k|P* e_k⟩ / (⟨e_k|e_k⟩ dim H*),   Q̂_k = ⟨e_k|P̂ e_k⟩ / (⟨e_k|e_k⟩ dim Ĥ),   Π(k) = Σ_{j≤k} Q_j.
 
-    Held-out samples are used for these overlaps only, so that Π may pass one there by a little; ρ, e_k and κ are those
-    of the samples. Classes are taken as balanced.
+    Held-out samples are used only for these overlaps, so Π can exceed one slightly; ρ, e_k and κ are always those of
+    the samples. Classes are assumed to be balanced.
 
-    Cost: about 6 n p² operations and memory for 4np numbers from arrays, with n < p the other way round; about 30 p³
-    and 4p² from moments, after n p² to collect them. Never n × n.
+    Cost: from arrays, about 6 n p² operations and memory for 4np numbers (for n < p, with n and p exchanged). From
+    moments, about 30 p³ operations and memory for 4p² numbers, after n p² operations to collect them. No n × n matrix
+    is formed.
 
     Args:
-        features: Φ, the inputs of the last layer, shape (n, p), of NumPy, JAX or PyTorch; or the `FeatureMoments` of
-            batches, which give the same numbers, except that modes with √ρ_k below 5·10⁻⁷ √ρ_1 are left out.
-        outputs: f̂, shape (n, C): logits. Not with moments.
-        targets: f*, shape (n, c), or labels 0..C−1 as whole numbers, shape (n,); without them there is no quality.
+        features: Φ, the inputs of the last layer, shape (n, p), as a NumPy, JAX or PyTorch array. Or the
+            `FeatureMoments` of batches; they give the same numbers, but omit modes with √ρ_k below 5·10⁻⁷ √ρ_1.
+        outputs: f̂, the logits, shape (n, C). Not with moments.
+        targets: f*, shape (n, c), or integer labels 0..C−1, shape (n,). Without targets there is no quality.
         held_out: (features, outputs) or (features, outputs, targets) of held-out samples, or their moments.
-        bias: Whether the last layer has a bias: the constant function then belongs to the features, and a mode is
-            added for it. Without it the utilization of a network with a bias does not sum to one.
-        output_function: "logits" (the default) for the outputs as they are, as of networks trained on squared loss;
-            "softmax" for their softmax, as of those trained on cross-entropy. That of moments was chosen before.
-        exclude_first: Whether `effective_dimension` counts the first intensity as one mode and the others apart, for
-            features whose first mode is the constant function; `constant_overlap` says whether it is.
-        threshold: ε: features with κ < ε are called minimal.
+        bias: Whether the last layer has a bias. The constant function is then one of the features and adds a mode. If
+            the network has a bias and this is False, the utilization does not sum to one.
+        output_function: "logits" (the default) to use the outputs unchanged, for networks trained on squared loss;
+            "softmax" to use their softmax, for cross-entropy. For moments it was chosen when they were computed.
+        exclude_first: Whether `effective_dimension` counts the first mode as one dimension and the others separately,
+            for features whose first mode is the constant function; check this with `constant_overlap`.
+        threshold: ε; features with κ < ε are called minimal.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, labels outside 0..C−1 or for a single output,
-            n ≤ C, or features or outputs that are the same on every sample.
+        InputError: If shapes do not match, values are not finite, labels are outside 0..C−1 or given for a single
+            output, n ≤ C, or features or outputs are the same on every sample.
 
     Warns:
-        UserWarning: Classes are not balanced (the largest over 1.5 times the smallest), n < p, or utilizations of
+        UserWarning: If classes are not balanced (largest over 1.5 times the smallest), n < p, or utilizations of
             held-out samples sum to more than 1.01. Not while JAX traces.
 
     References:
@@ -178,15 +179,15 @@ def _rows(features: Any, outputs: Any, targets: Any, output_function: OutputFunc
     if isinstance(features, FeatureMoments):
         require(
             outputs is None and targets is None and output_function == features.output_function,
-            "moments were given with outputs, targets or another output_function",
+            "moments were given together with outputs, targets or another output_function",
             argument="output_function",
             value=output_function,
-            remedy=f"give the moments alone: they hold outputs, as {features.output_function}, and targets",
+            remedy=f"give only the moments; they contain the outputs (as {features.output_function}) and the targets",
         )
         return features.rows()
     require(
         outputs is not None,
-        "there are features and no outputs",
+        "features were given without outputs",
         argument="outputs",
         remedy="give the outputs of the network on the same samples",
     )
@@ -199,11 +200,11 @@ def _with_constant(rows: Rows) -> Rows:
 
 
 def _warn_of_excess(total: Any) -> None:
-    """Modes that are orthogonal on some samples are not on others, and then count what they share twice."""
+    """Warn if held-out utilizations sum to more than one, because the modes are not orthogonal on held-out samples."""
     if not holds(total <= 1 + _EXCESS):
         warnings.warn(
-            f"Utilizations of the held-out samples sum to {float(total):.3g}, not to one: features overlap there that "
-            "are orthogonal on the samples; hold out more.",
+            f"Utilizations of the held-out samples sum to {float(total):.3g}, not to one, because features that are "
+            "orthogonal on the samples overlap there; use more held-out samples.",
             stacklevel=3,
         )
 
@@ -212,10 +213,10 @@ def _check_same(rows: Rows, held_out: Rows) -> None:
     shapes = [(each.features.shape[1], each.outputs.shape[1]) for each in (rows, held_out)]
     require(
         shapes[0] == shapes[1],
-        f"there are {shapes[0]} features and outputs, and {shapes[1]} of them held out",
+        f"the samples have {shapes[0]} features and outputs, but those held out have {shapes[1]}",
         argument="held_out",
         value=shapes[1],
-        remedy="measure one network on both",
+        remedy="measure the same network on both sets of samples",
     )
 
 
@@ -223,13 +224,13 @@ def _warn(rows: Rows) -> None:
     if rows.samples < rows.features.shape[1]:
         warnings.warn(
             f"There are {rows.samples} samples and {rows.features.shape[1]} features: modes beyond the samples are not "
-            "seen.",
+            "measured.",
             stacklevel=3,
         )
     if rows.targets is None or rows.targets.shape[1] < 2:
         return
     xp = array_namespace(rows.targets)
-    # Indicators of disjoint sets are orthogonal, and their powers are their sums.
+    # Indicators of disjoint sets are orthogonal, and their squared norms equal their sums.
     products, counts = rows.targets.T @ rows.targets, (rows.targets.T @ rows.constant)[:, 0]
     powers = xp.linalg.diagonal(products)
     off = xp.sum(products**2) - xp.sum(powers**2) + xp.sum((powers - counts) ** 2)
@@ -237,6 +238,6 @@ def _warn(rows: Rows) -> None:
     if not holds(~(one_hot & (xp.max(counts) > _IMBALANCE * xp.min(counts)))):
         warnings.warn(
             f"The largest class has {float(xp.max(counts)):.0f} samples and the smallest {float(xp.min(counts)):.0f}: "
-            "κ and the quality take classes as balanced.",
+            "κ and the quality treat classes as balanced.",
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Eigenfeatures of a feature map, and what of a function each of them expresses."""
+"""Eigenfeatures of a feature map, and the share of a function space that each of them covers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Eigenfeatures(NamedTuple):
     """The orthonormal functions e_k = Φ u_k/√ρ_k that diagonalise T = Σ ρ_k |e_k⟩⟨e_k|.
 
     Attributes:
-        intensity: ρ_k ≥ 0, falling, shape (p,); zero beyond the rank.
-        directions: u_k/√ρ_k as columns, shape (p, p), zero beyond the rank: e(x) = Φ(x) @ directions, on any sample.
-        values: e_k/√n on the rows it was made from, orthonormal columns, shape (n, p), zero beyond the rank.
+        intensity: ρ_k ≥ 0 in descending order, shape (p,); zero beyond the rank.
+        directions: u_k/√ρ_k as columns, shape (p, p), zero beyond the rank; e(x) = Φ(x) @ directions on any sample.
+        values: e_k/√n on the given samples as orthonormal columns, shape (n, p); zero beyond the rank.
     """
 
     intensity: Any
@@ -37,21 +37,22 @@ class Eigenfeatures(NamedTuple):
 
 
 def eigenfeatures(features: Any) -> Eigenfeatures:
-    """Eigenfeatures of the operator T[f](x') = E_x[Φ(x)·Φ(x') f(x)] on samples.
+    """Compute the eigenfeatures of the operator T[f](x') = E_x[Φ(x)·Φ(x') f(x)] on samples.
 
-    From the singular values H = A diag(s) Uᵀ: ρ_k = s_k²/n and e_k = Φ u_k/√ρ_k, with ⟨e_k|e_l⟩ = δ_kl on the samples.
-    Modes with s_k ≤ 10⁻¹² max(n, p) s_1 are left out. Within a degenerate ρ the eigenfeatures are arbitrary.
+    From the singular value decomposition H = A diag(s) Uᵀ: ρ_k = s_k²/n and e_k = Φ u_k/√ρ_k, with ⟨e_k|e_l⟩ = δ_kl on
+    the samples. Modes with s_k ≤ 10⁻¹² max(n, p) s_1 are omitted. For a degenerate ρ, the eigenfeatures within its
+    eigenspace are arbitrary.
 
-    Cost: about 6 n p² operations, and memory for 2np + p² numbers; with n < p, 6 p n² operations.
+    Cost: about 6 n p² operations and memory for 2np + p² numbers; for n < p, 6 p n² operations.
 
     Args:
-        features: Φ, the inputs of the last layer, shape (n, p), of NumPy, JAX or PyTorch.
+        features: Φ, the inputs of the last layer, shape (n, p), as a NumPy, JAX or PyTorch array.
 
     Raises:
-        InputError: Not such an array, or values that are not finite or all zero.
+        InputError: If the array has another shape, or its values are not finite or all zero.
 
     References:
-        Y. Nam, DPhil thesis (2024), algorithm 1, with the factor 1/n of ρ that it leaves out.
+        Y. Nam, DPhil thesis (2024), algorithm 1, with the factor 1/n of ρ that it omits.
 
     Example:
         >>> import numpy as np
@@ -63,11 +64,15 @@ def eigenfeatures(features: Any) -> Eigenfeatures:
 
 
 def row_modes(h: Any, samples: int, resolution: float) -> Eigenfeatures:
-    """Eigenfeatures of the features (m, p), whose inner products are divided by the number of samples."""
+    """Compute the eigenfeatures of features (m, p) whose inner products are divided by the number of samples."""
     xp, width = array_namespace(h), h.shape[1]
     left, s, right = xp.linalg.svd(h, full_matrices=False)
     require(
-        holds(s[0] > 0), "the features are zero", argument="features", value=0.0, remedy="measure a network that runs"
+        holds(s[0] > 0),
+        "the features are zero",
+        argument="features",
+        value=0.0,
+        remedy="give features with non-zero values",
     )
     kept = s > max(1e-12 * max(samples, width), resolution) * s[0]
     s, left = xp.where(kept, s, xp.zeros_like(s)), left * xp.astype(kept, s.dtype)
@@ -81,23 +86,25 @@ def row_modes(h: Any, samples: int, resolution: float) -> Eigenfeatures:
 
 
 def quality(values: Any, functions: Any) -> Any:
-    """How much of the span of some functions each mode covers, Q_k = ⟨e_k|P e_k⟩ / (⟨e_k|e_k⟩ dim).
+    """Compute the share of the span of some functions that each mode covers.
 
-    P is the orthogonal projector on span{g_1, …, g_C}, and dim the dimension of that span: singular values of the
-    functions below 10⁻¹⁰ of the largest do not count. For orthonormal modes Σ_k Q_k = 1 if and only if they span all
-    of the functions. With the targets for functions this is the quality, with the outputs the utilization.
+        Q_k = ⟨e_k|P e_k⟩ / (⟨e_k|e_k⟩ dim)
 
-    Cost: 2 n p C + 6 n C² operations, memory for as many numbers as there are modes and functions.
+    P is the orthogonal projector on span{g_1, …, g_C}, and dim is the dimension of that span; singular values of the
+    functions below 10⁻¹⁰ of the largest count as zero. For orthonormal modes, Σ_k Q_k = 1 if and only if they span all
+    the functions. If the functions are the targets, this is the quality; if they are the outputs, the utilization.
+
+    Cost: 2 n p C + 6 n C² operations, and memory for np + nC numbers.
 
     Args:
-        values: e_k(x) on samples, of any size, shape (n, p), of NumPy, JAX or PyTorch.
-        functions: g_i(x) on the same samples, shape (n, C), of the same library.
+        values: e_k(x) on samples, with any norm, shape (n, p), as a NumPy, JAX or PyTorch array.
+        functions: g_i(x) on the same samples, shape (n, C), from the same library.
 
     Returns:
         Q, shape (p,).
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, or functions that are all zero.
+        InputError: If shapes do not match, values are not finite, or the functions are all zero.
 
     References:
         Y. Nam, DPhil thesis (2024), eqs. 2.3–2.5, without the square that eq. 2.5 prints.
@@ -116,18 +123,21 @@ def quality(values: Any, functions: Any) -> Any:
 
 
 def effective_dimension(weights: Any, *, exclude_first: bool = False) -> Any:
-    """The number of weights that matter, D = exp(−Σ q ln q) with q = w/Σw and 0 ln 0 = 0.
+    """Compute the effective number of positive weights from their entropy.
 
-    It lies between one and the number of weights that are not zero. Cost: about 5 operations and two copies for each
-    of the numbers.
+        D = exp(−Σ q ln q) with q = w/Σw and 0 ln 0 = 0
+
+    D lies between one and the number of non-zero weights.
+
+    Cost: about 5 operations per weight and two copies of the array.
 
     Args:
-        weights: Intensities or qualities, shape (..., p), of NumPy, JAX or PyTorch.
-        exclude_first: Return 1 + D(w_2, …, w_p), for intensities whose first mode is the constant function; one where
-            nothing else is left.
+        weights: Intensities or qualities, shape (..., p), as a NumPy, JAX or PyTorch array.
+        exclude_first: Whether to return 1 + D(w_2, …, w_p), for intensities whose first mode is the constant function;
+            one if all other weights are zero.
 
     Raises:
-        InputError: Weights that are negative, not finite, or all zero.
+        InputError: If weights are negative, not finite, or all zero.
 
     References:
         Y. Nam, DPhil thesis (2024), eqs. 1.16 and 2.6.
@@ -144,12 +154,12 @@ def effective_dimension(weights: Any, *, exclude_first: bool = False) -> Any:
         "the weights are negative, not finite, or all zero",
         argument="weights",
         value=tuple(weights.shape),
-        remedy="give numbers from zero, at least one of them positive",
+        remedy="give non-negative numbers, at least one of them positive",
     )
     first = 0.0
     if exclude_first:
         weights, first = weights[..., 1:], 1.0
-    # Divided by the largest first, so that the sum is a number.
+    # Divide by the largest weight first, so that the sum does not overflow.
     unit = weights / largest[..., None]
     total = xp.sum(unit, axis=-1)
     q = unit / xp.where(total > 0, total, xp.ones_like(total))[..., None]
@@ -158,24 +168,24 @@ def effective_dimension(weights: Any, *, exclude_first: bool = False) -> Any:
 
 
 def kappa_cka(features: Any, outputs: Any, *, output_function: OutputFunction = "logits") -> Any:
-    """The distance of the features from a minimum, κ = 1 − CKA(T, T_MP), zero in the minimum-feature regime.
+    """Compute the distance of the features from minimal features, κ = 1 − CKA(T, T_MP).
 
-    T_MP = a₁|1⟩⟨1| + a₂P has only the features that the outputs need: P is the orthogonal projector on their span. With
-    orthonormal functions Z of that span, and centred columns Φ_c and Z_c,
+    κ is zero in the minimum-feature regime. T_MP = a₁|1⟩⟨1| + a₂P has only the features that the outputs need; P is the
+    orthogonal projector on their span. With orthonormal functions Z of that span, and centred columns Φ_c and Z_c,
 
         CKA = ‖Φ_cᵀZ_c‖_F² / (‖Φ_cᵀΦ_c‖_F ‖Z_cᵀZ_c‖_F),
 
-    the same number as that of the n × n matrices. White features with a linear readout have κ = 1 − √(C/p).
+    which equals the CKA of the n × n matrices. White features with a linear readout have κ = 1 − √(C/p).
 
-    Cost: n p² + 2 n p C operations, memory for 2np + p² numbers; n² p and n² with n < p.
+    Cost: n p² + 2 n p C operations and memory for 2np + p² numbers; for n < p, n² p operations and n² numbers.
 
     Args:
-        features: Φ, shape (n, p), of NumPy, JAX or PyTorch.
-        outputs: f̂, shape (n, C), of the same library.
-        output_function: "logits" for the outputs as they are, "softmax" for their softmax.
+        features: Φ, shape (n, p), as a NumPy, JAX or PyTorch array.
+        outputs: f̂, shape (n, C), from the same library.
+        output_function: "logits" to use the outputs unchanged, "softmax" to use their softmax.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, features or outputs that do not vary, or n ≤ C.
+        InputError: If shapes do not match, values are not finite, features or outputs do not vary, or n ≤ C.
 
     References:
         Y. Nam, DPhil thesis (2024), definitions 1 and 2.
@@ -193,10 +203,10 @@ def kappa_cka(features: Any, outputs: Any, *, output_function: OutputFunction = 
 
 
 def row_kappa(rows: Rows, basis: Any) -> Any:
-    """κ of the features to the span of orthonormal columns."""
+    """Compute κ of the features relative to the span of orthonormal columns."""
     xp = array_namespace(rows.features)
     h, z = centred(rows.features, rows), centred(basis, rows)
-    # Fourth powers of very small or large features would not be numbers.
+    # Rescale the features, because fourth powers of extreme values would overflow or underflow.
     h = h / xp.max(xp.abs(h))
     small = h if h.shape[0] >= h.shape[1] else h.T
     sizes = xp.linalg.matrix_norm(small.T @ small) * xp.linalg.matrix_norm(z.T @ z)
@@ -205,7 +215,7 @@ def row_kappa(rows: Rows, basis: Any) -> Any:
 
 
 def projection(functions: Any, resolution: float) -> tuple[Any, Any]:
-    """Orthonormal columns (m, C) of the span of the functions, zeros beyond its dimension, and that dimension."""
+    """Return orthonormal columns (m, C) of the span of the functions, zero beyond its dimension, and the dimension."""
     xp = array_namespace(functions)
     left, s, _ = xp.linalg.svd(functions, full_matrices=False)
     require(
@@ -220,13 +230,13 @@ def projection(functions: Any, resolution: float) -> tuple[Any, Any]:
 
 
 def covered(unit_columns: Any, basis: Any, dimension: Any) -> Any:
-    """Q of modes of length one, shape (p,)."""
+    """Compute Q of unit-norm modes, shape (p,)."""
     xp = array_namespace(unit_columns)
     return xp.sum((unit_columns.T @ basis) ** 2, axis=1) / dimension
 
 
 def mode_columns(modes: Eigenfeatures, rows: Rows) -> Any:
-    """The modes on other samples, as columns of length one."""
+    """Evaluate the modes on other samples, as unit-norm columns."""
     return _unit_columns(rows.features @ modes.directions)
 
 
@@ -239,7 +249,7 @@ def _unit_columns(columns: Any) -> Any:
 
 
 def _padded(columns: Any, more: int) -> Any:
-    """With zeros behind the last axis."""
+    """Append zeros along the last axis."""
     if not more:
         return columns
     xp = array_namespace(columns)

@@ -1,4 +1,4 @@
-"""First and second moments of features, outputs and targets: all that the metrics need of a stream of batches."""
+"""First and second moments of features, outputs and targets, accumulated over batches for the feature metrics."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["FeatureMoments", "feature_moments"]
 class FeatureMoments:
     """Moments of the columns (Φ, f̂, f*) over the samples seen so far.
 
-    Those of several batches add up: `functools.reduce(operator.add, batches)`. Centred sums are kept and merged as
-    they are, so that large means cost no digits.
+    Moments of several batches can be added: `functools.reduce(operator.add, batches)`. The sums are centred before they
+    are added, so that large means do not cost precision.
 
     Attributes:
         samples: n.
         mean: Means of the columns, shape (p + C + c,).
         scatter: Σ (column − mean)(column − mean)ᵀ, shape (p + C + c, p + C + c).
         widths: (p, C, c), with c = 0 without targets.
-        output_function: "logits" or "softmax", what was done to the outputs.
-        resolution: Singular values below this fraction of the largest cannot be told from zero.
+        output_function: "logits" or "softmax", the function applied to the outputs.
+        resolution: Relative singular values below this cannot be distinguished from zero.
     """
 
     samples: PositiveInt
@@ -39,10 +39,10 @@ class FeatureMoments:
     __repr__ = short_repr
 
     def __add__(self, other: FeatureMoments) -> FeatureMoments:
-        """The moments over both batches.
+        """Add the moments of another batch.
 
         Raises:
-            InputError: The other batch has other widths, or another function of the outputs.
+            InputError: If the other batch has other widths, or another function of the outputs.
         """
         mine, theirs = ((each.widths, each.output_function) for each in (self, other))
         require(
@@ -50,7 +50,7 @@ class FeatureMoments:
             f"batches of widths and outputs {mine} and {theirs} do not fit together",
             argument="other",
             value=str(theirs),
-            remedy="add up batches of one network, measured in one way",
+            remedy="add batches of the same network, with the same output_function",
         )
         samples, shift = self.samples + other.samples, other.mean - self.mean
         spread = (self.samples * other.samples / samples) * (shift[:, None] * shift[None, :])
@@ -63,11 +63,11 @@ class FeatureMoments:
         )
 
     def rows(self) -> Rows:
-        """One row more than there are columns, with the inner products of all n."""
+        """Return p + C + c + 1 rows whose columns have the same inner products as those of all n samples."""
         xp = array_namespace(self.scatter)
         sizes = xp.sqrt(xp.linalg.diagonal(self.scatter))
         units = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
-        # Columns of length one, so that large features take no digits from small outputs.
+        # Normalise the columns, so that large features do not cost small outputs precision.
         powers, axes = xp.linalg.eigh(self.scatter / (units[:, None] * units[None, :]))
         powers = xp.where(powers > 0, powers, xp.zeros_like(powers))
         spread = xp.sqrt(powers)[:, None] * axes.T * units
@@ -81,7 +81,7 @@ class FeatureMoments:
             targets=columns[:, p + outputs :] if targets else None,
             constant=constant,
             samples=self.samples,
-            # Half of the digits are left to singular values where squares are kept; 30 is room for sums over batches.
+            # Storing squares halves the digits of singular values; the factor 30 allows for sums over batches.
             resolution=max(self.resolution, 30 * float(xp.finfo(columns.dtype).eps) ** 0.5),
         )
 
@@ -89,21 +89,21 @@ class FeatureMoments:
 def feature_moments(
     features: Any, outputs: Any, targets: Any | None = None, *, output_function: OutputFunction = "logits"
 ) -> FeatureMoments:
-    """The moments of one batch, to be added to those of others and given to `feature_metrics`.
+    """Compute the moments of one batch; add them over batches and pass the sum to `feature_metrics`.
 
-    Sums are in double precision where the library has it (JAX: inside `jax.enable_x64(True)`).
+    Sums are in double precision if the library supports it (in JAX, within `jax.enable_x64(True)`).
 
-    Cost: n P² operations for P = p + C + c columns, memory for 2P² numbers beside a copy of the batch; that of
-    `feature_metrics` comes on top only once, about 30 P³ operations.
+    Cost: n P² operations for P = p + C + c columns, and memory for 2P² numbers and a copy of the batch.
+    `feature_metrics` adds about 30 P³ operations once.
 
     Args:
-        features: Φ, shape (n, p), of NumPy, JAX or PyTorch.
-        outputs: f̂, shape (n, C), of the same library; logits.
-        targets: f*, shape (n, c), or labels 0..C−1 as whole numbers, shape (n,), which are one-hot encoded.
-        output_function: "logits" for the outputs as they are, "softmax" for their softmax.
+        features: Φ, shape (n, p), as a NumPy, JAX or PyTorch array.
+        outputs: f̂, the logits, shape (n, C), from the same library.
+        targets: f*, shape (n, c), or integer labels 0..C−1, shape (n,), which are one-hot encoded.
+        output_function: "logits" to use the outputs unchanged, "softmax" to use their softmax.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, or labels outside 0..C−1.
+        InputError: If shapes do not match, values are not finite, or labels are outside 0..C−1.
 
     Example:
         >>> import functools, operator

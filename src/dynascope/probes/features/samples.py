@@ -1,4 +1,4 @@
-"""Features, outputs and targets on samples, checked; or fewer rows that have the same inner products."""
+"""Validated features, outputs and targets on samples, or fewer rows with the same inner products."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dynascope.validation import array_namespace, holds, require, require_finite
 __all__ = ["OutputFunction", "Rows", "centred", "check_samples", "constant_rows", "finite_matrix", "sample_rows"]
 
 OutputFunction = Literal["logits", "softmax"]
-_CONSTANT = 1e-10  # a spread below this fraction of the size is rounding
+_CONSTANT = 1e-10  # a relative standard deviation below this is a rounding error
 
 
 class Rows(NamedTuple):
-    """Functions on n samples as columns, up to one rotation of the samples that leaves all inner products.
+    """Functions on n samples as columns, up to a rotation of the samples, which preserves all inner products.
 
     Attributes:
         features: Φ, shape (m, p).
@@ -22,7 +22,7 @@ class Rows(NamedTuple):
         targets: f*, shape (m, c), or None.
         constant: The function 1, shape (m, 1).
         samples: n; the inner product is ⟨f|g⟩ = fᵀg/n.
-        resolution: Singular values below this fraction of the largest cannot be told from zero.
+        resolution: Relative singular values below this cannot be distinguished from zero.
     """
 
     features: Any
@@ -34,10 +34,10 @@ class Rows(NamedTuple):
 
 
 def sample_rows(features: Any, outputs: Any, targets: Any | None, output_function: OutputFunction) -> Rows:
-    """The rows of the samples themselves, in double precision where the library has it.
+    """Return one row per sample, in double precision if the library supports it.
 
     Raises:
-        InputError: Shapes that do not fit, values that are not finite, or labels outside 0..C−1.
+        InputError: If shapes do not match, values are not finite, or labels are outside 0..C−1.
     """
     xp = array_namespace(features, outputs) if targets is None else array_namespace(features, outputs, targets)
     h, resolution = finite_matrix("features", features)
@@ -62,10 +62,10 @@ def sample_rows(features: Any, outputs: Any, targets: Any | None, output_functio
 
 
 def finite_matrix(name: str, values: Any) -> tuple[Any, float]:
-    """The array (n, k) in double precision where the library has it, and the part of it that may be rounding.
+    """Return the array (n, k) in double precision if the library supports it, and its relative rounding error.
 
     Raises:
-        InputError: Not an array of real numbers, not two axes, empty, or not finite.
+        InputError: If the array is not real, does not have two axes, is empty, or is not finite.
     """
     xp = array_namespace(values)
     shape = tuple(values.shape)
@@ -74,8 +74,7 @@ def finite_matrix(name: str, values: Any) -> tuple[Any, float]:
         f"{name} has shape {shape}",
         argument=name,
         value=shape,
-        remedy="pass an array with 2 axes, none of them empty"
-        + (", or whole-number labels" if name == "targets" else ""),
+        remedy="pass an array with 2 axes, none of them empty" + (", or integer labels" if name == "targets" else ""),
     )
     if xp.isdtype(values.dtype, "complex floating"):
         raise InputError(
@@ -89,20 +88,20 @@ def finite_matrix(name: str, values: Any) -> tuple[Any, float]:
 
 
 def constant_rows(features: Any) -> Any:
-    """The function 1 on the samples, shape (n, 1)."""
+    """Return the function 1 on the samples, shape (n, 1)."""
     return array_namespace(features).ones_like(features[:, :1])
 
 
 def centred(columns: Any, rows: Rows) -> Any:
-    """(I − |1⟩⟨1|) of each column."""
+    """Apply I − |1⟩⟨1| to each column."""
     return columns - rows.constant * ((rows.constant.T @ columns) / rows.samples)
 
 
 def check_samples(rows: Rows) -> None:
-    """Refuse samples on which the metrics mean nothing.
+    """Reject samples for which the metrics are undefined.
 
     Raises:
-        InputError: No more samples than outputs, or features or outputs that are the same on every sample.
+        InputError: If there are not more samples than outputs, or features or outputs are the same on every sample.
     """
     xp = array_namespace(rows.features)
     outputs = rows.outputs.shape[1]
@@ -114,7 +113,7 @@ def check_samples(rows: Rows) -> None:
         remedy="give more samples than outputs",
     )
     for name, values in (("features", rows.features), ("outputs", rows.outputs)):
-        # Divided by the largest, whose square may not be a number.
+        # Divide by the largest value, whose square could overflow.
         largest = xp.max(xp.abs(values))
         unit = values / xp.where(largest > 0, largest, xp.ones_like(largest))
         require(
@@ -130,17 +129,17 @@ def _one_hot(labels: Any, outputs: Any) -> Any:
     xp, classes = array_namespace(labels), outputs.shape[1]
     require(
         classes >= 2,
-        "there are labels and a single output",
+        "targets are labels, but there is a single output",
         argument="targets",
         value=classes,
-        remedy="give an output for each class, or for regression the targets with shape (n, 1)",
+        remedy="give one output per class or, for regression, targets of shape (n, 1)",
     )
     require(
         holds(xp.all((labels >= 0) & (labels < classes))),
-        f"labels lie outside 0 to {classes - 1}",
+        f"labels are outside 0 to {classes - 1}",
         argument="targets",
         remedy="number the classes from zero, one output for each",
     )
-    # Counted from ones rather than made anew, so that it lies on the device of the outputs.
+    # A cumulative sum of ones stays on the device of the outputs.
     order = xp.cumulative_sum(xp.ones_like(outputs[0, :]), axis=0) - 1
     return xp.astype(xp.astype(labels, outputs.dtype)[:, None] == order, outputs.dtype)

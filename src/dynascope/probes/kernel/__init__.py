@@ -1,4 +1,4 @@
-"""The neural tangent kernel: algorithms, what each costs, and what kernels say about feature learning."""
+"""The empirical neural tangent kernel (NTK): algorithms, their costs, and measures of feature learning."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""Inner products of gradients, and of what flows forward and backward through a layer in place of its gradients."""
+"""Inner products of gradients, or of the forward and backward signals of a layer instead of its gradients."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dynascope.validation import array_namespace
 
 __all__ = ["contract_layer", "contract_signals", "forms_gradients"]
 
-# Beyond this many pairs of positions the program would become long for little gain.
+# With more pairs of positions than this, the program would become long for little gain.
 _POSITION_PAIRS = 16
 
 
 def contract_signals(d: Any, d_other: Any, contraction: Contraction) -> Any:
-    """⟨D_ia, D_jb⟩ over the last axis of arrays (n, c, m), contracted over outputs."""
+    """Compute ⟨D_ia, D_jb⟩ over the last axis of arrays (n, c, m), contracted over outputs."""
     xp = array_namespace(d)
     (n, c, m), (n_other, _, _) = d.shape, d_other.shape
     if contraction == "full":
@@ -27,7 +27,7 @@ def contract_signals(d: Any, d_other: Any, contraction: Contraction) -> Any:
 
 
 def contract_layer(h: Any, d: Any, h_other: Any, d_other: Any, contraction: Contraction) -> Any:
-    """The kernel of one weight from h (n, p, g, k) and D (n, c, p, g, m): Σ_pq ⟨h_ip, h_jq⟩ ⟨D_iap, D_jbq⟩."""
+    """Compute the kernel of one weight, Σ_pq ⟨h_ip, h_jq⟩ ⟨D_iap, D_jbq⟩, from h (n, p, g, k) and D (n, c, p, g, m)."""
     (_, positions, groups, inputs), (_, classes, *_, outputs) = h.shape, d.shape
     if groups > 1 or forms_gradients(positions, inputs, outputs, classes, contraction):
         one = _gradients(h, d)
@@ -46,7 +46,7 @@ def contract_layer(h: Any, d: Any, h_other: Any, d_other: Any, contraction: Cont
 
 
 def forms_gradients(positions: int, inputs: int, outputs: int, classes: int, contraction: Contraction) -> bool:
-    """Whether gradients are cheaper than pairs of positions for a weight of inputs × outputs."""
+    """Whether forming the gradients of a weight (inputs × outputs) is cheaper than looping over pairs of positions."""
     products = classes**2 if contraction == "full" else classes
     pairs = positions**2
     return pairs > _POSITION_PAIRS or pairs * (inputs + products * outputs) > products * inputs * outputs

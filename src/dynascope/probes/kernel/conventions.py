@@ -1,4 +1,4 @@
-"""The kernel with the conventions that it was computed under."""
+"""The kernel, together with the conventions under which it was computed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class NeuralTangentKernel(NamedTuple):
     Attributes:
         values: The kernel, an array with the axes `dimensions`.
         dimensions: Names of the axes.
-        contraction: What was done with the outputs: "full" keeps Θ_{ia,jb}, "diagonal" Θ_{ia,ja}, "trace" is the mean
-            of Θ_{ia,ja} over a, and "pseudo" (1/c) Σ_ab Θ_{ia,jb}, the kernel of the one function c^(−1/2) Σ_a f_a.
-        algorithm: The one that ran.
-        normalisation: What sums were divided by, in words.
-        parametrisation: What the gradients are taken with respect to, in words.
-        outputs: Which outputs took part; () for all.
+        contraction: The contraction over outputs: "full" keeps Θ_{ia,jb}, "diagonal" keeps Θ_{ia,ja}, "trace" is the
+            mean of Θ_{ia,ja} over a, and "pseudo" is (1/c) Σ_ab Θ_{ia,jb}, the kernel of the function c^(−1/2) Σ_a f_a.
+        algorithm: The algorithm that was used.
+        normalisation: Description of the normalisation over outputs.
+        parametrisation: Description of the parameters of the gradients.
+        outputs: Indices of the outputs used; () for all.
     """
 
     values: Any

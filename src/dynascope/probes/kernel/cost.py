@@ -1,4 +1,4 @@
-"""What each algorithm for the neural tangent kernel will cost, before it runs."""
+"""Cost estimates for each algorithm that computes the neural tangent kernel."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ESTIMATES = ("pseudo", "logits", "sketch")
 
 
 class Cost(NamedTuple):
-    """What an algorithm will take.
+    """The estimated cost of an algorithm.
 
     Attributes:
-        flops: Floating-point operations, a multiply-add counted as two.
-        bytes: The most memory held at once beyond parameters and inputs, the kernel itself included.
-        batch_size: Examples in one block of the kernel.
-        exact: Whether it gives the kernel itself and not an estimate.
+        flops: Floating-point operations; a multiply-add counts as two.
+        bytes: Peak memory in addition to parameters and inputs, including the kernel itself.
+        batch_size: Number of examples in one block of the kernel.
+        exact: Whether the algorithm computes the kernel itself, not an estimate.
     """
 
     flops: float
@@ -40,7 +40,7 @@ class Cost(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """What the costs depend on: examples, outputs, the bytes of a number, and of one forward pass on one example."""
+    """The sizes that determine the costs, including those of one forward pass on one example."""
 
     rows: int
     columns: int
@@ -54,7 +54,7 @@ class Size:
 
 
 def cost_of(algorithm: str, size: Size, contraction: Contraction, block: int, draws: int | None) -> Cost:
-    """The cost of one algorithm in blocks of so many examples."""
+    """Estimate the cost of one algorithm with the given number of examples per block."""
     exact = algorithm in EXACT
     if algorithm in ("pseudo", "logits"):
         kept = 1 if algorithm == "pseudo" else (draws or 1)
@@ -63,7 +63,7 @@ def cost_of(algorithm: str, size: Size, contraction: Contraction, block: int, dr
     rows, columns, c = size.rows, size.columns, size.outputs
     down, across = math.ceil(rows / block), math.ceil(columns / block)
     pairs = down * (down + 1) // 2 if size.symmetric else down * across
-    # Both blocks of a pair need their passes, those on the diagonal one.
+    # A pair of blocks needs the passes of both blocks; a pair on the diagonal needs those of one.
     passes = block * (2 * pairs - (down if size.symmetric else 0))
     held = block * (1 if size.symmetric and down == 1 else 2)
     entries = pairs * block**2
@@ -97,7 +97,7 @@ def choose(
     draws: int | None,
     memory: float,
 ) -> tuple[str, Cost]:
-    """The cheapest algorithm of the first choice that fits into the memory, in the largest blocks that do."""
+    """Return the fastest algorithm of the first group that fits into memory, in the largest blocks that fit."""
     least, block = math.inf, 1
     for names in choices:
         block = largest_block(size, batch_size)
@@ -112,21 +112,21 @@ def choose(
                 break
             block = math.ceil(block / 2)
     raise InputError(
-        f"the kernel needs {least:.1e} bytes in blocks of {block} examples and memory is {memory:.1e}",
+        f"the kernel needs {least:.1e} bytes in blocks of {block} examples, but memory is {memory:.1e}",
         argument="memory",
         value=memory,
-        remedy="allow more memory, smaller batches or fewer examples, or contract over the outputs",
+        remedy="increase memory, use smaller batches or fewer examples, or contract over the outputs",
     )
 
 
 def largest_block(size: Size, batch_size: int | None) -> int:
-    """Examples in one block where memory is no matter."""
+    """Return the number of examples in one block if memory is unlimited."""
     longest = max(size.rows, size.columns)
     return min(batch_size or longest, longest)
 
 
 def _structured(size: Size, contraction: Contraction) -> tuple[tuple[float, float], float, float]:
-    """(Multiply-adds for an entry of the kernel, for an example), the largest gradient, and numbers for an example."""
+    """Return the multiply-adds (per kernel entry, per example), the largest gradient, and the numbers per example."""
     c = size.outputs
     products = c**2 if contraction == "full" else c
     layers: dict[int, list[DenseUse]] = {}

@@ -1,4 +1,4 @@
-"""Find the dense layers and convolutions of any JAX function, and what flows through them forward and backward."""
+"""Find the dense layers and convolutions of any JAX function, and compute their activations and signals."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dynascope.probes.kernel.model import Arrays, Model
 
 __all__ = ["dense_uses", "layer_signals"]
 
-# Calls whose body is read in place when a weight enters; those with rules of their own are left alone.
+# Calls whose body is inlined if a weight enters; calls with custom derivative rules are not inlined.
 _INLINED = ("jit", "pjit", "closed_call", "core_call", "checkpoint", "remat2")
 
 
 def dense_uses(model: Model, arrays: Any, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[DenseUse]:
-    """The products of parameters that enter in no other way, in the order of their evaluation.
+    """Find the products of parameters that enter the function only through products, in the order of evaluation.
 
-    A parameter takes part if every use of it is the right or left operand of a product with no batch axes, or the
-    kernel of a convolution without groups, perhaps transposed, cast, or multiplied by a number before. Arrays and the
-    example may be given by their shapes and dtypes.
+    A parameter qualifies if every use of it is an operand of a product without batch axes, or the kernel of a
+    convolution without groups. Before the product it may be transposed, cast, or multiplied by a number. Arrays and the
+    example can be given by their shapes and dtypes.
     """
     jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
     tracked = frozenset(i for i, p in enumerate(arrays[0]) if p.ndim >= 2) - excluded
@@ -36,7 +36,7 @@ def dense_uses(model: Model, arrays: Any, example: Any, *, excluded: frozenset[i
 def layer_signals(
     model: Model, uses: Sequence[DenseUse], places: Sequence[int], arrays: Arrays, example: Any
 ) -> tuple[dict[int, tuple[jax.Array, jax.Array]], dict[int, jax.Array]]:
-    """For one example: (h (p, 1, k), D (c, p, 1, m)) of each dense weight, and Jacobians (c, size) at those places."""
+    """Return (h (p, 1, k), D (c, p, 1, m)) of dense weights and Jacobians (c, size) of others, for one example."""
     parameters = arrays[0]
     dense = frozenset(use.parameter for use in uses)
     others = {i: parameters[i] for i in places}
@@ -59,14 +59,14 @@ def layer_signals(
 
 
 class _Reader(ReadProducts):
-    """Evaluates a program and follows the tracked weights in it to their products."""
+    """Evaluates a program and propagates the tracked weights to the products that they enter."""
 
     def __init__(self, tracked: frozenset[int], perturbations: list[jax.Array] | None):
         super().__init__(perturbations)
         self.tracked = tracked
 
     def evaluate(self, jaxpr: Jaxpr, consts: Any, arguments: list[Any]) -> list[Any]:
-        """The outputs of the whole program, whose first arguments are the parameters."""
+        """Return the outputs of the whole program, whose first arguments are the parameters."""
         entering = [
             Weight(i, each, tuple(range(each.ndim)), 1.0) if i in self.tracked else each
             for i, each in enumerate(arguments)
@@ -93,13 +93,13 @@ class _Reader(ReadProducts):
             inner, consts = (body.jaxpr, body.consts) if hasattr(body, "consts") else (body, ())
             return self._run(inner, consts, values)
         if len(weights) == 1:
-            found = self._followed(equation, values, weights[0])
+            found = self._propagated(equation, values, weights[0])
             if found is not None:
                 return [found]
         return _bind(equation, [self._plain(each) for each in values])
 
-    def _followed(self, equation: JaxprEqn, values: list[Any], weight: Weight) -> Any:
-        """What becomes of the weight where it stays one or enters a product; else None."""
+    def _propagated(self, equation: JaxprEqn, values: list[Any], weight: Weight) -> Any:
+        """Propagate the weight through an operation or into a product; return None if that is not possible."""
         name, params = equation.primitive.name, equation.params
         plain = [weight.value if each is weight else each for each in values]
         if name == "dot_general":
@@ -152,7 +152,7 @@ class _Reader(ReadProducts):
         return self.perturbed(weight, jnp.moveaxis(patches, features, -1), z, features, -1)
 
     def _plain(self, value: Any) -> Any:
-        """The value itself; a weight that is asked for it enters in another way than by products."""
+        """Return the plain value, and record that a weight is used other than in products."""
         if not isinstance(value, Weight):
             return value
         self.refused.add(value.parameter)
@@ -160,7 +160,7 @@ class _Reader(ReadProducts):
 
 
 def _bind(equation: JaxprEqn, values: list[Any]) -> list[Any]:
-    """The results of one equation, as the program of it alone, which needs no knowledge of its kind."""
+    """Evaluate one equation as a program of its own, without rules for specific primitives."""
     entering = {atom: value for atom, value in zip(equation.invars, values, strict=True) if isinstance(atom, Var)}
     names = DebugInfo("kernel", equation.primitive.name, ("",) * len(entering), ("",) * len(equation.outvars))
     program = Jaxpr([], list(entering), equation.outvars, [equation], effects=equation.effects, debug_info=names)

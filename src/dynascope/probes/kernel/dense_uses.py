@@ -1,4 +1,4 @@
-"""The uses of dense weights that make up most of a kernel: products z = h W, noted where a program is read."""
+"""Products z = h W with dense weights, which make up most of a kernel, collected while a program is read."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ __all__ = ["DenseUse", "ReadProducts", "Weight", "joined_uses"]
 
 
 class DenseUse(NamedTuple):
-    """One product z = h W of positions × inputs with inputs × outputs.
+    """One product z = h W of h (positions × inputs) with W (inputs × outputs).
 
     Attributes:
-        parameter: Place of W among the parameters.
-        positions: Rows of h for one example: one in a plain layer, the places of the kernel in a convolution.
-        inputs: Columns of h, of one group.
+        parameter: Index of W among the parameters.
+        positions: Rows of h for one example: one in a dense layer, the number of output positions in a convolution.
+        inputs: Columns of h, per group.
         outputs: Columns of z.
-        orientation: The axis of W that is summed over; all uses of one weight share it.
-        groups: Independent parts of h and of z, as in a convolution with groups.
+        orientation: The axis of W that is contracted; the same for all uses of one weight.
+        groups: Number of independent parts of h and z, as in a convolution with groups.
     """
 
     parameter: int
@@ -32,7 +32,7 @@ class DenseUse(NamedTuple):
 
 
 class Weight(NamedTuple):
-    """A parameter on its way to a product: its value there, its axes by their first order, and its factor so far."""
+    """A parameter on its way to a product: its current value, its axes in the original order, and its factor so far."""
 
     parameter: int
     value: Any
@@ -41,13 +41,14 @@ class Weight(NamedTuple):
 
 
 class ReadProducts:
-    """The products found so far in a program; a back-end reads it and calls `perturbed` for each of them.
+    """Collects the products in a program; a back-end reads the program and calls `perturbed` for each product.
 
     Attributes:
-        perturbations: What to add to z of each product, shape (positions, outputs); its derivatives are the signals.
-        uses: The products, in the order of their evaluation.
-        activations: h (positions, groups, inputs) of each.
-        refused: Parameters that also enter in another way.
+        perturbations: Perturbations added to z of each product, shape (positions, outputs); derivatives with respect to
+            them are the signals.
+        uses: The products, in the order of evaluation.
+        activations: h of each product, shape (positions, groups, inputs).
+        refused: Parameters that are also used other than in products.
     """
 
     def __init__(self, perturbations: Sequence[Any] | None):
@@ -58,7 +59,7 @@ class ReadProducts:
         self.refused: set[int] = set()
 
     def perturbed(self, weight: Weight, h: Any, z: Any, features: int, orientation: int, groups: int = 1) -> Any:
-        """Note the product, and return z with a perturbation of each of its features, which are on that axis."""
+        """Record the product, and return z plus a perturbation; `features` is the axis of the features of z."""
         xp = array_namespace(z)
         h = xp.reshape(h * weight.gain, (-1, groups, h.shape[-1] // groups))
         moved = xp.moveaxis(z, features, -1)
@@ -71,7 +72,7 @@ class ReadProducts:
         return z
 
     def dense_uses(self) -> list[DenseUse]:
-        """The products of parameters that enter in no other way, and always with the same sizes."""
+        """Return the products of parameters that are used only in products, always with the same sizes."""
         kinds: dict[int, set[tuple[int, ...]]] = {}
         for use in self.uses:
             kinds.setdefault(use.parameter, set()).add(use[2:])
@@ -80,9 +81,9 @@ class ReadProducts:
 
 
 def joined_uses(uses: Sequence[DenseUse], activations: Sequence[Any], signals: Sequence[Any]) -> dict[int, Any]:
-    """For each weight h (..., p, g, k) and D (..., c, p, g, m), from the signals (..., c, p, g·m) of each use.
+    """Return h (..., p, g, k) and D (..., c, p, g, m) of each weight from the signals (..., c, p, g·m) of each use.
 
-    A weight that is used several times is one layer with more positions.
+    A weight that is used several times is treated as one layer with more positions.
     """
     layers = {}
     for place in sorted({use.parameter for use in uses}):

@@ -1,4 +1,4 @@
-"""How a kernel is computed in any framework: block by block, each by one algorithm, from derivatives of the outputs."""
+"""Framework-independent computation of the kernel, block by block, from derivatives of the outputs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _MIRRORED = {"full": (2, 3, 0, 1), "diagonal": (1, 0, 2), "trace": (1, 0)}
 
 @dataclasses.dataclass(frozen=True)
 class Differentiable(abc.ABC):
-    """A function of parameters and examples. Its derivatives, which are abstract here, are what a framework adds.
+    """A function of parameters and examples; subclasses implement its derivatives for one framework.
 
     Attributes:
-        model: What is differentiated; its `reduction` says which outputs take part.
-        rates: A learning rate, or an array of them, for each parameter; None for one.
-        uses: Of dense weights.
-        leaves: What the parameters are called.
-        choices: The exact algorithms by preference; of those named together the cheapest is the best.
-        join: `join_blocks`, perhaps compiled.
+        model: The function to be differentiated; its `reduction` selects outputs.
+        rates: A learning rate, or an array of them, for each parameter; None for unit rates.
+        uses: The uses of dense weights.
+        leaves: The framework's name for arrays, in the plural.
+        choices: Groups of exact algorithms in order of preference; within a group, the fastest is chosen.
+        join: `join_blocks`, possibly compiled.
     """
 
     model: Any
@@ -41,36 +41,39 @@ class Differentiable(abc.ABC):
     @property
     @abc.abstractmethod
     def parameters(self) -> Sequence[Any]:
-        """The arrays that gradients are taken with respect to."""
+        """The arrays with respect to which gradients are computed."""
 
     @abc.abstractmethod
     def signals(self, block: Any, uses: tuple[DenseUse, ...], places: tuple[int, ...]) -> tuple[dict, dict]:
-        """What flows through the examples of a block to the outputs a.
+        """Compute the activations and signals of the examples of a block, for outputs a.
 
         Args:
             block: n examples.
-            uses: Of dense weights.
-            places: Of other parameters.
+            uses: The uses of dense weights.
+            places: Indices of other parameters.
 
         Returns:
-            {place: (h (n, p, g, k), D (n, c, p, g, m))} of the dense weights, and {place: ∂f_a(x_i)/∂θ (n, c, size)} of
-            the others.
+            {place: (h (n, p, g, k), D (n, c, p, g, m))} for the dense weights, and {place: ∂f_a(x_i)/∂θ (n, c, size)}
+            for the others.
         """
 
     @abc.abstractmethod
     def by_columns(self, x: Any, other: Any, contraction: Contraction) -> Any:
-        """J (η J'ᵀe) for every e: the gradient of one output for one example, pushed through all examples."""
+        """Compute J (η J'ᵀe) for every unit vector e.
+
+        Each gradient, of one output for one example, is pushed forward through all examples.
+        """
 
     @abc.abstractmethod
     def projected(self, block: Any, *, draws: int, seed: int) -> Any:
-        """J √η r for Gaussian directions r that depend only on the seed and the shapes, shape (n, c, draws)."""
+        """Compute J √η r for Gaussian directions r that depend only on the seed and the shapes, shape (n, c, draws)."""
 
     def reduced(self, reduction: str | tuple[int, ...]) -> Differentiable:
-        """The same function with some of its outputs, or with their sum."""
+        """Return the same function with a subset of its outputs, or with their sum."""
         return dataclasses.replace(self, model=dataclasses.replace(self.model, reduction=reduction))
 
     def kernel(self, algorithm: str, x: Any, other: Any, contraction: Contraction, length: int) -> Any:
-        """The kernel by one of the exact algorithms; `other` is None for a symmetric one, whose half is mirrored."""
+        """Compute the kernel by an exact algorithm; if `other` is None, half of it is computed and mirrored."""
         rows = self.blocks(x, length)
         columns = rows if other is None else self.blocks(other, length)
         found = {}
@@ -83,11 +86,11 @@ class Differentiable(abc.ABC):
         return self.join(found, count_rows(x), count_rows(x if other is None else other), contraction)
 
     def blocks(self, inputs: Any, length: int) -> list[Any]:
-        """The examples in blocks of a length, the last of which may be shorter, or filled up with any examples."""
+        """Split the examples into blocks; the last block can be shorter, or padded with any examples."""
         return [rows_of(inputs, slice(start, start + length)) for start in range(0, count_rows(inputs), length)]
 
     def between(self, algorithm: str, one: Any, two: Any, contraction: Contraction) -> Any:
-        """The kernel between two blocks; the second is None for the same."""
+        """Compute the kernel between two blocks; the second is None if it equals the first."""
         if algorithm == "products":
             return self.by_columns(one, two, contraction)
         if algorithm in ("jacobian", "layerwise"):
@@ -99,7 +102,7 @@ class Differentiable(abc.ABC):
         return self.from_signals(first, second, contraction)
 
     def from_jacobians(self, x: Any, other: Any, contraction: Contraction, *, together: bool) -> Any:
-        """J diag(η) J'ᵀ, of all parameters together, or of one after the other, which holds fewer numbers."""
+        """Compute J diag(η) J'ᵀ of all parameters together, or of one at a time, which needs less memory."""
         every = range(len(self.parameters))
         total: Any = 0.0
         for places in [every] if together else [[place] for place in every]:
@@ -110,11 +113,11 @@ class Differentiable(abc.ABC):
         return total
 
     def from_signals(self, one: Any, two: Any, contraction: Contraction) -> Any:
-        """The same from `signals`, without the gradients of dense weights; `two` is `one` for the same block."""
+        """Compute J diag(η) J'ᵀ without gradients of dense weights; `two` is `one` if the blocks are the same."""
         (layers, rest), (other_layers, other_rest) = one, two
         total: Any = 0.0
         for place in list(layers):
-            # What a layer held is not needed for the next.
+            # Release the memory of a layer before the next one.
             layer = layers.pop(place)
             other = layer if two is one else other_layers.pop(place)
             (layer, other), total = self.in_turn((layer, other), total)
@@ -125,11 +128,11 @@ class Differentiable(abc.ABC):
         return total
 
     def in_turn(self, needed: Any, total: Any) -> tuple[Any, Any]:
-        """What the next layer needs, which a compiler may have to wait for until the sum so far is there."""
+        """Return what the next layer needs; a subclass can make a compiler wait for the sum so far."""
         return needed, total
 
     def sketch(self, x: Any, other: Any, contraction: Contraction, length: int, *, draws: int, seed: int) -> Any:
-        """(1/q) Σ_r (Jr)(J'r)ᵀ for q random directions r."""
+        """Compute (1/q) Σ_r (Jr)(J'r)ᵀ for q random directions r."""
 
         def projected(inputs: Any) -> Any:
             parts = [self.projected(block, draws=draws, seed=seed) for block in self.blocks(inputs, length)]
@@ -139,12 +142,12 @@ class Differentiable(abc.ABC):
         return contract_signals(one, one if other is None else projected(other), contraction) / draws
 
     def _jacobians(self, places: Sequence[int], block: Any) -> Any:
-        """∂f_a(x_i)/∂θ for the parameters at these places, shape (n, c, p)."""
+        """Compute ∂f_a(x_i)/∂θ for the parameters with these indices, shape (n, c, p)."""
         found = self.signals(block, (), tuple(places))[1]
         return array_namespace(*found.values()).concat([found[place] for place in places], axis=-1)
 
     def _weighted(self, jacobian: Any, places: Sequence[int]) -> Any:
-        """J diag(η) of the parameters at these places."""
+        """Compute J diag(η) for the parameters with these indices."""
         if self.rates is None:
             return jacobian
         xp = array_namespace(jacobian)
@@ -153,7 +156,7 @@ class Differentiable(abc.ABC):
 
 
 def join_blocks(found: dict[tuple[int, int], Any], n: int, n_other: int, contraction: Contraction) -> Any:
-    """One array of blocks, without what fills them up; those below the diagonal may be mirrored."""
+    """Join blocks into one array without padding; blocks below the diagonal are mirrored if they are missing."""
     xp = array_namespace(found[0, 0])
     last, last_other = max(found)
     across = 2 if contraction == "full" else 1

@@ -1,4 +1,4 @@
-"""How far two kernels are from each other, and how well one is aligned with the targets."""
+"""Distances between kernels, and alignment of kernels with each other and with the targets."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from dynascope.validation.bounded_scalars import PositiveFloat
 
 __all__ = ["centred_alignment", "kernel_distance", "kernel_velocity", "relative_change", "target_alignment"]
 
-_BIASED = 0.5  # of unrelated kernels, as where features are as many as samples
+_BIASED = 0.5  # alignment of unrelated kernels above which a warning is given, e.g. with n = p features
 
 
 def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
-    """The distance S(K, K') = 1 − ⟨K, K'⟩/(‖K‖‖K'‖), from 0 to 1 for positive semidefinite kernels, blind to scale.
+    """Compute the distance S(K, K') = 1 − ⟨K, K'⟩/(‖K‖‖K'‖), which is independent of the kernels' scales.
 
-    Computed as ½‖K/‖K‖ − K'/‖K'‖‖², which keeps small distances that the difference from one would lose, in float64
-    where the library has it. S is one minus the uncentred alignment of the kernels; `centred` gives one minus the
-    `centred_alignment` (of HKH, H = I − 11ᵀ/n), and is biased towards 0 where that is biased towards 1. Cost: about 8
-    operations and two copies of the kernel for each entry.
+    It is between 0 and 1 for positive semidefinite kernels. It is computed as ½‖K/‖K‖ − K'/‖K'‖‖², in float64 if the
+    library supports it, so that small distances keep their precision. S is one minus the uncentred alignment of the
+    kernels. `centred` gives one minus the `centred_alignment` (of HKH, H = I − 11ᵀ/n); where that is biased towards 1,
+    this is biased towards 0.
+
+    Cost: about 8 operations per entry and two copies of the kernel.
 
     Args:
-        kernel: K, shape (n, n), or the full kernel (n, c, n, c). All arrays are of one library.
-        other: K', of that shape.
-        centred: Whether to centre both first; needs shape (n, n).
+        kernel: K, shape (n, n), or the full kernel (n, c, n, c). Both arrays must come from one library.
+        other: K', of the same shape.
+        centred: Whether to centre both kernels first; requires shape (n, n).
 
     Raises:
-        InputError: Other shapes, values that are not finite, or a kernel that is zero (after centring).
+        InputError: If shapes do not match, values are not finite, or a kernel is zero (after centring).
 
     Warns:
-        UserWarning: The kernels have one entry, so that the distance is zero whatever they are.
+        UserWarning: If the kernels have one entry, so that the distance is always zero.
 
     References:
         Deep learning versus kernel learning, arXiv:2010.15110, eq. (4).
@@ -44,18 +46,20 @@ def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
 
 
 def kernel_velocity(kernel: Any, later: Any, *, duration: PositiveFloat, centred: bool = False) -> Any:
-    """The velocity S(K_t, K_{t+Δ})/Δ of a kernel, with the `kernel_distance` S.
+    """Compute the velocity of a kernel from its `kernel_distance` S over a time interval.
 
-    Cost: that of `kernel_distance`, about 8 operations and two copies of the kernel for each entry.
+        S(K_t, K_{t+Δ})/Δ
+
+    Cost: about 8 operations per entry and two copies of the kernel.
 
     Args:
-        kernel: K_t, as `kernel_distance` takes it.
+        kernel: K_t, as for `kernel_distance`.
         later: K_{t+Δ}.
-        duration: Δ > 0, gradient-flow time.
-        centred: Whether to centre both first.
+        duration: Δ > 0 in gradient-flow time.
+        centred: Whether to centre both kernels first.
 
     Raises:
-        InputError: As `kernel_distance`, or a duration that is not positive.
+        InputError: As for `kernel_distance`, or if the duration is not positive.
 
     Example:
         >>> import numpy as np
@@ -66,16 +70,16 @@ def kernel_velocity(kernel: Any, later: Any, *, duration: PositiveFloat, centred
 
 
 def relative_change(kernel: Any, later: Any) -> Any:
-    """‖K_t − K_0‖/‖K_0‖, which also sees a growth in scale that `kernel_distance` ignores.
+    """Compute ‖K_t − K_0‖/‖K_0‖, which includes changes of scale that `kernel_distance` ignores.
 
-    Cost: about 5 operations and two copies of the kernel for each entry.
+    Cost: about 5 operations per entry and two copies of the kernel.
 
     Args:
-        kernel: K_0, as `kernel_distance` takes it.
+        kernel: K_0, as for `kernel_distance`.
         later: K_t.
 
     Raises:
-        InputError: Other shapes, values that are not finite, or K_0 = 0.
+        InputError: If shapes do not match, values are not finite, or K_0 = 0.
 
     Example:
         >>> import numpy as np
@@ -88,29 +92,34 @@ def relative_change(kernel: Any, later: Any) -> Any:
 
 
 def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any:
-    """Centred kernel alignment (CKA) ⟨HKH, HK'H⟩/(‖HKH‖‖HK'H‖), H = I − 11ᵀ/n: blind to scale and added constants.
+    """Compute the centred kernel alignment (CKA) of two kernels.
 
-    It is biased towards 1 for few samples. If the samples of one kernel are put in random order, it is on average
-    tr(HKH) tr(HK'H)/((n − 1)‖HKH‖‖HK'H‖), where unrelated kernels should score 0. For independent Gaussian
-    features of widths p and q this is about √(pq/((p + n)(q + n))): 0.5 for n = p = q, and 0.91 for n = p/10.
+        ⟨HKH, HK'H⟩/(‖HKH‖‖HK'H‖),   H = I − 11ᵀ/n
+
+    It is independent of the kernels' scales and of added constants. It is biased towards 1 for few samples. If the
+    samples of one kernel are permuted at random, its average is tr(HKH) tr(HK'H)/((n − 1)‖HKH‖‖HK'H‖), whereas
+    unrelated kernels should score 0. For independent Gaussian features of widths p and q this is about √(pq/((p + n)(q
+    + n))): 0.5 for n = p = q, and 0.91 for n = p/10.
 
     `debiased` replaces both inner products and norms by unbiased estimates of the Hilbert-Schmidt independence
-    criterion, ⟨A, A'⟩ with A_ij = K_ij − (r_i + r_j)/(n − 2) + s/((n − 1)(n − 2)) for i ≠ j and A_ii = 0, where r are
-    the row sums of K without its diagonal, and s is their sum. Unrelated kernels then score about 0, and single values
-    lie between −1 and 1. Cost: about 10 operations and two copies of the kernel for each entry, twice that if debiased.
+    criterion, ⟨A, A'⟩ with A_ij = K_ij − (r_i + r_j)/(n − 2) + s/((n − 1)(n − 2)) for i ≠ j and A_ii = 0. Here r are
+    the row sums of K without its diagonal, and s is their sum. Unrelated kernels then score about 0, and values lie
+    between −1 and 1.
+
+    Cost: about 10 operations per entry and two copies of the kernel; twice that if debiased.
 
     Args:
-        kernel: K, shape (n, n), symmetric. Both arrays are of one library.
+        kernel: K, shape (n, n), symmetric. Both arrays must come from one library.
         other: K', shape (n, n).
-        debiased: Whether to remove the bias; needs n ≥ 4.
+        debiased: Whether to remove the bias; requires n ≥ 4.
 
     Raises:
-        InputError: Other shapes, values that are not finite, or a kernel that is zero after centring; if debiased, also
-            a kernel that is constant off the diagonal.
+        InputError: If shapes do not match, values are not finite, or a kernel is zero after centring; if debiased, also
+            if a kernel is constant off the diagonal.
 
     Warns:
-        UserWarning: The alignment is not debiased, and more than 0.5 on average for samples in random order. JAX
-            programs, whose values are not known while they are compiled, do not warn.
+        UserWarning: If the alignment is not debiased and its average over random permutations of the samples exceeds
+            0.5. Not while JAX traces.
 
     References:
         Algorithms for Learning Kernels Based on Centered Alignment, arXiv:1203.0550, eq. (2). Debiased: Song et al.,
@@ -127,10 +136,10 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
     one, two = _pair(kernel, other, centred=True, name="other")
     require(
         not debiased or one.shape[0] > 3,
-        f"the kernels are of {one.shape[0]} samples",
+        f"the kernels have {one.shape[0]} samples",
         argument="debiased",
         value=one.shape[0],
-        remedy="give four samples or more",
+        remedy="give at least four samples",
     )
     xp = array_namespace(one)
     if debiased:
@@ -139,29 +148,32 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
     shuffled = xp.linalg.trace(one) * xp.linalg.trace(two) / max(one.shape[0] - 1, 1)
     if not holds(shuffled <= _BIASED):
         warnings.warn(
-            # Without its value, so that Python shows the warning once for a loop.
-            f"the alignment of these {one.shape[0]} samples is biased: in random order it would exceed {_BIASED} on "
-            "average; give debiased=True, or more samples",
-            stacklevel=4,  # beyond the checks of arguments
+            # The message omits the value, so that Python shows the warning only once in a loop.
+            f"the alignment of these {one.shape[0]} samples is biased: randomly permuted, it exceeds {_BIASED} on "
+            "average; set debiased=True, or give more samples",
+            stacklevel=4,  # skips the argument checks
         )
     return xp.sum(one * two)
 
 
 def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any:
-    """⟨K, YYᵀ⟩/(‖K‖‖YYᵀ‖): how much of the kernel points along the targets.
+    """Compute the alignment of a kernel with the targets.
 
-    Computed as Σ_c y_cᵀ K y_c and ‖YᵀY‖, so that no second n × n matrix is formed without centring. Use the centred
-    form, of HKH and HYYᵀH with H = I − 11ᵀ/n, for imbalanced labels.
+        ⟨K, YYᵀ⟩/(‖K‖‖YYᵀ‖)
 
-    Cost: 2n²c operations, and memory for a copy of the kernel, or for two where it is centred.
+    It is computed as Σ_c y_cᵀ K y_c and ‖YᵀY‖, so that without centring no second n × n matrix is formed. For
+    imbalanced labels use the centred form, with HKH and HYYᵀH, H = I − 11ᵀ/n.
+
+    Cost: 2n²c operations, and memory for one copy of the kernel, or two if it is centred.
 
     Args:
-        kernel: K, shape (n, n). Both arrays are of one library.
+        kernel: K, shape (n, n). Both arrays must come from one library.
         targets: Y, shape (n, c) or (n,).
         centred: Whether to centre both.
 
     Raises:
-        InputError: Other shapes, values that are not finite, or a kernel or targets that are zero (after centring).
+        InputError: If shapes do not match, values are not finite, or the kernel or the targets are zero (after
+            centring).
 
     Example:
         >>> import numpy as np
@@ -180,11 +192,11 @@ def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any
     )
     k, y = _double(kernel), _double(y)
     for name, values in (("kernel", k), ("targets", y)):
-        require_finite_values(name, values, remedy="check what it was computed from")
+        require_finite_values(name, values, remedy="check the computation of this array")
     if centred:
         original = _norm(y)
         k, y = _centred(k), y - xp.mean(y, axis=0, keepdims=True)
-        # What rounding leaves of constant targets is not a direction.
+        # After centring, constant targets are rounding errors, not a direction.
         y = xp.where(_norm(y) > 8 * xp.finfo(y.dtype).eps * original, y, xp.zeros_like(y))
     k, y = _unit(k, "kernel"), _unit(y, "targets")
     return xp.sum(y * (k @ y)) / _norm(y.T @ y)
@@ -206,16 +218,16 @@ def _pair(kernel: Any, other: Any, *, centred: bool, name: str) -> tuple[Any, An
         f"the kernels have shapes {shape} and {tuple(other.shape)}",
         argument=name,
         value=tuple(other.shape),
-        remedy="give two of shape (n, n), or (n, c, n, c) where nothing is centred",
+        remedy="give two kernels of shape (n, n), or of shape (n, c, n, c) if they are not centred",
     )
     one, two = _double(kernel), _double(other)
     for each, values in (("kernel", one), (name, two)):
-        require_finite_values(each, values, remedy="check what it was computed from")
+        require_finite_values(each, values, remedy="check the computation of this array")
     return (_centred(one), _centred(two)) if centred else (one, two)
 
 
 def _centred(kernel: Any) -> Any:
-    """HKH, and zero where only rounding is left of it."""
+    """Compute HKH; set it to zero if only rounding errors remain."""
     xp = array_namespace(kernel)
     rows = kernel - xp.mean(kernel, axis=0, keepdims=True)
     found = rows - xp.mean(rows, axis=1, keepdims=True)
@@ -224,7 +236,7 @@ def _centred(kernel: Any) -> Any:
 
 
 def _hollow(kernel: Any) -> Any:
-    """A kernel without its diagonal, centred such that the rows sum to zero, and zero where only rounding is left."""
+    """Remove the diagonal and centre such that the rows sum to zero; set it to zero if only rounding errors remain."""
     xp = array_namespace(kernel)
     n, apart = kernel.shape[0], _off_diagonal(kernel)
     rows, columns = (xp.sum(apart, axis=axis, keepdims=True) / (n - 2) for axis in (1, 0))
@@ -239,21 +251,21 @@ def _off_diagonal(kernel: Any) -> Any:
 
 
 def _unit(values: Any, argument: str) -> Any:
-    """The array over its Frobenius norm, through its largest entry so that no square overflows or vanishes."""
+    """Divide the array by its Frobenius norm, without overflow or underflow in the squares."""
     scaled = values / _size(values, argument)
     return scaled / _norm(scaled)
 
 
 def _size(values: Any, argument: str) -> Any:
-    """The largest entry, not zero."""
+    """Return the largest absolute entry, after checking that it is not zero."""
     xp = array_namespace(values)
     size = xp.max(xp.abs(values))
     require(
         holds(size > 0),
-        f"{argument} is zero, or constant where it is centred",
+        f"{argument} is zero, possibly after centring",
         argument=argument,
         value=0.0,
-        remedy="give one with a direction to compare",
+        remedy="give values that are not all equal",
     )
     return size
 
@@ -264,7 +276,7 @@ def _norm(values: Any) -> Any:
 
 
 def _double(values: Any) -> Any:
-    """The values in float64, unless JAX is told to do without."""
+    """Convert the values to float64, or in JAX to the widest enabled type."""
     xp = array_namespace(values)
     if xp.__name__.startswith("jax"):
         # JAX reads `float` as its widest enabled format.

@@ -1,4 +1,4 @@
-"""The empirical neural tangent kernel of any function, by the algorithm that suits it, and what each of them costs."""
+"""The empirical neural tangent kernel of any function, by several algorithms, with cost estimates."""
 
 from __future__ import annotations
 
@@ -32,64 +32,69 @@ def neural_tangent_kernel(
     seed: Seed = 0,
     memory: PositiveFloat = 4e9,
 ) -> NeuralTangentKernel:
-    """The empirical neural tangent kernel Θ_{ia,jb} = Σ_θ η_θ ∂f_a(x_i)/∂θ ∂f_b(x'_j)/∂θ, that is J diag(η) J'ᵀ.
+    """Compute the empirical neural tangent kernel J diag(η) J'ᵀ of a function.
 
-    Algorithms that give the kernel itself, to rounding (cost in operations and bytes: `estimate_cost`):
+        Θ_{ia,jb} = Σ_θ η_θ ∂f_a(x_i)/∂θ ∂f_b(x'_j)/∂θ
 
-    - "jacobian": the whole Jacobians, contracted.
-    - "layerwise": the same for one parameter array at a time, which holds fewer numbers.
-    - "structured": for z = h W the activations h and the signals ∂f/∂z, contracted without weight gradients. Dense
-      layers and convolutions are found in the traced function; other parameters are contracted layerwise.
-    - "products": products of the kernel with unit vectors, one column at a time; holds one gradient.
-    - "auto": the one with the fewest operations among those that fit into the memory.
+    Exact algorithms (for their operations and memory, see `estimate_cost`):
+
+    - "jacobian": contracts the full Jacobians.
+    - "layerwise": the same for one parameter array at a time, which needs less memory.
+    - "structured": for z = h W, contracts the activations h and the signals ∂f/∂z without forming weight gradients.
+      Dense layers and convolutions are found in the traced function; other parameters are contracted layerwise.
+    - "products": products of the kernel with unit vectors, one column at a time; stores only one gradient.
+    - "auto": the algorithm with the fewest operations that fits into memory.
 
     Estimates:
 
     - "pseudo": (1/c) Σ_ab Θ_{ia,jb}, the kernel of c^(−1/2) Σ_a f_a, shape (n, n'). Its relative error as an estimate
-      of the trace falls as width^(−1/2): for trends, not for predictions at a small width.
+      of the trace decreases as width^(−1/2), so use it for trends, not for predictions at small width.
     - "logits": the kernel of a random subset of outputs.
-    - "sketch": K = (1/q) Σ_r (Jr)(J'r)ᵀ with Gaussian r of covariance diag(η), unbiased with variance
-      (Θ_uu Θ_vv + Θ_uv²)/q for the entry between u = (i, a) and v = (j, b). Equal seeds give equal directions, so that
-      distances between kernels at two times are not blurred by the draw.
+    - "sketch": K = (1/q) Σ_r (Jr)(J'r)ᵀ with Gaussian r of covariance diag(η). It is unbiased; the variance of the
+      entry between u = (i, a) and v = (j, b) is (Θ_uu Θ_vv + Θ_uv²)/q. Equal seeds give equal directions, so distances
+      between kernels at two times are not blurred by the random draw.
 
-    Compiled once for each `apply` (the same object, hashable) and each set of shapes. For float64 call it within
-    `jax.enable_x64(True)`. Outputs of an example must not depend on its batch: dropout off, batch statistics frozen.
+    The program is compiled once for each `apply` (the same hashable object) and each set of shapes. For float64, call
+    this function within `jax.enable_x64(True)`. The outputs of an example must not depend on its batch: switch dropout
+    off and freeze batch statistics.
 
-    In PyTorch the kernel is a tensor on the device and in the precision of the parameters, without a history of its
-    own. "structured" reads the code as it runs: `torch.nn.Linear`, convolutions, embeddings and products `x @ W`, also
-    a weight that is used several times. Examples are mapped over by `torch.func`. Code that it cannot map, such as code
-    that looks at values of tensors, is differentiated example by example, which takes longer, and has no "products" and
-    "sketch". "auto" is "structured", and "layerwise" or "products" where that does not fit into the memory.
+    In PyTorch the kernel is a detached tensor on the device and in the precision of the parameters. "structured"
+    analyses the code as it runs: `torch.nn.Linear`, convolutions, embeddings and products `x @ W`, including weights
+    that are used several times. Examples are mapped by `torch.func`. Code that `torch.func` cannot map, e.g. because it
+    reads tensor values, is differentiated example by example. This is slower and excludes "products" and "sketch".
+    "auto" selects "structured", or "layerwise" or "products" if that does not fit into memory.
 
     Args:
-        apply: (params, inputs (n, ...)) → outputs (n, c), or (n,) for c = 1; for an equinox module
-            `lambda network, x: jax.vmap(network)(x)`. A `torch.nn.Module` is used as it is; call its `eval()` first if
-            it has dropout or batch normalisation.
-        params: A tree; its arrays or tensors of floating-point numbers are the parameters θ, everything else is fixed.
-            Of a `torch.nn.Module` None for all parameters that require a gradient, or {name: tensor} for these alone,
-            at these values. A tensor in several places is one parameter.
-        x: Inputs, n of them along the first axis of every array of the tree. Inputs go into a `torch.nn.Module` as
-            `torch.func.functional_call` gives them: a tuple as its arguments, a dictionary of names of arguments as
-            keywords, anything else as the only one.
-        other: x', a second set of inputs; the same set if absent.
-        algorithm: One of those above.
-        contraction: "full" (n, c, n', c), "diagonal" (n, n', c) for a = b, or "trace" (n, n'), its mean over outputs.
-        batch_size: Examples in one block of the kernel; the largest that fits into the memory by default. It changes
-            the answer by rounding only.
-        rates: η, from zero: a number, or a tree that is a prefix of `params` with one number, or an array of its
-            shape, for each branch or parameter.
-        draws: Outputs drawn for "logits" (one by default), directions for "sketch" (1000 by default; entries to 3–5 %).
-        seed: Seed of the draw of "logits" and "sketch".
-        memory: Bytes that may be held beyond parameters and inputs, by estimate.
+        apply: (params, inputs (n, ...)) → outputs (n, c), or (n,) for c = 1. For an equinox module, `lambda network, x:
+            jax.vmap(network)(x)`. A `torch.nn.Module` is used in its current mode; call its `eval()` first if it has
+            dropout or batch normalisation.
+        params: A tree whose floating-point arrays or tensors are the parameters θ; all other leaves are constant. For a
+            `torch.nn.Module`, None for all parameters that require a gradient, or {name: tensor} to select parameters
+            and set their values. A tensor in several places is one parameter.
+        x: n inputs, along the first axis of every array of the tree. They are passed to a `torch.nn.Module` as in
+            `torch.func.functional_call`: a tuple as positional arguments, a dictionary as keyword arguments, anything
+            else as the only argument.
+        other: x', a second set of inputs; by default the same as `x`.
+        algorithm: One of the algorithms above.
+        contraction: "full", shape (n, c, n', c); "diagonal", shape (n, n', c), for a = b; or "trace", shape (n, n'),
+            the mean of the diagonal over outputs.
+        batch_size: Number of examples in one block of the kernel; by default the largest that fits into memory. It
+            changes the result only by rounding.
+        rates: η ≥ 0: a number, or a tree that is a prefix of `params`. Its leaves are numbers for each branch or
+            parameter, or arrays of the parameters' shapes.
+        draws: Number of outputs for "logits" (default 1), or of directions for "sketch" (default 1000, which gives
+            entries to 3–5 %).
+        seed: Seed of the random draw for "logits" and "sketch".
+        memory: Maximum estimated memory in bytes, in addition to parameters and inputs.
 
     Returns:
         The kernel, with its conventions.
 
     Raises:
-        InputError: A name that is not known, parameters that are not finite, inputs of no or of unequal length, rates
-            that do not fit, outputs that are not finite or depend on the batch, or a kernel that does not fit into the
-            memory. In PyTorch also layers in training mode that draw or look at the batch, and outputs that change when
-            they are computed again.
+        InputError: If an option is unknown, parameters or outputs are not finite, inputs are empty or have different
+            lengths, rates do not match the parameters, outputs depend on the batch, or the kernel does not fit into
+            memory. In PyTorch also if layers in training mode draw random numbers or use batch statistics, or if
+            repeated evaluation changes the outputs.
 
     References:
         Neural Tangent Kernel, arXiv:1806.07572; Fast Finite Width Neural Tangent Kernel, arXiv:2206.08720; A Fast,
@@ -112,13 +117,13 @@ def neural_tangent_kernel(
         function = function.reduced(outputs)
     choices = function.choices if algorithm == "auto" else ((algorithm,),)
     name, cost = choose(size, contraction, choices, batch_size, draws, memory)
-    with jax.default_matmul_precision("highest"):  # JAX alone takes a lower one on some devices
+    with jax.default_matmul_precision("highest"):  # the default of JAX is lower on some devices
         if algorithm == "sketch":
             values = function.sketch(x, other, contraction, cost.batch_size, draws=draws or 1000, seed=seed)
         else:
             values = function.kernel(name, x, other, contraction, cost.batch_size)
     if algorithm == "pseudo":
-        normalisation = "sum over pairs of outputs, over their number c"
+        normalisation = "sum over pairs of outputs, divided by c"
     else:
         normalisation = "mean over outputs" if contraction == "trace" else "none"
     rated = "" if rates is None else ", with rates"
@@ -144,35 +149,36 @@ def estimate_cost(
     rates: Any = None,
     draws: PositiveInt | None = None,
 ) -> dict[str, Cost]:
-    """Operations and bytes of each algorithm of `neural_tangent_kernel`, found by tracing, without running any.
+    """Estimate operations and memory of each algorithm of `neural_tangent_kernel` by tracing, without running any.
 
-    With n and n' examples, c outputs, P parameters and F operations of one forward pass on one example, the kernel is
+    For n and n' examples, c outputs, P parameters, and F operations in one forward pass on one example, the costs are
 
-        jacobian, layerwise   2(n+n')cF + 2nn'c²P       holding ncP numbers, or nc times the largest layer
+        jacobian, layerwise   2(n+n')cF + 2nn'c²P, storing ncP numbers, or nc times the largest layer
         structured            (n+n')cF + 2nn' Σ_l (k_l + c² m_l) for dense layers of k_l inputs and m_l outputs
-        products              2nn'cF, holding one gradient
+        products              2nn'cF, storing one gradient
         pseudo, logits        as structured, with one output or q of them
         sketch                2(n+n')qF + 2nn'c²q
 
-    with c for c² if contracted over outputs. Blocks repeat the passes, and those below the diagonal
-    are mirrored. F is what the compiler counts, where the body of a loop of unknown length counts once; in PyTorch what
-    `torch.utils.flop_counter` counts, products and convolutions, in one forward pass of one example.
+    with c instead of c² if outputs are contracted. With several blocks the passes are repeated; blocks below the
+    diagonal are mirrored. F is the count of the compiler, which counts the body of a loop of unknown length once. In
+    PyTorch it is the count of `torch.utils.flop_counter` (products and convolutions) for one forward pass of one
+    example.
 
     Args:
-        apply: As `neural_tangent_kernel` takes it, also of PyTorch, and so the others.
+        apply: As for `neural_tangent_kernel`, including PyTorch; likewise for the other arguments.
         params: Parameters.
         x: Inputs.
         other: A second set of inputs.
         contraction: "full", "diagonal" or "trace".
-        batch_size: Examples in one block; all by default.
+        batch_size: Number of examples in one block; all by default.
         rates: Learning rates.
-        draws: q, as `neural_tangent_kernel` takes it.
+        draws: q, as for `neural_tangent_kernel`.
 
     Returns:
-        Algorithm → its cost.
+        The cost of each algorithm, by name.
 
     Raises:
-        InputError: As `neural_tangent_kernel`.
+        InputError: As for `neural_tangent_kernel`.
 
     References:
         Fast Finite Width Neural Tangent Kernel, arXiv:2206.08720, Table 1.

@@ -14,17 +14,17 @@ __all__ = ["count_rows", "require_examples", "require_independence", "rows_of"]
 
 
 def rows_of(inputs: Any, rows: Any) -> Any:
-    """Some of the examples: a slice or an array of places, or one without its axis."""
+    """Select examples by a slice, an array of indices, or one index (which removes the axis)."""
     return jax.tree.map(lambda each: each[rows], inputs)
 
 
 def count_rows(inputs: Any) -> int:
-    """The number of examples."""
+    """Return the number of examples."""
     return np.shape(jax.tree.leaves(inputs)[0])[0]
 
 
 def require_examples(argument: str, inputs: Any, *, kind: str) -> None:
-    """Raise `InputError` unless all arrays, which the user calls by that kind, have the same examples."""
+    """Raise `InputError` unless all arrays, called `kind` in the message, have the same number of examples."""
     shapes = [tuple(np.shape(each)) for each in jax.tree.leaves(inputs)]
     lengths = {shape[:1] for shape in shapes}
     require(
@@ -32,15 +32,15 @@ def require_examples(argument: str, inputs: Any, *, kind: str) -> None:
         f"{argument} has {kind}s of {sorted(shapes)}",
         argument=argument,
         value=shapes,
-        remedy=f"give one example or more along the first axis of every {kind}",
+        remedy=f"give at least one example along the first axis of every {kind}",
     )
 
 
 def require_independence(alone: Any, together: Any, epsilon: float, *, remedy: str) -> None:
-    """Raise `InputError` unless the outputs of examples alone are those in a batch, to the precision epsilon."""
+    """Raise `InputError` unless examples have the same outputs alone and in a batch, to precision epsilon."""
     same = math.prod(alone.shape) == math.prod(together.shape)
     if same:
-        # Products of other shapes round differently; a batch statistic changes the outputs by far more.
+        # Products of other shapes round differently; batch statistics change the outputs by far more.
         tolerance = epsilon**0.5 * abs(alone).max()
         same = bool((abs(together.reshape(alone.shape) - alone) <= tolerance).all())
     require(same, "the outputs for one example depend on the others in its batch", argument="apply", remedy=remedy)

@@ -1,4 +1,4 @@
-"""A JAX function as the kernel needs it: its derivatives, in compiled programs, and the size of its forward pass."""
+"""Compiled derivatives of a JAX function for the kernel, and the size of its forward pass."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ __all__ = ["JaxFunction", "differentiable"]
 def differentiable(
     apply: Callable[[Any, Any], Any], params: Any, x: Any, other: Any, rates: Any, *, runs: bool = True
 ) -> tuple[Differentiable, Size]:
-    """What `neural_tangent_kernel` is given, checked and ready to be differentiated, and what the costs depend on.
+    """Validate the arguments of `neural_tangent_kernel`, and return the function and the sizes for the costs.
 
     Args:
-        apply: As `neural_tangent_kernel` takes it, also of PyTorch, and so the others.
+        apply: As for `neural_tangent_kernel`, including PyTorch; likewise for the other arguments.
         params: Parameters.
         x: Inputs.
         other: A second set of inputs.
         rates: Learning rates.
-        runs: Whether the function may run, which shows whether its outputs are right; code of PyTorch always runs.
+        runs: Whether the function may be evaluated to check its outputs; PyTorch code is always evaluated.
     """
     require_jax_arrays(params=params, x=x, other=other)
     model, arrays = split(apply, params)
@@ -63,9 +63,9 @@ def differentiable(
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["arrays", "rates"], meta_fields=["model", "uses"])
 @dataclasses.dataclass(frozen=True)
 class JaxFunction(Differentiable):
-    """A JAX function; `arrays` are its parameters and the other arrays that it takes."""
+    """A JAX function; `arrays` are its parameters and its other arrays."""
 
-    arrays: Any  # `Arrays`; transformations of JAX put other leaves in their place
+    arrays: Any  # `Arrays`; JAX transformations can replace the leaves
     leaves = "arrays"
     choices = (EXACT,)
     join = staticmethod(jit(join_blocks, static_argnums=(1, 2, 3)))
@@ -74,15 +74,15 @@ class JaxFunction(Differentiable):
 
     @property
     def parameters(self) -> Sequence[jax.Array]:
-        """Those of floating-point numbers."""
+        """The floating-point arrays."""
         return self.arrays[0]
 
     def in_turn(self, needed: Any, total: Any) -> tuple[Any, Any]:
-        """Behind a barrier, or the Jacobians of all layers would be held at once."""
+        """Add a barrier; otherwise the Jacobians of all layers would be in memory at once."""
         return jax.lax.optimization_barrier((needed, total))
 
     def blocks(self, inputs: Any, length: int) -> list[Any]:
-        """Blocks of equal length, so that one program serves all; the last is filled up with its last example."""
+        """Split into blocks of equal length for one shared program; the last is padded with its last example."""
         inputs = jax.tree.map(lambda each: each if isinstance(each, jax.Array) else np.asarray(each), inputs)
         n = count_rows(inputs)
         if length >= n:
@@ -91,12 +91,12 @@ class JaxFunction(Differentiable):
 
     @functools.partial(jit, static_argnames=("uses", "places"))
     def signals(self, block: Any, uses: tuple[DenseUse, ...], places: tuple[int, ...]) -> Any:
-        """In a program of its own, compiled once for all pairs of blocks."""
+        """Compute the signals in a separate program, which is compiled once for all pairs of blocks."""
         return jax.vmap(lambda example: layer_signals(self.model, uses, places, self.arrays, example))(block)
 
     @functools.partial(jit, static_argnames="contraction")
     def by_columns(self, x: Any, other: Any, contraction: Contraction) -> jax.Array:
-        """One column after the other."""
+        """Compute the kernel one column after the other."""
         parameters, frozen = self.arrays
 
         def rows(tangent):
@@ -126,7 +126,7 @@ class JaxFunction(Differentiable):
 
     @functools.partial(jit, static_argnames="draws")
     def projected(self, block: Any, *, draws: int, seed: Any) -> jax.Array:
-        """One direction after the other."""
+        """Compute the projections one direction after the other."""
         parameters, frozen = self.arrays
 
         def outputs(p):
@@ -146,10 +146,10 @@ class JaxFunction(Differentiable):
 def _traced(
     model: Model, structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...], excluded: frozenset[int]
 ) -> tuple[dict[str, Any], tuple[DenseUse, ...]]:
-    """The size of the forward pass on one example, and the uses of dense weights in it."""
+    """Return the size of the forward pass on one example, and the uses of dense weights in it."""
     arrays, example = jax.tree.unflatten(structure, shapes)
     jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
-    # Some back ends do not count; a dense network multiplies and adds once for each parameter.
+    # If a back end does not count operations, assume a dense network: one multiply-add per parameter.
     counted = jax.jit(model.outputs).lower(*arrays, example).cost_analysis() or {}
     sizes = tuple(each.size for each in arrays[0])
     forward = {

@@ -1,4 +1,4 @@
-"""A function of parameters and inputs as the algorithms need it: of one example, with its parameters in a list."""
+"""A function of parameters and inputs in the form that the kernel algorithms need, for one example at a time."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Arrays = tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What stays fixed while a program is compiled: everything but the arrays.
+    """The static part of a compiled function: everything except the arrays.
 
     Attributes:
         apply: (params, inputs) → outputs.
-        structure: The tree of the parameters.
-        places: For each leaf, ("parameter" | "frozen", its place there), or ("constant", the leaf itself).
-        reduction: None for all outputs, "pseudo" for c^(−1/2) Σ_a f_a, or the numbers of the outputs kept.
+        structure: The tree structure of the parameters.
+        places: For each leaf, ("parameter" | "frozen", its index there), or ("constant", the leaf itself).
+        reduction: None for all outputs, "pseudo" for c^(−1/2) Σ_a f_a, or the indices of the outputs to keep.
     """
 
     apply: Callable[[Any, Any], Any]
@@ -40,7 +40,7 @@ class Model:
     reduction: str | tuple[int, ...] | None = None
 
     def outputs(self, parameters: Any, frozen: Any, example: Any) -> jax.Array:
-        """The outputs for one example in a row."""
+        """Compute the outputs for one example, flattened."""
         batch = jax.tree.map(lambda each: each[None], example)
         found = jnp.ravel(self.apply(self.tree(parameters, frozen), batch))
         if self.reduction is None:
@@ -50,14 +50,14 @@ class Model:
         return found[jnp.asarray(self.reduction)]
 
     def tree(self, parameters: Any, frozen: Any) -> Any:
-        """The parameters as `apply` takes them."""
+        """Rebuild the parameter tree that `apply` takes."""
         arrays: dict[str, Any] = {"parameter": parameters, "frozen": frozen}
         leaves = [place if kind == "constant" else arrays[kind][place] for kind, place in self.places]
         return jax.tree.unflatten(self.structure, leaves)
 
 
 def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]:
-    """The model, its parameters (the floating-point arrays in the tree), and its other arrays."""
+    """Return the model, its parameters (the floating-point arrays of the tree), and its other arrays."""
     leaves, structure = jax.tree.flatten(params)
     places: list[tuple[str, Any]] = []
     parameters, frozen = [], []
@@ -69,28 +69,28 @@ def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]
         require_numbers("params", leaf)
         arrays = parameters if kind == "parameter" else frozen
         places.append((kind, len(arrays)))
-        # Nothing is compiled for it, as `jnp.asarray` would.
+        # In contrast to `jnp.asarray`, this compiles nothing.
         arrays.append(jax.device_put(leaf))
         require(
             not jnp.issubdtype(leaf.dtype, jnp.complexfloating),
             "a parameter is complex",
             argument="params",
             value=str(leaf.dtype),
-            remedy="give its real and imaginary parts",
+            remedy="give its real and imaginary parts as two arrays",
         )
     require(
         parameters,
         "params has no arrays of floating-point numbers",
         argument="params",
         value=len(leaves),
-        remedy="give the tree of parameters that apply takes first",
+        remedy="give the parameter tree that apply takes as its first argument",
     )
     model = Model(apply, structure, tuple(places))
     try:
         hash(model)
     except TypeError:
         raise InputError(
-            "apply, or what params holds beside arrays, cannot be hashed",
+            "apply, or a leaf of params that is not an array, cannot be hashed",
             argument="apply",
             value=type(apply).__name__,
             remedy="give a plain function of (params, x) and the module as params",
@@ -99,18 +99,18 @@ def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]
 
 
 def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
-    """Raise `InputError` where outputs are not finite, not one row for each example, or depend on the batch."""
+    """Raise `InputError` if outputs are not finite, do not have one row per example, or depend on the batch."""
     if any(isinstance(each, Tracer) for each in jax.tree.leaves((arrays, inputs))):
         return
     few = rows_of(inputs, slice(0, 2))
-    # Compared by NumPy, which has nothing to compile.
+    # Compare in NumPy, which needs no compilation.
     alone, together = map(np.asarray, _alone_and_together(model, arrays, few))
     require(
         together.size == alone.size and together.shape[:1] == alone.shape[:1],
-        f"apply gives outputs of shape {together.shape} for {len(alone)} examples",
+        f"apply returns outputs of shape {together.shape} for {len(alone)} examples",
         argument="apply",
         value=together.shape,
-        remedy="give one that maps inputs (n, ...) to outputs (n, c); wrap that of one example in jax.vmap",
+        remedy="give a function from inputs (n, ...) to outputs (n, c); wrap a function of one example in jax.vmap",
     )
     require(
         bool(np.isfinite(alone).all()),
@@ -134,18 +134,18 @@ def _alone_and_together(model: Model, arrays: Arrays, few: Any) -> tuple[jax.Arr
 
 
 def rates_of(model: Model, parameters: Sequence[jax.Array], rates: Any) -> tuple[jax.Array | np.ndarray, ...] | None:
-    """`layer_rates` of the parameters."""
+    """Return `layer_rates` for the parameters of a model."""
     numbers = [place if kind == "parameter" else NO_PARAMETER for kind, place in model.places]
 
     def convert(rate: Any, parameter: jax.Array) -> Any:
-        # In NumPy where it is known, which has nothing to compile.
+        # Use NumPy for known values, because it needs no compilation.
         return (jnp if isinstance(rate, Tracer) else np).asarray(rate, dtype=parameter.dtype)
 
     return layer_rates(jax.tree.unflatten(model.structure, numbers), parameters, rates, convert, kind="array")
 
 
 def require_numbers(argument: str, leaf: Any) -> None:
-    """Raise `InputError` for arrays of NumPy that JAX has no counterpart of."""
+    """Raise `InputError` for NumPy arrays of a type that JAX does not support."""
     kind = leaf.dtype if isinstance(leaf, np.ndarray) else None
     known = kind is None or (kind.isnative and (jnp.issubdtype(kind, jnp.number) or kind.kind == "b"))
     require(

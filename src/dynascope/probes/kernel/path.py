@@ -1,4 +1,4 @@
-"""How far a tangent kernel has moved along its path."""
+"""Distance and relative change of a tangent kernel along its path."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 __all__ = ["KernelPath", "kernel_path", "kernel_sum_path", "layer_kernel_path"]
 
-_CANCELLED = 4e-15  # share of terms of both signs that is their rounding
-_ROUNDING = 1e-29  # half the square of a distance between units of a few roundings
+_CANCELLED = 4e-15  # a sum of terms of both signs below this relative size is a rounding error
+_ROUNDING = 1e-29  # kernel distances below this are rounding errors
 
 
 class KernelPath(NamedTuple):
-    """How the kernels K(t) of a path differ from the first one.
+    """The change of the kernels K(t) of a path relative to the first one.
 
     Attributes:
-        distance: Half the squared distance of unit kernels, S = 1 − ⟨K(0), K(t)⟩/(‖K(0)‖ ‖K(t)‖).
+        distance: S = 1 − ⟨K(0), K(t)⟩/(‖K(0)‖ ‖K(t)‖), half the squared distance of the normalised kernels.
         change: ‖K(t) − K(0)‖/‖K(0)‖.
     """
 
@@ -25,7 +25,7 @@ class KernelPath(NamedTuple):
 
 
 def kernel_path(kernels: np.ndarray) -> KernelPath:
-    """How far kernels have turned and moved, for kernels of shape (..., times, n, n)."""
+    """Compute distance and relative change of kernels of shape (..., times, n, n)."""
 
     def size(each: np.ndarray) -> np.ndarray:
         return np.linalg.norm(each, axis=(-2, -1), keepdims=True)
@@ -38,7 +38,7 @@ def kernel_path(kernels: np.ndarray) -> KernelPath:
 
 
 def layer_kernel_path(layers: np.ndarray, input_moment: np.ndarray) -> KernelPath:
-    """The same of the kernels X M Xᵀ of a network that is linear in its inputs.
+    """Compute distance and relative change of the kernels X M Xᵀ of a network that is linear in its inputs.
 
     Args:
         layers: M, shape (..., times, d, d).
@@ -50,7 +50,9 @@ def layer_kernel_path(layers: np.ndarray, input_moment: np.ndarray) -> KernelPat
 
 
 def kernel_sum_path(inner: np.ndarray, outer: np.ndarray) -> KernelPath:
-    """The same of the kernels I ⊗ A + B ⊗ I of a two-layer linear network on whitened inputs, which are not formed.
+    """Compute distance and relative change of the kernels I ⊗ A + B ⊗ I of a two-layer linear network.
+
+    The inputs must be whitened. The kernels themselves are not formed.
 
     Args:
         inner: A, shape (..., times, inputs, inputs).
@@ -61,7 +63,7 @@ def kernel_sum_path(inner: np.ndarray, outer: np.ndarray) -> KernelPath:
     def size(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         trace = np.trace(a, axis1=-2, axis2=-1) * np.trace(b, axis1=-2, axis2=-1)
         parts = outputs * np.sum(a**2, axis=(-2, -1)) + inputs * np.sum(b**2, axis=(-2, -1))
-        # Two opposite parts leave nothing but their rounding, which may be negative.
+        # If the two parts cancel, only rounding errors remain, which can be negative.
         nothing = parts + 2 * trace < _CANCELLED * (parts + 2 * np.abs(trace))
         return np.sqrt(np.where(nothing, 0.0, parts + 2 * trace))
 
@@ -73,5 +75,5 @@ def kernel_sum_path(inner: np.ndarray, outer: np.ndarray) -> KernelPath:
 
 
 def _path(turned: np.ndarray, moved: np.ndarray) -> KernelPath:
-    # Kernels of one number, or of one direction, do not turn, whatever rounding says.
+    # Set rounding errors to zero, e.g. for kernels of a single number or direction.
     return KernelPath(np.where(turned < _ROUNDING, 0.0, turned), moved)

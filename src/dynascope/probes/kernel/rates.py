@@ -1,4 +1,4 @@
-"""Learning rates of the parameters of a network of any framework."""
+"""Learning rates of the parameters of a network in any framework."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from dynascope.validation import array_namespace, holds, require
 
 __all__ = ["NO_PARAMETER", "layer_rates", "rated_by_entry"]
 
-NO_PARAMETER = -1  # the number of a parameter where there is none
+NO_PARAMETER = -1  # marks leaves of a tree that are not parameters
 
 
 def layer_rates(
     tree: Any, parameters: Sequence[Any], rates: Any, convert: Callable[[Any, Any], Any], *, kind: str
 ) -> tuple[Any, ...] | None:
-    """One rate, or an array of rates, for each parameter.
+    """Return one rate, or an array of rates, for each parameter.
 
     Args:
-        tree: Tree of the parameters, with the number of the parameter at each end; `NO_PARAMETER` where there is none.
-        parameters: The parameters by their numbers.
-        rates: A tree that is a prefix of that tree; None for no rates.
-        convert: (rate, parameter) → the rate as an array of the precision of the parameter.
-        kind: What the user calls an array.
+        tree: Tree of the parameters with their indices as leaves, and `NO_PARAMETER` for leaves that are not
+            parameters.
+        parameters: The parameters by index.
+        rates: A tree that is a prefix of `tree`; None for no rates.
+        convert: (rate, parameter) → the rate as an array in the precision of the parameter.
+        kind: The framework's name for an array, used in messages.
     """
     if rates is None:
         return None
@@ -47,7 +48,7 @@ def layer_rates(
         xp = array_namespace(each)
         fits = fits and each.shape in ((), parameters[place].shape)
         fits = fits and holds(xp.all((each >= 0) & xp.isfinite(each)))
-        # A parameter in two places has one rate.
+        # A parameter in two places must have the same rate in both.
         first = found.setdefault(place, each)
         fits = fits and first.shape == each.shape and (first is each or holds(xp.all(first == each)))
     require(
@@ -55,12 +56,12 @@ def layer_rates(
         "rates do not fit the parameters",
         argument="rates",
         value=jax.tree.map(np.shape, rates),
-        remedy=f"give one finite number from zero, or one for each branch or {kind} of params, or {kind}s of their "
+        remedy=f"give one finite non-negative number, or one for each branch or {kind} of params, or {kind}s of their "
         "shapes",
     )
     return tuple(found[place] for place in range(len(parameters)))
 
 
 def rated_by_entry(rates: Sequence[Any] | None) -> frozenset[int]:
-    """The parameters with a rate for each entry, which need their gradients."""
+    """Return the parameters with one rate per entry, whose gradients must be formed."""
     return frozenset(() if rates is None else (i for i, rate in enumerate(rates) if rate.ndim))

@@ -1,4 +1,4 @@
-"""Units that do the same or nothing: vanishing, equal and dead ones, and how noise moves what tells them apart."""
+"""Redundant units: vanishing, duplicate and dead units, and the curvature along their differences."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""Which units of a layer vanish, which are equal, and how many are left that are independent."""
+"""Vanishing and duplicate units of a layer, and the number of independent units."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["RedundantUnits", "redundant_units"]
 
 
 class RedundantUnits(NamedTuple):
-    """Vanishing and equal units of a layer, with `time` in front for checkpoints. Fractions are of all units.
+    """Vanishing and duplicate units of a layer, with a leading `time` axis for checkpoints; fractions are of all units.
 
     Attributes:
         vanishing: Whether each `neuron` vanishes.
-        cluster: For each `neuron` the number of the first unit of its cluster, or −1.
-        independent_units: The number of clusters.
-        independent_fraction: That over the number of units.
-        vanishing_fraction: The fraction of units that vanish.
-        duplicate_fraction: The fraction of units that are in a cluster, but not the first of it.
-        dead_fraction: The fraction of units that are active on no sample; None unless `active` is given.
+        cluster: For each `neuron`, the index of the first unit of its cluster; −1 for units outside clusters.
+        independent_units: Number of clusters.
+        independent_fraction: Number of clusters divided by the number of units.
+        vanishing_fraction: Fraction of units that vanish.
+        duplicate_fraction: Fraction of units that are in a cluster but are not its first unit.
+        dead_fraction: Fraction of units that are active on no sample; None unless `active` is given.
     """
 
     vanishing: Annotated[Any, "time neuron"]
@@ -52,30 +52,31 @@ def redundant_units(
     linkage: Literal["single", "complete"] = "single",
     active: Any = None,
 ) -> RedundantUnits:
-    """Units p_i = (w_i; a_i) that vanish, ‖p_i‖ ≤ τ₀ max_j ‖p_j‖, and clusters of equal ones among the others.
+    """Find units p_i = (w_i; a_i) that vanish, and clusters of duplicates among the others.
 
-    Two are equal where ‖w_i − w_j‖² ≤ τ (‖w_i‖² + ‖w_j‖²), and the same of a: both what leads in and what leads out
-    must match, as in the sets that noise draws steps into. A cluster holds all that are linked by equal pairs; with
-    complete linkage all its pairs are equal.
+    A unit vanishes if ‖p_i‖ ≤ τ₀ max_j ‖p_j‖. Two units are duplicates if ‖w_i − w_j‖² ≤ τ (‖w_i‖² + ‖w_j‖²) and the
+    same holds for a. Both incoming and outgoing weights must match, as in the invariant sets to which noise drives SGD.
+    A cluster contains all units linked by chains of duplicate pairs; with complete linkage, all its pairs are
+    duplicates.
 
-    Units of a positively homogeneous activation do the same, up to a factor, where their directions match. That makes
-    them redundant, but no member of an invariant set: steps need not keep it.
+    Units with a positively homogeneous activation and equal directions compute the same function up to a factor. They
+    are redundant but do not form an invariant set: training can separate them.
 
     Cost: 2 units² · (weights of a unit + log₂ units · units) operations, and memory for a few arrays of units² numbers.
 
     Args:
-        incoming: w_i, biases too, shape (units, weights), or (times, units, weights) of checkpoints.
-        outgoing: a_i, likewise.
-        vanishing: τ₀ ≥ 0, of the largest norm.
+        incoming: w_i, including biases, shape (units, weights), or (times, units, weights) for checkpoints.
+        outgoing: a_i, with the same leading axes.
+        vanishing: τ₀ ≥ 0, relative to the largest norm.
         duplicate: τ ≥ 0.
-        compare: "weights"; "directions", of w and of a, where a unit vanishes by √(‖w_i‖ ‖a_i‖), its norm once
-            balanced; or "incoming directions", of w alone, which is enough for two units to be replaced by one.
-        linkage: "single", or the stricter "complete", for which the values have to be known.
-        active: On how many samples each unit is active, of the shape of the units, as `count_active` counts it; those
-            on none are dead, and left out of the clusters as well. All arrays are of one library.
+        compare: "weights"; "directions" of w and a, where the norm of a unit is √(‖w_i‖ ‖a_i‖), its norm after
+            balancing; or "incoming directions" of w alone, which is enough to replace two units by one.
+        linkage: "single", or the stricter "complete", which requires known values (not traced by JAX).
+        active: Number of samples on which each unit is active, from `count_active`, with one entry per unit. Units that
+            are active on none are dead and excluded from the clusters. All arrays must come from one library.
 
     Raises:
-        InputError: Arrays that do not fit or are not finite, a number below zero, or a choice that there is not.
+        InputError: If arrays do not match or are not finite, a threshold is negative, or an option is unknown.
 
     Example:
         >>> import numpy as np
@@ -87,13 +88,13 @@ def redundant_units(
     w, a = _checked("incoming", incoming), _checked("outgoing", outgoing)
     require(
         tuple(w.shape[:-1]) == tuple(a.shape[:-1]),
-        f"outgoing has shape {tuple(a.shape)} where incoming has {tuple(w.shape)}",
+        f"outgoing has shape {tuple(a.shape)}, but incoming has {tuple(w.shape)}",
         argument="outgoing",
         value=tuple(a.shape),
         remedy="give one row of weights for each unit",
     )
     xp = array_namespace(w, a)
-    # Of order one, so that no square is lost.
+    # Rescale to order one, so that squares do not underflow.
     w, a = (each / _positive(xp, xp.max(xp.abs(each))) for each in (w, a)) if compare != "weights" else _alike(xp, w, a)
     lengths = [xp.sqrt(xp.sum(each * each, axis=-1)) for each in (w, a)]
     both = lengths[0] ** 2 + lengths[1] ** 2 if compare == "weights" else lengths[0] * lengths[1]
@@ -111,7 +112,7 @@ def redundant_units(
             f"active has shape {tuple(active.shape)}",
             argument="active",
             value=tuple(active.shape),
-            remedy=f"give one count for each unit, shape {tuple(gone.shape)}",
+            remedy=f"give one count per unit, shape {tuple(gone.shape)}",
         )
         dead = active <= 0
         out = gone | dead
@@ -145,24 +146,24 @@ def _checked(name: str, values: Any) -> Any:
 
 
 def _positive(xp: Any, values: Any) -> Any:
-    """The values, and one where they are zero."""
+    """Replace zeros by one, for use as a divisor."""
     return xp.where(values > 0, values, xp.ones_like(values))
 
 
 def _alike(xp: Any, w: Any, a: Any) -> tuple[Any, Any]:
-    """Both over the largest number of both."""
+    """Divide both arrays by the largest absolute value in either."""
     largest = _positive(xp, xp.maximum(xp.max(xp.abs(w)), xp.max(xp.abs(a))))
     return w / largest, a / largest
 
 
 def _largest(xp: Any, parts: list[Any]) -> Any:
-    """How far units are apart, by the part in which they are farthest."""
+    """Return the distance between units in the part in which they differ most."""
     found = [_apart(xp, each) for each in parts]
     return found[0] if len(found) == 1 else xp.maximum(*found)
 
 
 def _apart(xp: Any, rows: Any) -> Any:
-    """‖x_i − x_j‖² over ‖x_i‖² + ‖x_j‖²; zero where both are."""
+    """Compute ‖x_i − x_j‖² / (‖x_i‖² + ‖x_j‖²); zero if both vectors are zero."""
     inner = rows @ xp.matrix_transpose(rows)
     squares = xp.sum(rows * rows, axis=-1)
     both = squares[..., :, None] + squares[..., None, :]
@@ -170,25 +171,25 @@ def _apart(xp: Any, rows: Any) -> Any:
 
 
 def _single(xp: Any, pairs: Any) -> Any:
-    """The first unit that is linked to each by any chain of pairs."""
+    """Return, for each unit, the first unit that any chain of pairs links to it."""
     units = pairs.shape[-1]
     numbers = xp.arange(units)
     linked = pairs | (numbers[:, None] == numbers)
     for _ in range(math.ceil(math.log2(units)) if units > 1 else 0):
-        # Chains of twice the length; counts of them are small whole numbers.
+        # Each product doubles the length of the chains; the counts are small integers.
         step = xp.astype(linked, xp.float32)
         linked = step @ step > 0
     return xp.min(xp.where(linked, numbers, units), axis=-1)
 
 
 def _complete(xp: Any, apart: Any, kept: Any, duplicate: float) -> Any:
-    """The first unit of each cluster all of whose pairs are near."""
+    """Return, for each unit, the first unit of its cluster, in which all pairs are duplicates."""
     if is_traced(apart):
         raise InputError(
-            "complete linkage needs to see the values while JAX traces",
+            "complete linkage needs known values, but JAX is tracing",
             argument="linkage",
             value="complete",
-            remedy="choose single, or call this outside of compiled functions",
+            remedy='choose "single", or call this function outside compiled code',
         )
     distances, keeps = (np.asarray(each.detach().cpu() if hasattr(each, "detach") else each) for each in (apart, kept))
     units = distances.shape[-1]

@@ -1,4 +1,4 @@
-"""Which weights belong to which unit of a layer: neurons, channels of a convolution, heads of attention."""
+"""Weights of each unit of a layer: neurons, convolution channels, or attention heads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["UnitGroup", "UnitPart", "UnitWeights", "unit_weights"]
 
 @dataclasses.dataclass(frozen=True)
 class UnitPart:
-    """One array of weights and the axis along which its units lie.
+    """One array of weights, and the axis along which its units are arranged.
 
     Attributes:
         parameter: Name of the array, such as "weights.0" or "blocks.0.queries".
-        axis: The axis; each unit has an equal share of it.
-        interleaved: Whether unit i has the entries i, i + h, i + 2h, …, as channels have after pixels are made a row;
-            otherwise each has a block of neighbours, as heads have.
+        axis: The axis of the units, divided equally among them.
+        interleaved: Whether unit i has the entries i, i + h, i + 2h, …, as for channels after pixels are flattened.
+            Otherwise each unit has a contiguous block, as for heads.
 
     Example:
         >>> import numpy as np
@@ -44,12 +44,12 @@ class UnitGroup:
     """The units of a layer, any two of which can be exchanged.
 
     Attributes:
-        units: h, how many there are.
-        incoming: What leads into them, biases too: `UnitPart`, or pairs of a name and an axis.
-        outgoing: What leads on.
+        units: Number of units h.
+        incoming: The weights that lead into the units, including biases, as `UnitPart` or pairs (name, axis).
+        outgoing: The weights that lead out of them.
 
     Raises:
-        InputError: A number of units that is not positive, or no incoming or outgoing part.
+        InputError: If the number of units is not positive, or there is no incoming or outgoing part.
 
     Example:
         >>> neurons = UnitGroup(32, [("weights.0", 1), ("biases.0", 0)], [("weights.1", 0)])
@@ -71,13 +71,13 @@ class UnitGroup:
                 f"{name} is empty",
                 argument=name,
                 value=0,
-                remedy="name an array and the axis along which its units lie",
+                remedy="give the name of an array and the axis of its units",
             )
             object.__setattr__(self, name, parts)
 
 
 class UnitWeights(NamedTuple):
-    """The weights of each unit in a row.
+    """The weights of each unit, as rows.
 
     Attributes:
         incoming: (w_i, b_i), shape (units, incoming weights).
@@ -92,17 +92,17 @@ class UnitWeights(NamedTuple):
 
 @checked
 def unit_weights(parameters: Any, group: UnitGroup) -> UnitWeights:
-    """The weights p_i = (w_i, b_i; a_i) of each unit, gathered from the arrays of a network.
+    """Gather the weights p_i = (w_i, b_i; a_i) of each unit from the arrays of a network.
 
-    Cost: no operations; memory for the weights of the layer once more.
+    Cost: no operations, and memory for one copy of the layer's weights.
 
     Args:
-        parameters: Arrays of one library, NumPy, JAX or PyTorch, by their names, as `dict(module.named_parameters())`
-            is; or a module of JAX, or any nest of arrays, whose names are those of `descend`.
-        group: Which arrays, and along which axes.
+        parameters: NumPy, JAX or PyTorch arrays by name, e.g. `dict(module.named_parameters())`; or a JAX module or any
+            tree of arrays, with the names that `descend` uses.
+        group: The arrays and axes of the units.
 
     Raises:
-        InputError: An array or an axis that there is not, or one that the units cannot share equally.
+        InputError: If an array or axis does not exist, or the units cannot share the axis equally.
 
     Example:
         >>> import numpy as np
@@ -116,17 +116,17 @@ def unit_weights(parameters: Any, group: UnitGroup) -> UnitWeights:
 
 
 def _named(parameters: Any) -> dict[str, Any]:
-    """The arrays by their names."""
+    """Return the arrays by name."""
     if isinstance(parameters, Mapping) and all(hasattr(each, "shape") for each in parameters.values()):
         return dict(parameters)
-    import jax  # not at the top, so that arrays by name need no JAX
+    import jax  # imported here, because arrays by name do not need JAX
 
     leaves = jax.tree_util.tree_flatten_with_path(parameters)[0]
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
 def _rows(arrays: Mapping[str, Any], parts: Sequence[Any], units: int) -> Any:
-    """What all parts have for each unit, side by side."""
+    """Concatenate the weights of each unit from all parts."""
     rows = []
     for part in parts:
         require(
@@ -141,10 +141,10 @@ def _rows(arrays: Mapping[str, Any], parts: Sequence[Any], units: int) -> Any:
         shape = tuple(array.shape)
         require(
             -len(shape) <= part.axis < len(shape) and shape[part.axis] % units == 0,
-            f"{part.parameter} has shape {shape}, along whose axis {part.axis} {units} units cannot lie",
+            f"{part.parameter} has shape {shape}, whose axis {part.axis} cannot be divided into {units} units",
             argument="group",
             value=shape,
-            remedy="name the axis of the units, whose length is a multiple of their number",
+            remedy="give the axis of the units; its length must be a multiple of their number",
         )
         xp = array_namespace(array)
         lying = xp.moveaxis(array, part.axis, 0)

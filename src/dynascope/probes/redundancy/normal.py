@@ -1,4 +1,4 @@
-"""Hessians of the loss in the directions normal to an invariant set, batch by batch."""
+"""Hessians of the loss of each batch in the directions normal to an invariant set."""
 
 from __future__ import annotations
 
@@ -30,31 +30,32 @@ def normal_hessians(
     *,
     kept: NonNegativeFloat = 1.0,
 ) -> Float[np.ndarray, "sets batches k k"]:
-    """∂²L_B/∂n² of each batch along n, which moves away from an invariant set, at a share of the distance from it.
+    """Compute the Hessian ∂²L_B/∂n² of each batch along n, the displacement from an invariant set.
 
-    Where unit i is to vanish, n are all its weights; where units i and j are to become equal, n = (p_i − p_j)/√2. Near
-    the set a step multiplies n by I − η ∂²L_B/∂n², so that `theory.noise.step_matrices` and `random_product_exponent`
-    say whether noise draws steps into the set. The Hessians of ReLU depend on which samples a unit is active on, and
-    are not those at the set itself, where its slope jumps: keep a small share of the distance.
+    If unit i is to vanish, n is the vector of all its weights; if units i and j are to become equal, n = (p_i −
+    p_j)/√2. Near the set, a step multiplies n by I − η ∂²L_B/∂n². `theory.noise.step_matrices` and
+    `random_product_exponent` use these Hessians to predict whether noise drives SGD into the set. The Hessian of a ReLU
+    network depends on the samples on which a unit is active, and is not defined on the set itself, where the slope of
+    ReLU jumps. To approximate the limit, keep a small share of the distance.
 
     Cost: 3 k gradients of the loss for each batch and set, and memory for sets · batches · k² numbers.
 
     Args:
-        loss: A JAX function of the parameters and of the arrays of one batch, without the decay of weights. It is
-            compiled once: numbers that it reads from elsewhere stay what they were then.
-        parameters: A module, or any nest of arrays; what is no array of floating-point numbers is left as it is.
-        batches: The arrays that the loss takes, each with the batches in front, such as (batches, samples, d).
+        loss: A JAX function of the parameters and the arrays of one batch, without weight decay. It is compiled once,
+            so values that it reads from elsewhere are frozen.
+        parameters: A module or any tree of arrays; leaves that are not floating-point arrays are kept unchanged.
+        batches: The arrays that the loss takes, each with a leading batch axis, e.g. (batches, samples, d).
         group: The units.
-        sets: For each set the number of the unit that is to vanish, or of the two that are to become equal, from zero.
-        kept: Which share of n is kept where the Hessian is taken, ≥ 0: all of it, at the weights as they are, or
-            little, for the nearest point of the set, approached from where they are.
+        sets: For each set, the index of the unit that is to vanish, or of the two units that are to become equal.
+        kept: Share ≥ 0 of n that is kept when the Hessian is computed: 1 for the current weights, a small number for a
+            point close to the nearest point of the set.
 
     Returns:
-        The Hessians, of size k, the number of weights of a unit.
+        The Hessians, shape (sets, batches, k, k), where k is the number of weights of a unit.
 
     Raises:
-        InputError: Units that there are not, arrays of different numbers of batches, more numbers than fit into the
-            memory, or a Hessian that is not finite.
+        InputError: If a unit does not exist, arrays have different numbers of batches, the result does not fit into
+            memory, or a Hessian is not finite.
 
     Example:
         >>> loss = lambda weights, x, y: jnp.mean((jnp.tanh(x @ weights["w"]) @ weights["a"] - y) ** 2) / 2
@@ -75,19 +76,23 @@ def normal_hessians(
             f"batches holds {shown(each)}",
             argument="batches",
             value=shown(each),
-            remedy="give arrays of numbers with the batches in front",
+            remedy="give arrays of numbers with a leading batch axis",
         )
         require_finite_values("batches", each)
     counts = {len(each) for each in batches}
     require(
-        len(ways) > 0, "sets is empty", argument="sets", value=0, remedy="give the number of a unit, or a pair of them"
+        len(ways) > 0,
+        "sets is empty",
+        argument="sets",
+        value=0,
+        remedy="give the index of a unit, or a pair of indices",
     )
     require(
         len(counts) == 1,
-        f"batches has arrays of {sorted(counts)} batches",
+        f"batches has arrays with {sorted(counts)} batches",
         argument="batches",
         value=sorted(counts),
-        remedy="give each array with the same number of batches in front",
+        remedy="give arrays with the same number of batches",
     )
     k = sum(widths)
     require_room(len(ways) * counts.pop() * k**2, sets=len(ways))
@@ -105,7 +110,7 @@ def normal_hessians(
 
 
 def _way(each: Any, units: int) -> np.ndarray:
-    """Which share of n each unit gets."""
+    """Return the coefficient of each unit in n."""
     members = list(each) if isinstance(each, list | tuple) else [each]
     for one in members:
         require_kind(Annotated[int, Interval(ge=0, le=units - 1)], sets=one)
@@ -114,7 +119,7 @@ def _way(each: Any, units: int) -> np.ndarray:
         f"sets has {each}",
         argument="sets",
         value=str(each),
-        remedy="give the number of a unit, or a pair of different ones",
+        remedy="give the index of a unit, or a pair of different indices",
     )
     way = np.zeros(units)
     way[members] = [1.0] if len(members) == 1 else [1 / math.sqrt(2), -1 / math.sqrt(2)]
@@ -132,7 +137,7 @@ def _hessians(
     ways: Any,
     kept: Any,
 ) -> Any:
-    # The transpose of reading the rows of units writes them.
+    # The transpose of the linear map from arrays to unit rows writes rows back into arrays.
     place = jax.linear_transpose(lambda each: tuple(unit_weights(each, group)), arrays)
     rows = jnp.concatenate(unit_weights(arrays, group), axis=1)
 

@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 from dynascope.compilation import filter_jit
-from dynascope.probes.last_layer import heeding_inputs, layer_metrics
+from dynascope.probes.last_layer import layer_metrics, require_varying_features
 
 __all__ = ["Measured", "classifier_metrics", "measure"]
 
@@ -65,7 +65,7 @@ def classifier_metrics(measured: Measured, tasks: Sequence[Any], loss: str, *, t
         DivergenceError: The features of a network are equal on all samples; the error states the given time.
     """
     samples = [(*each[:2], each[2].targets) for each in zip(measured.features, measured.outputs, tasks, strict=True)]
-    with heeding_inputs(time):
+    with require_varying_features(time):
         logits = chosen = [layer_metrics(*each) for each in samples]
         if loss == "cross_entropy":
             chosen = [layer_metrics(*each, output_function="softmax") for each in samples]
