@@ -143,16 +143,16 @@ def test_every_library_gives_the_numbers_of_numpy(library):
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
-        (lambda: count_flips(np.ones((2, 3)), np.ones((3, 3))), "do not fit"),
-        (lambda: count_flips(np.ones((2, 3)), [np.ones((2, 3))] * 2), "do not fit"),
+        (lambda: count_flips(np.ones((2, 3)), np.ones((3, 3))), "shapes"),
+        (lambda: count_flips(np.ones((2, 3)), [np.ones((2, 3))] * 2), "shapes"),
         (lambda: count_active([]), "no layer"),
         (lambda: count_active(np.ones(3)), "layers of shapes"),
         (lambda: count_active([np.ones((2, 3)), np.ones((4, 3))]), "layers of shapes"),
         (lambda: count_active(np.full((2, 3), np.nan)), "not finite"),
         (lambda: count_active(np.ones((2, 3)) > 0), "of type bool"),
-        (lambda: hamming_distance(count_active(np.ones((2, 3)))), "counts of active"),
-        (lambda: activity(count_flips(np.ones((2, 3)), np.ones((2, 3)))), "counts of flip"),
-        (lambda: count_active(np.ones((2, 3))) + count_active(np.ones((2, 4))), "do not add up"),
+        (lambda: hamming_distance(count_active(np.ones((2, 3)))), "event 'active'"),
+        (lambda: activity(count_flips(np.ones((2, 3)), np.ones((2, 3)))), "event 'flip'"),
+        (lambda: count_active(np.ones((2, 3))) + count_active(np.ones((2, 4))), "cannot be added"),
     ],
 )
 def test_what_makes_no_sense_is_refused(measure, message):

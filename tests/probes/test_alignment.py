@@ -266,8 +266,8 @@ def test_single_precision_stays_single():
     ("measure", "message"),
     [
         (lambda: layer_alignment([np.eye(2)]), "there are 1 layers"),
-        (lambda: layer_imbalance([np.ones((2, 3)), np.ones((2, 3))]), "do not follow each other"),
-        (lambda: layer_alignment([np.ones((4, 2, 2)), np.ones((2, 2))]), "do not follow each other"),
+        (lambda: layer_imbalance([np.ones((2, 3)), np.ones((2, 3))]), "are not consecutive"),
+        (lambda: layer_alignment([np.ones((4, 2, 2)), np.ones((2, 2))]), "are not consecutive"),
         (lambda: layer_alignment([np.eye(2), np.full((2, 1), np.nan)]), "not finite"),
         (lambda: layer_alignment([np.eye(2), np.eye(2, dtype=int)]), "of type int64"),
         (lambda: layer_alignment([np.eye(2), [[1.0], [2.0]]]), "type list"),
@@ -279,7 +279,7 @@ def test_single_precision_stays_single():
         (lambda: line_alignment(np.eye(2), np.ones(2), np.zeros(2)), "length zero"),
         (lambda: weight_movement([np.eye(2)], [np.zeros((2, 2))]), "array 1 is zero"),
         (lambda: weight_movement([np.eye(2)], [np.ones(3)]), "array 1 has shape"),
-        (lambda: weight_movement([np.eye(2)], []), "1 arrays and 0"),
+        (lambda: weight_movement([np.eye(2)], []), "1 arrays of weights and 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(measure, message):

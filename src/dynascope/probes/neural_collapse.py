@@ -64,7 +64,7 @@ def collapse_metrics(
 
     With M_c = μ_c − μ_g, Σ_W = Σ_j (h_j − μ_{y_j})(·)ᵀ/n and Σ_B = Σ_c M_c M_cᵀ/C they are
 
-        nc1            tr(Σ_W Σ_B⁺)/C, independent of feature scale; omits relative eigenvalues of Σ_B below 1e-10
+        nc1            tr(Σ_W Σ_B⁺)/C, scale-invariant; omits eigenvalues of Σ_B below 1e-10 of the largest
         nc1_product    n C tr(Σ_W Σ_B), proportional to the fourth power of the scale
         nc2_angle      max_ij |cos(M_i, M_j) − (C δ_ij − 1)/(C − 1)|, always zero for two classes
         nc2_norm       standard deviation of ‖M_c‖ divided by their mean, always zero for two classes
@@ -280,9 +280,9 @@ def _classes(labels: Any) -> int:
         ) from None
 
 
-def _oriented(classifier: Any, p: int, classes: int | None, beside: Any, layout: Layout | None) -> Any:
+def _oriented(classifier: Any, p: int, classes: int | None, like: Any, layout: Layout | None) -> Any:
     """Return the classifier as a matrix of shape (p, C) for either layout; C is arbitrary if `classes` is None."""
-    array_namespace(beside, classifier)
+    array_namespace(like, classifier)
     w, _ = finite_matrix("classifier", classifier)
     shape = tuple(w.shape)
     wanted = f"({p}, {'C' if classes is None else classes})"

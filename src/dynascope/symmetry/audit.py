@@ -42,7 +42,7 @@ class Finding:
         >>> from dynascope.symmetry import Part
         >>> norm = Charge("scale", (Part("['w']", np.array([0, 0]), 1.0),), 1)
         >>> print(str(Finding(norm, np.array([True]), 10, 20, 3e4, ())).partition(";")[0])
-        scale ['w']: 1 of 1 laws broken, first between steps 10 and 20, up to 3.0e+04 bounds
+        scale ['w']: 1 of 1 laws broken, first between steps 10 and 20, by up to 3.0e+04 times the bound
     """
 
     charge: Charge
@@ -67,9 +67,8 @@ class Finding:
     def __str__(self) -> str:
         count = f"{int(self.broken.sum())} of {self.broken.size} laws"
         since = f"between steps {self.last_kept} and {self.first_broken}"
-        text = (
-            f"{self.charge.kind} {' '.join(self.paths)}: {count} broken, first {since}, up to {self.times:.1e} bounds"
-        )
+        size = f"by up to {self.times:.1e} times the bound"
+        text = f"{self.charge.kind} {' '.join(self.paths)}: {count} broken, first {since}, {size}"
         if not self.causes:
             return f"{text}; record the run with causes=True to test for causes"
         return f"{text}; " + ("no tested cause fits" if self.cause is None else str(self.cause))
@@ -95,7 +94,7 @@ class Audit:
 
     @property
     def clean(self) -> bool:
-        """Whether every law holds at every recorded step, to rounding."""
+        """Whether every law holds at every recorded step, up to rounding errors."""
         return not self.findings
 
     @property
@@ -142,7 +141,8 @@ class Audit:
 
     def __str__(self) -> str:
         if self.clean:
-            return f"all {self.checked} laws hold at {self.steps} recorded steps, to {self.times:.1e} of the bound"
+            size = f"to within {self.times:.1e} times the bound"
+            return f"all {self.checked} laws hold at {self.steps} recorded steps, {size}"
         broken = sum(int(each.broken.sum()) for each in self.findings)
         first = min(each.first_broken for each in self.findings)
         text = f"{broken} of {self.checked} laws are broken by step {first}, by up to {self.times:.1e} times the bound"
@@ -178,7 +178,7 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     - Norm: the symmetry is the scale of weights before a norm, and no other cause fits. Its ε, statistics or backward
       pass differ.
     - Lower precision (e.g. autocast) or dropout: the sum is noise with zero mean and no correlation over steps.
-      Rounding in lower precision also limits its size.
+      For lower precision it must also be as small as rounding errors.
 
     A fit counts if its residual is less than a hundredth of the quantity to be explained, or within rounding. If
     another fit has less than three times the residual, both are reported as possible (`Cause.rivals`). A cause is

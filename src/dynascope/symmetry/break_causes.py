@@ -63,5 +63,7 @@ def _of_steps(name: str, rules: dict[str, StepRule]) -> Cause:
         return Cause(name, True, text, tuple(own), tuple(sorted(shared)))
     if all(rule.name == "as declared" for rule in rules.values()):
         worst = max(rule.times for rule in rules.values())
-        return Cause(name, False, f"the updates follow from the gradients, to {worst:.1e} of the rounding bound")
+        return Cause(
+            name, False, f"the updates follow from the gradients, to within {worst:.1e} times the rounding bound"
+        )
     return Cause(name, False, "no parameter's updates match it")

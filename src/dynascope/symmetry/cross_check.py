@@ -41,7 +41,8 @@ class CrossCheck:
         if self.agrees:
             return f"both passes find the same {self.together} charges"
         program, gradients = self.together - self.numerical, self.together - self.structural
-        return f"of {self.together} independent charges, {program} only in the program, {gradients} only in gradients"
+        only = f"{program} only in the program and {gradients} only in gradients"
+        return f"{self.together} independent charges, of which {only}"
 
 
 def cross_check(structural: SymmetryStructure, numerical: Discovery, params: Any) -> CrossCheck:

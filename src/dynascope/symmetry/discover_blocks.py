@@ -62,8 +62,9 @@ def discover_blocks(
     along it is Σ factor · ⟨∂L/∂θ_i, θ_j⟩. The factors for each pair of units are therefore the null vectors of a small
     matrix with one row per random point. The method assumes that units have the same order in all parameters. This
     holds unless a reshape intervenes or a loop reads layers from a stack; `find_symmetries` has no such restriction.
-    The number of gradients is the largest number of axes of one length plus twelve. The memory is that of twice these
-    gradients and one units × units matrix per gradient and axis.
+
+    Cost: one gradient per axis of the most frequent axis length, plus twelve. Memory holds these gradients with their
+    points, and one units × units matrix per gradient and axis of one length.
 
     Args:
         apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy.

@@ -23,7 +23,7 @@ from dynascope.symmetry.mixing import mixing_units
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
 from dynascope.symmetry.program_loops import bodies
 from dynascope.symmetry.scaling import exact_and_relaxed
-from dynascope.symmetry.symmetry_defects import defects, holds_far
+from dynascope.symmetry.symmetry_defects import defects, holds_globally
 from dynascope.symmetry.translations import is_used, translations
 from dynascope.validation.bounded_scalars import Seed
 
@@ -133,8 +133,8 @@ def find_symmetries(
     strides, norms, homogeneous activations in any form, gates, attention with grouped queries and rotary positions,
     residual streams, tied weights, embeddings, and loops over stacked layers, without special cases. Shifts are
     propagated in the same way. Units that mix linearly, as one gradient shows, are grouped into matrix symmetries.
-    Finally every symmetry is checked against gradients at random points, and only symmetries that hold to rounding are
-    returned.
+    Finally every symmetry is checked against gradients at random points. Only symmetries that hold up to rounding
+    errors are returned.
 
     The following are not found; on a small network, `discover` finds them:
 
@@ -188,7 +188,7 @@ def find_symmetries(
     symmetries, broken, rounding = [], [], 0.0
     for each in exact:
         defect = defects(each, model, given, gradients)
-        far = holds_far(each, model, given[0], seed, 1e1 * tolerance)
+        far = holds_globally(each, model, given[0], seed, 1e1 * tolerance)
         if far and defect.max(initial=0.0) <= tolerance:
             symmetries.append(each)
             rounding = max(rounding, float(defect.max(initial=0.0)))

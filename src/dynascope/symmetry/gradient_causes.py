@@ -82,7 +82,7 @@ def gradient_causes(evidence: Evidence, number: int) -> list[Cause]:
     slopes = _Slopes(sums, evidence.part_slope_rounding[:, rows, :count].sum(2))
     times = np.abs(sums).sum(0) / np.maximum(slopes.rounding.sum(0), np.finfo(float).tiny)
     if times.max(initial=0.0) <= 1:
-        text = f"the gradient has the symmetry, to {times.max(initial=0.0):.1e} of the rounding bound"
+        text = f"the gradient has the symmetry, to within {times.max(initial=0.0):.1e} times the rounding bound"
         return [Cause(name, False, text) for name in _NAMES]
     backward = _backward(evidence, number)
     inside = _inside(charge, times)

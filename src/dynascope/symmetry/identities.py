@@ -35,7 +35,7 @@ class Identities:
         gradient_size: ‖g‖ ‖ξ‖ for each unit, the scale for `gradient`.
         hessian: Largest element of Hξ + (∂ξ)ᵀg for one random direction ξ of the symmetry; zero in theory.
         hessian_size: Largest element of the two summands.
-        holds: Whether both identities hold to rounding.
+        holds: Whether both identities hold up to rounding errors.
     """
 
     charge: Charge

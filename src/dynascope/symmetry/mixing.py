@@ -10,7 +10,7 @@ import numpy as np
 
 from dynascope.symmetry.charge import Charge, Part
 from dynascope.symmetry.parameters import Model, Point
-from dynascope.symmetry.symmetry_defects import holds_far, lengths
+from dynascope.symmetry.symmetry_defects import holds_globally, lengths
 
 __all__ = ["mixing_units"]
 
@@ -69,11 +69,11 @@ def _linear(charge: Charge, blocks: list[list[int]], size: int, model: Model, po
 
     Units with a kink appear to mix if all of them are on one side of it for all inputs.
     """
-    if holds_far(_of_units(charge, list(chain.from_iterable(blocks)), size), model, point, size):
+    if holds_globally(_of_units(charge, list(chain.from_iterable(blocks)), size), model, point, size):
         return blocks
     if len(blocks) > _MOST_TRIALS:
         return []
-    return [each for each in blocks if holds_far(_of_units(charge, each, size), model, point, size)]
+    return [each for each in blocks if holds_globally(_of_units(charge, each, size), model, point, size)]
 
 
 def _of_units(charge: Charge, units: Sequence[int], block: int) -> Charge:

@@ -1,4 +1,4 @@
-"""Numerical ranks of matrices, with an error if small singular values cannot be told from rounding errors."""
+"""Numerical ranks of matrices, with an error if small singular values cannot be distinguished from rounding errors."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class _Reader(RuleReader):
     def read(self, program: ClosedJaxpr, parameters: int) -> None:
         inputs = list(map(shape_of, program.jaxpr.invars))
         entering = [_Parameter(i, s) if i < parameters else invariant(s) for i, s in enumerate(inputs)]
-        for degree in map(self._met, self.run(program.jaxpr, program.consts, entering)):
+        for degree in map(self._degree, self.run(program.jaxpr, program.consts, entering)):
             require_invariant(self.solver, degree)
 
     def found(self) -> list[Rescaling]:
@@ -132,7 +132,7 @@ class _Reader(RuleReader):
         return Degree(degree.shape, degree.terms, free if free.any() else degree.free)
 
     def apply(self, primitive: Primitive, operation: Operation, values: list[Any]) -> list[Degree]:
-        degrees = list(map(self._met, values))
+        degrees = list(map(self._degree, values))
         if primitive.pointwise:
             degrees = [_lifted(each, len(operation.shapes[0])) for each in degrees]
         return primitive.scaling(self.rules, operation, degrees)
@@ -142,14 +142,14 @@ class _Reader(RuleReader):
         if name == "cond":
             return self._branches(equation, values)
         if name == "scan" and params["length"]:
-            return self._scan(params, list(map(self._met, values)))
-        return self._while(params, list(map(self._met, values))) if name == "while" else None
+            return self._scan(params, list(map(self._degree, values)))
+        return self._while(params, list(map(self._degree, values))) if name == "while" else None
 
     def _branches(self, equation: JaxprEqn, values: list[Any]) -> list[Degree]:
-        require_invariant(self.solver, self._met(values[0]))
+        require_invariant(self.solver, self._degree(values[0]))
         found = [self.run(each.jaxpr, each.consts, values[1:]) for each in equation.params["branches"]]
         shapes = list(map(shape_of, equation.outvars))
-        return [agreeing(self.solver, list(map(self._met, r)), s) for *r, s in zip(*found, shapes, strict=True)]
+        return [agreeing(self.solver, list(map(self._degree, r)), s) for *r, s in zip(*found, shapes, strict=True)]
 
     def _scan(self, params: Any, degrees: list[Degree]) -> list[Degree]:
         fixed, state, rows = scanned(params, degrees)
@@ -170,7 +170,9 @@ class _Reader(RuleReader):
             written.append(as_rows(wrote))
         if len(written) == LONGEST < length:
             seen = [self.row(each, 0) for each in rows]
-            state, found = self._settled(state, lambda each: self.run(body.jaxpr, body.consts, [*fixed, *each, *seen]))
+            state, found = self._fixed_point(
+                state, lambda each: self.run(body.jaxpr, body.consts, [*fixed, *each, *seen])
+            )
             written = [as_rows(found[len(state) :])]
         written += written[-1:] * (length - len(written))
         if params["reverse"]:
@@ -191,9 +193,9 @@ class _Reader(RuleReader):
                 require_invariant(self.solver, each)
             return self.run(body.jaxpr, body.consts, [*fixed, *state])
 
-        return self._settled(state, step)[0]
+        return self._fixed_point(state, step)[0]
 
-    def _settled(
+    def _fixed_point(
         self, state: list[Degree], step: Callable[[list[Degree]], list[Degree]]
     ) -> tuple[list[Degree], list[Degree]]:
         """Equate exponents until a loop step does not change those of the state; return state and outputs of a step."""
@@ -226,7 +228,7 @@ class _Reader(RuleReader):
 
         return all(key(one) == key(other) for one, other in zip(before, after, strict=True))
 
-    def _met(self, value: Any) -> Degree:
+    def _degree(self, value: Any) -> Degree:
         if not isinstance(value, _Parameter):
             return value
         if value.number not in self.met:

@@ -16,7 +16,7 @@ DEPARTURES = ("decay", "rate", "gradient", "sign", "momentum")
 _FITS = 1e-2  # largest relative residual of a rule that counts
 _ROUNDINGS = 4  # a slope above this many rounding bounds is significant
 _RIVAL = 3  # a departure is reported alone if the residual of every other one is this many times larger
-_TELLING = 0.1  # the factor of a step counts if its departure is at least this share of the largest
+_SIGNIFICANT = 0.1  # the factor of a step counts if its departure is at least this share of the largest
 _CONSTANT = 0.05  # largest relative spread over the steps of a factor that counts as constant
 _EQUAL = 1e-3  # largest relative difference of factors that count as equal
 _RULE_NAMES = {
@@ -105,7 +105,7 @@ def step_rule(
     seen = (np.abs(slope) > _ROUNDINGS * rounding).any(1)
     under, over = gradient_largest[kept & seen].max(initial=0.0), gradient_largest[~kept].min(initial=np.inf)
     if 0 < under < over:
-        text = f"its updates follow the gradient while all entries are below {under:.3g}, but not above {over:.3g}"
+        text = f"its updates follow the gradient while no entry exceeds {under:.3g}, but not from {over:.3g} on"
         return StepRule("clipping by value", text, times)
     if np.all(clipping[~kept] < _EQUAL) and change[~kept].max() > _EQUAL:
         text = f"its updates follow the gradient with large entries cut off, at {int((~kept).sum())} of {len(kept)}"
@@ -121,8 +121,10 @@ def _departures(factors: np.ndarray, rests: np.ndarray, change: np.ndarray, norm
     for place in np.argsort(worst, kind="stable"):
         if worst[place] < _FITS * change.max() and worst[place] <= _RIVAL * best:
             # If a step hardly departs, its factor is a rounding error.
-            telling = slice(None) if DEPARTURES[place] in ("rate", "gradient") else change > _TELLING * change.max()
-            named = _NAMED[DEPARTURES[place]](factors[telling, place], norms)
+            significant = (
+                slice(None) if DEPARTURES[place] in ("rate", "gradient") else change > _SIGNIFICANT * change.max()
+            )
+            named = _NAMED[DEPARTURES[place]](factors[significant, place], norms)
             found += [named] if named is not None else []
     # Without decay and momentum, a factor of the gradient is also a factor of the learning rate. These two causes are
     # the more specific explanation of the factor.

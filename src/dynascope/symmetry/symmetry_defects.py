@@ -11,7 +11,7 @@ import numpy as np
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.parameters import Model, Point, arrays_by_path, outputs
 
-__all__ = ["defects", "holds_far", "lengths"]
+__all__ = ["defects", "holds_globally", "lengths"]
 
 _FAR = 1e-8  # rounding error of outputs at another point of the orbit, relative to the largest output
 
@@ -30,7 +30,7 @@ def defects(
     return worst
 
 
-def holds_far(charge: Charge, model: Model, point: Point, seed: int, tolerance: float = _FAR) -> bool:
+def holds_globally(charge: Charge, model: Model, point: Point, seed: int, tolerance: float = _FAR) -> bool:
     """Whether the outputs are unchanged at a distant point of the orbit."""
     random = np.random.default_rng(seed)
     parameters, frozen, _ = point

@@ -62,7 +62,7 @@ def _compensated(
     gradients: Sequence[tuple[np.ndarray, ...]],
     parts: set[tuple[int, int, int]],
 ) -> list[Charge]:
-    """Find shifts of one parameter that shifts of another undo, e.g. of token and position embeddings.
+    """Find shifts of pairs of parameters that cancel each other, e.g. of token and position embeddings.
 
     If an axis is cut somewhere, shifts of its parts are tested too, e.g. the gates of a recurrent layer with two
     biases.
@@ -87,7 +87,7 @@ def _compensated(
                 one for one in first if one[0] != slot[0] and _is_same(sums[one][..., within], sums[slot][..., within])
             ]
             pairs = [_undoing(walk, paths, one, slot, (start, limit)) for one in partners]
-            found += [pair for pair in pairs if pair is not None and not any(_holds(own, pair) for own in found)]
+            found += [pair for pair in pairs if pair is not None and not any(_contains(own, pair) for own in found)]
             if all(pair is None for pair in pairs):
                 first.append(slot)
     return found
@@ -107,7 +107,7 @@ def _undoing(
     return Charge("translation", signed, int(parts[0].labels.max()) + 1)
 
 
-def _holds(large: Charge, small: Charge) -> bool:
+def _contains(large: Charge, small: Charge) -> bool:
     """Whether the shifts of two parameters are among the shifts of a larger part of them."""
     return large.paths == small.paths and all(
         one.labels.shape == other.labels.shape and bool(np.all((one.labels >= 0) | (other.labels < 0)))

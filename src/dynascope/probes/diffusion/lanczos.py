@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 __all__ = ["tridiagonal"]
 
-_NOTHING = 100  # a remainder below this many rounding units of the largest product is zero
+_NEGLIGIBLE = 100  # a remainder below this many rounding units of the largest product is zero
 
 
 def tridiagonal(product: Callable[[Any], Any], start: Any, steps: int) -> tuple[Any, Any]:
@@ -41,7 +41,7 @@ def tridiagonal(product: Callable[[Any], Any], start: Any, steps: int) -> tuple[
          [0. 1.]]
     """
     size, dtype = len(start), start.dtype
-    rounding = _NOTHING * jnp.finfo(dtype).eps
+    rounding = _NEGLIGIBLE * jnp.finfo(dtype).eps
 
     def orthogonal(vector: Any, basis: Any) -> Any:
         for _ in range(2):
@@ -62,5 +62,5 @@ def tridiagonal(product: Callable[[Any], Any], start: Any, steps: int) -> tuple[
 
     first = start / jnp.max(jnp.abs(start))  # prevents overflow of the squares
     state = jnp.zeros((steps, size), dtype), first / jnp.linalg.norm(first), jnp.zeros((), dtype)
-    (basis, _, _), (along, beside) = jax.lax.scan(step, state, jnp.arange(steps))
-    return basis, jnp.diag(along) + jnp.diag(beside[:-1], 1) + jnp.diag(beside[:-1], -1)
+    (basis, _, _), (diagonal, off_diagonal) = jax.lax.scan(step, state, jnp.arange(steps))
+    return basis, jnp.diag(diagonal) + jnp.diag(off_diagonal[:-1], 1) + jnp.diag(off_diagonal[:-1], -1)

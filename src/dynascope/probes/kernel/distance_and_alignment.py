@@ -143,7 +143,7 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
     )
     xp = array_namespace(one)
     if debiased:
-        return xp.sum(_unit(_hollow(one), "kernel") * _unit(_hollow(two), "other"))
+        return xp.sum(_unit(_without_diagonal(one), "kernel") * _unit(_without_diagonal(two), "other"))
     one, two = _unit(one, "kernel"), _unit(two, "other")
     shuffled = xp.linalg.trace(one) * xp.linalg.trace(two) / max(one.shape[0] - 1, 1)
     if not holds(shuffled <= _BIASED):
@@ -235,7 +235,7 @@ def _centred(kernel: Any) -> Any:
     return xp.where(xp.max(xp.abs(found)) <= floor, xp.zeros_like(found), found)
 
 
-def _hollow(kernel: Any) -> Any:
+def _without_diagonal(kernel: Any) -> Any:
     """Remove the diagonal and centre such that the rows sum to zero; set it to zero if only rounding errors remain."""
     xp = array_namespace(kernel)
     n, apart = kernel.shape[0], _off_diagonal(kernel)

@@ -95,7 +95,11 @@ def redundant_units(
     )
     xp = array_namespace(w, a)
     # Rescale to order one, so that squares do not underflow.
-    w, a = (each / _positive(xp, xp.max(xp.abs(each))) for each in (w, a)) if compare != "weights" else _alike(xp, w, a)
+    w, a = (
+        (each / _positive(xp, xp.max(xp.abs(each))) for each in (w, a))
+        if compare != "weights"
+        else _rescaled_jointly(xp, w, a)
+    )
     lengths = [xp.sqrt(xp.sum(each * each, axis=-1)) for each in (w, a)]
     both = lengths[0] ** 2 + lengths[1] ** 2 if compare == "weights" else lengths[0] * lengths[1]
     norms = xp.sqrt(both)
@@ -103,7 +107,7 @@ def redundant_units(
     if compare != "weights":
         w, a = (each / _positive(xp, length)[..., None] for each, length in zip((w, a), lengths, strict=True))
     parts = [w] if compare == "incoming directions" else [w, a]
-    apart = _largest(xp, parts)
+    apart = _largest_distance(xp, parts)
     out, dead = gone, None
     if active is not None:
         array_namespace(w, active)
@@ -118,7 +122,7 @@ def redundant_units(
         out = gone | dead
     kept = ~out
     pairs = (apart <= duplicate) & kept[..., :, None] & kept[..., None, :]
-    labels = _single(xp, pairs) if linkage == "single" else _complete(xp, apart, kept, duplicate)
+    labels = _single_linkage(xp, pairs) if linkage == "single" else _complete_linkage(xp, apart, kept, duplicate)
     numbers = xp.arange(labels.shape[-1])
     cluster = xp.where(kept, labels, -1)
     first = kept & (labels == numbers)
@@ -150,19 +154,19 @@ def _positive(xp: Any, values: Any) -> Any:
     return xp.where(values > 0, values, xp.ones_like(values))
 
 
-def _alike(xp: Any, w: Any, a: Any) -> tuple[Any, Any]:
+def _rescaled_jointly(xp: Any, w: Any, a: Any) -> tuple[Any, Any]:
     """Divide both arrays by the largest absolute value in either."""
     largest = _positive(xp, xp.maximum(xp.max(xp.abs(w)), xp.max(xp.abs(a))))
     return w / largest, a / largest
 
 
-def _largest(xp: Any, parts: list[Any]) -> Any:
+def _largest_distance(xp: Any, parts: list[Any]) -> Any:
     """Return the distance between units in the part in which they differ most."""
-    found = [_apart(xp, each) for each in parts]
+    found = [_relative_distance(xp, each) for each in parts]
     return found[0] if len(found) == 1 else xp.maximum(*found)
 
 
-def _apart(xp: Any, rows: Any) -> Any:
+def _relative_distance(xp: Any, rows: Any) -> Any:
     """Compute ‖x_i − x_j‖² / (‖x_i‖² + ‖x_j‖²); zero if both vectors are zero."""
     inner = rows @ xp.matrix_transpose(rows)
     squares = xp.sum(rows * rows, axis=-1)
@@ -170,7 +174,7 @@ def _apart(xp: Any, rows: Any) -> Any:
     return xp.clip(1 - 2 * inner / _positive(xp, both), 0.0, None) * xp.astype(both > 0, rows.dtype)
 
 
-def _single(xp: Any, pairs: Any) -> Any:
+def _single_linkage(xp: Any, pairs: Any) -> Any:
     """Return, for each unit, the first unit that any chain of pairs links to it."""
     units = pairs.shape[-1]
     numbers = xp.arange(units)
@@ -182,7 +186,7 @@ def _single(xp: Any, pairs: Any) -> Any:
     return xp.min(xp.where(linked, numbers, units), axis=-1)
 
 
-def _complete(xp: Any, apart: Any, kept: Any, duplicate: float) -> Any:
+def _complete_linkage(xp: Any, apart: Any, kept: Any, duplicate: float) -> Any:
     """Return, for each unit, the first unit of its cluster, in which all pairs are duplicates."""
     if is_traced(apart):
         raise InputError(

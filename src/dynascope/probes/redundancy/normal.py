@@ -69,7 +69,9 @@ def normal_hessians(
     arrays, rest = eqx.partition(parameters, eqx.is_inexact_array)
     rows = unit_weights(arrays, group)
     widths = [part.shape[1] for part in rows]
-    ways = np.stack([_way(each, group.units) for each in sets]) if len(sets) else np.zeros((0, group.units))
+    ways = (
+        np.stack([_unit_coefficients(each, group.units) for each in sets]) if len(sets) else np.zeros((0, group.units))
+    )
     for each in batches:
         require(
             isinstance(each, np.ndarray | jax.Array) and each.ndim > 0 and jnp.issubdtype(each.dtype, jnp.number),
@@ -109,7 +111,7 @@ def normal_hessians(
     return found
 
 
-def _way(each: Any, units: int) -> np.ndarray:
+def _unit_coefficients(each: Any, units: int) -> np.ndarray:
     """Return the coefficient of each unit in n."""
     members = list(each) if isinstance(each, list | tuple) else [each]
     for one in members:
