@@ -205,7 +205,7 @@ def _left(slopes: _Slopes, fit: np.ndarray) -> float:
 
 
 def _compared(fits: list[_Fit], slopes: _Slopes) -> list[Cause]:
-    """Turn fits into causes: supported are the best fit, if its residual is small, and fits with a similar residual."""
+    """Convert fits to causes; the best fit, and fits with a similar residual, are supported if they count."""
     best = min(each.left for each in fits)
     good = [each.left < _FITS and each.left <= _RIVAL * best for each in fits]
     names = [each.name for each, supported in zip(fits, good, strict=True) if supported]

@@ -109,7 +109,7 @@ def feature_metrics(
 
     Warns:
         UserWarning: If classes are not balanced (largest over 1.5 times the smallest), n < p, or utilizations of
-            held-out samples sum to more than 1.01. Not while JAX traces.
+            held-out samples sum to more than 1.01. No warning is given while JAX traces.
 
     References:
         Y. Nam, DPhil thesis (2024), chapter 2.

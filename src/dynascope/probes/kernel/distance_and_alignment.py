@@ -119,7 +119,7 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
 
     Warns:
         UserWarning: If the alignment is not debiased and its average over random permutations of the samples exceeds
-            0.5. Not while JAX traces.
+            0.5. No warning is given while JAX traces.
 
     References:
         Algorithms for Learning Kernels Based on Centered Alignment, arXiv:1203.0550, eq. (2). Debiased: Song et al.,

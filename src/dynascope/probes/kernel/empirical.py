@@ -60,7 +60,7 @@ def neural_tangent_kernel(
 
     In PyTorch the kernel is a detached tensor on the device and in the precision of the parameters. "structured"
     analyses the code as it runs: `torch.nn.Linear`, convolutions, embeddings and products `x @ W`, including weights
-    that are used several times. Examples are mapped by `torch.func`. Code that `torch.func` cannot map, e.g. because it
+    that are used several times. `torch.func` maps over the examples. Code that `torch.func` cannot map, e.g. because it
     reads tensor values, is differentiated example by example. This is slower and excludes "products" and "sketch".
     "auto" selects "structured", or "layerwise" or "products" if that does not fit into memory.
 
