@@ -286,8 +286,8 @@ def _ascend(
 ) -> tuple[Float[Array, "starts weights"], Float[Array, " starts"]]:
     """Maximise the utility from each start; return the unit weights of the largest utility, and this utility.
 
-    The method is gradient ascent on the sphere with Barzilai–Borwein step lengths, which need no line search and pass
-    kinks. The last row of `active` must be unused.
+    The method is gradient ascent on the sphere with Barzilai–Borwein step lengths, which need no line search and do not
+    stop at kinks. The last row of `active` must be unused.
     """
     residual = Residual(network, average, active)
     alone = jnp.zeros(len(active), bool).at[-1].set(True)

@@ -83,8 +83,7 @@ def missing_loss(exponent: PositiveFloat, skills: PositiveFloat, *, target_scale
     Args:
         exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
         skills: Number of skills n_s > 0.
-        target_scale: Target strength S > 0. S − R₀ is more accurate, because skills that have not begun have strength
-            R₀.
+        target_scale: Target strength S > 0. S − R₀ is more accurate, because unlearned skills have strength R₀.
 
     Raises:
         InputError: If a number is out of range.
@@ -113,11 +112,11 @@ def smooth_steps(
     learning_rate: float = 1.0,
     skills: float | None = None,
 ) -> float:
-    """Number of steps after which the integral over skills in the law in time has a relative error below 1e-4.
+    """Number of steps after which `time_law`, which replaces a sum by an integral, has a relative error below 1e-4.
 
-    It is at least ten times ln c/(2 η S A), the time at which the first skill is half learned. When skill k is half
-    learned, k/((α + 1) ln c) skills are being learned; while this number is below one, the loss falls in steps. ln c is
-    replaced by 4 if it is less.
+    The number is at least ten times ln c/(2 η S A), the time at which the first skill is half learned. When skill k is
+    half learned, k/((α + 1) ln c) skills are being learned; while this number is below one, the loss falls in steps.
+    ln c is replaced by 4 if it is less.
     """
     given = {"initial_strength": initial_strength, "learning_rate": learning_rate, "skills": skills}
     model = skill_model(exponent, target_scale=target_scale, **given)

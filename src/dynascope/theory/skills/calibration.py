@@ -123,10 +123,10 @@ def calibrate(
     Σ (R/S − fit) = 0 and Σ T (R/S − fit) = 0. Noise in the strength does not bias this fit. The window ends slightly
     above half strength because networks saturate more slowly than the logistic.
 
-    For several runs, rates and offsets are averaged, with Student's interval over runs. For a single run, the errors
-    are HC3 errors, from squared residuals over (1 − leverage)². They assume points that scatter independently, with any
-    variance. Its interval uses Student's t with n − 2 degrees of freedom for n points. The intervals have their stated
-    coverage from two runs, or from about five points in the window; with so few, they are wide.
+    For several runs, rates and offsets are averaged, with Student's interval over runs. For a single run of n points,
+    the standard errors are HC3 errors, from squared residuals over (1 − leverage)², and the interval uses Student's t
+    with n − 2 degrees of freedom. The points must scatter independently, with any variance. The intervals have their
+    stated coverage from two runs, or from about five points in the window; with so few, they are wide.
 
     You may omit η and S both here and in the forecast: the rate is then in units of 2 η S, and the predicted steps are
     the same. With η and S, rates can be compared between runs.

@@ -117,8 +117,9 @@ def velocity(
         Ȧ = η A (S − 2A + 2B + c),             Ḃ = η/2 B (S + 4A − 7B − 5c),
         Ġ = η/2 G (S − G − c),                 ċ = η/8 (2A − 5B − G − 8c).
 
-    This is α̇ = −η ∂L/∂α, and likewise for β, γ and c, with L = `loss` and α, β and γ shared between layers. Equations
-    C.15–C.18 of the source have the opposite sign, wrong coefficients in the second equation and inconsistent factors.
+    These equations are equivalent to α̇ = −η ∂L/∂α, and likewise for β, γ and c, with L = `loss` and α, β and γ shared
+    between layers. Equations C.15–C.18 of Nam, DPhil thesis (2024), have the opposite sign, wrong coefficients in the
+    second equation and inconsistent factors.
 
     Args:
         weights: A, B, G and c.

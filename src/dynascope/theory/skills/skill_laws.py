@@ -95,7 +95,7 @@ def half_strength_steps(
 
         T_k = ln c/(2 η S r P(k))
 
-    It grows as k^(α+1) for frequencies P(k) ∝ k^−(α+1).
+    For frequencies P(k) ∝ k^−(α+1), T_k grows as k^(α+1).
 
     Args:
         frequencies: Frequencies P(k) > 0 of the skills, shape (skills,).

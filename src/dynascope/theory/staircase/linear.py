@@ -90,8 +90,8 @@ def linear_staircase(
         plateau after the jump, because inputs of small variance are learned slowly).
 
     Raises:
-        InputError: If the shapes do not match, no data can have the moments, the inputs explain none of the targets,
-            the scale is out of range, or the initial weights are zero.
+        InputError: If the shapes do not match, the moments are not those of any data, the inputs explain none of the
+            targets, the scale is out of range, or the initial weights are zero.
 
     Assumptions: generic initial weights (a component along every mode) and distinct singular values. Levels are exact
     in the limit scale → 0. The error of the times stays bounded in gradient-flow time while the times grow as
