@@ -3,7 +3,7 @@
     f = Σ_k a_k b_k g_k,  k = 1 … N of n_s skills
 
 The skills g_k of multitask sparse parity do not overlap, so each strength R_k = a_k b_k evolves independently, and rare
-skills are learned late. The total loss is a power law, `scaling_laws`.
+skills are learned late. The total loss follows a power law (see `scaling_laws`).
 """
 
 from __future__ import annotations

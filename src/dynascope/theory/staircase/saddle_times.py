@@ -20,9 +20,9 @@ _VISIBLE = 0.01
 def times_at_scale(x: np.ndarray, y: np.ndarray, path: SaddlePath, growth: CoefficientGrowth) -> np.ndarray:
     """Compute the time at which the loss crosses the middle of each drop, to first order beyond the limit.
 
-    The growth of a coefficient acts on the integrals of the others like a step of β. The step occurs when the integral
-    of the growing coefficient, at constant multiplier, reaches its value for the full coefficient. This is exact if
-    active coefficients relax without delay.
+    The growth of a coefficient acts on the integrals of the others like a step to its final value. The step occurs when
+    the integral of the growing coefficient would reach its final value at constant multiplier. This is exact if active
+    coefficients relax without delay.
     """
     integral, clock, times = np.zeros(x.shape[1]), 0.0, []
     multipliers = (y - path.maps @ x.T) @ x / len(x)
