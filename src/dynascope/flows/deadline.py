@@ -1,4 +1,4 @@
-"""Optional time limits for flows, which then return their results so far."""
+"""Optional time limits, after which flows return their results so far."""
 
 from __future__ import annotations
 

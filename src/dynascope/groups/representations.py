@@ -32,7 +32,8 @@ class Irrep:
         name: "trivial", "sign", "frequency 2", "3d", "3d-2", …; a star marks the conjugate of the previous irrep.
         matrices: ρ(g) for every element, shape (n, d, d). The imaginary parts are zero for the real kind.
         kind: "real" if a basis exists in which all matrices are real, "complex" if ρ is not equivalent to its
-            conjugate, and "quaternionic" otherwise. The Frobenius–Schur indicator, the mean of χ(g²), is 1, 0 or −1.
+            conjugate, and "quaternionic" otherwise. The Frobenius–Schur indicator, the mean of χ(g²), is 1, 0 or −1,
+            respectively.
         index: Index in `irreducible_representations(group)`.
         conjugate: Index of the conjugate irrep; equal to `index` unless the kind is complex.
     """

@@ -76,7 +76,7 @@ def _targets(bunch: Any) -> dict[str, Column]:
 
 
 def _strings(names: Any) -> tuple[str, ...]:
-    """The names as strings, or none if they are numbers, as for the digits, and repeat the targets."""
+    """The names as strings; empty if they are numbers that repeat the targets, as for the digits."""
     given = [] if names is None else list(names)
     return tuple(map(str, given)) if all(isinstance(each, str) for each in given) else ()
 
