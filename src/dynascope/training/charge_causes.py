@@ -35,7 +35,7 @@ def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
     update d; for heavy ball, g′ = −d/η − β v − λ θ. A part A of a charge is the effect of the symmetry on one
     parameter. For each part:
 
-    - `part_charge` and `part_slope`: θ_AᵀGθ_A and θ_AᵀGg. Over all parts they sum to the charge and to zero.
+    - `part_charge` and `part_slope`: θ_AᵀGθ_A and θ_AᵀGg. The sums over all parts are the charge and zero.
     - `part_absolute`: θ_AᵀG sign θ_A, the slope of an L1 penalty.
     - `part_stale`: the slope of the gradient of the previous step.
     - `part_pull`: θ_AᵀGg′, computed from a recursion for θᵀGv.

@@ -180,7 +180,7 @@ def descend(
         closed form. Otherwise it is a mean over 20 000 fresh samples at each recorded step. The attribute `loss_over`
         states which applies. If some members of an ensemble diverge, a warning lists them, their curves end with NaN,
         and `diverged_step` (−1 for the others) and `diverged_loss` record the divergence. With `return_networks`, the
-        pair (record, network).
+        function returns the pair (record, network).
 
     Raises:
         InputError: If an argument is outside its domain.

@@ -59,7 +59,7 @@ def program(apply: torch.nn.Module | Callable[[Any, Any], Any], params: Any, exa
 
     Args:
         apply: A `torch.nn.Module`, or a function of (params, inputs).
-        params: None for a module; for a function, its first argument, a module or a tree of tensors.
+        params: None for a module. For a function, the module or the tree of tensors that is its first argument.
         example_inputs: A tensor, a tuple of positional arguments, or a dictionary of keyword arguments of the forward
             pass; for a function, its second argument.
 

@@ -43,8 +43,9 @@ def watch_charges(
     """Track the charges of a PyTorch training loop and the predictions of their laws, for `symmetry.audit`.
 
     Hooks on `optimizer.step()` read the weights before and after each step, and the learning rates of the parameter
-    groups. The laws are those of `training.charge_statistics`. They use the settings of `torch.optim.SGD`, or
-    the settings that you declare. A residual above the bound proves that training differs from these settings.
+    groups. The laws of `training.charge_statistics` are evaluated from these values, with the settings of
+    `torch.optim.SGD` or the settings that you declare. A residual above the bound proves that training differs from
+    these settings.
 
     Steps that a `GradScaler` skips do not count. A step may follow any number of backward passes. A parameter without
     a gradient counts as one with gradient zero. Learning rates may follow any schedule that keeps their ratios
