@@ -106,7 +106,7 @@ def _overflow(arguments: Mapping[str, Any]) -> InputError:
     """The error of a result that is not finite."""
     sizes = {name: max(found, key=abs) for name, value in arguments.items() if (found := sizes_of(value))}
     sizes = {name: size for name, size in sizes.items() if abs(size) > _ORDINARY} or sizes
-    values = {name: f"1e{size * math.log10(2):+03.0f}" for name, size in sizes.items()}
+    values = {name: f"{2.0**size:.3g}" for name, size in sizes.items()}
     listed = ", ".join(f"{name} ≈ {value}" for name, value in values.items())
     return InputError(
         f"the result is not a finite number{f' at {listed}' if listed else ''}",
