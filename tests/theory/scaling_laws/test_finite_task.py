@@ -33,7 +33,7 @@ def test_missing_loss_is_that_of_the_skills_beyond_the_last():
         ("skills", lambda: time_window(0.6, 50, target_scale=1.0, initial_strength=0.01)),
         ("skills", lambda: time_window(0.6, 0, target_scale=1.0, initial_strength=0.01)),
         ("initial_strength", lambda: time_window(0.6, 50, target_scale=1.0, initial_strength=0.6)),
-        ("exponent, skills, target_scale, initial_strength, learning_rate", lambda: time_window(1e5, 50_000, target_scale=1.0, initial_strength=0.01)),
+        ("exponent", lambda: time_window(1e5, 50_000, target_scale=1.0, initial_strength=0.01)),
         ("skills", lambda: time_window(0.6, 1e300, target_scale=1.0, initial_strength=0.01)),
         ("exponent", lambda: missing_loss(0.0, 50, target_scale=1.0)),
         ("skills", lambda: missing_loss(0.6, -2, target_scale=1.0)),
@@ -42,4 +42,4 @@ def test_missing_loss_is_that_of_the_skills_beyond_the_last():
 def test_bad_input_is_refused_by_name(argument, call):
     with pytest.raises(InputError) as refusal:
         call()
-    assert refusal.value.argument == argument
+    assert argument in refusal.value.argument.split(", ")
