@@ -115,7 +115,7 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
     source = f"../../src/{entry.module.replace('.', '/')}.py"
     texts = _texts().get(entry.name, {})
     meaning = texts.get("meaning")
-    verdict = f"**{texts['verdict'].capitalize()}**, at the default fields: {texts['in words']}" if texts else ""
+    verdict = f"**{texts['verdict'].capitalize()}** with the default settings: {texts['in words']}" if texts else ""
     picture = _picture(entry.name)
     figures = [f"{i}. {each}" for i, each in enumerate(texts.get("figures", "").splitlines(), start=1)]
     return _joined(

@@ -98,7 +98,7 @@ _SHORT, _PRECISE, _NEWTON_STEPS = 0.1, 1e-13, 8
 
 
 def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
-    """Bound on curvatures that count as zero: a gradient bends symmetry directions, which are flat at rest."""
+    """Bound on curvatures that count as zero; gradients give symmetry directions a curvature."""
     return max(_CURVED * float(np.abs(values).max(initial=0.0)), float(np.linalg.norm(slope)) / size)
 
 

@@ -203,7 +203,7 @@ def _curve(record: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
 def _scale(record: xr.Dataset) -> float:
     require(
         "scale" in record.attrs,
-        "an observed record has no attribute scale",
+        "an observed record has no attribute 'scale'",
         argument="at_other_scale",
         remedy="pass results of observe",
     )

@@ -44,7 +44,7 @@ _Place = int | slice | Sequence[int]
 class GrowingRecord:
     """A record on disk to which rows are added during a run.
 
-    Make one with `GrowingRecord.create`, continue one with `GrowingRecord.open`. There must be one writer at a time.
+    Make one with `GrowingRecord.create`, continue one with `GrowingRecord.open`. Only one process may write at a time.
     Plain xarray reads the record at any time, also while it is written. The count is read first, since xarray reads
     the labels of the axis as soon as it opens a record::
 

@@ -142,7 +142,7 @@ def jump_times(result: Comparison) -> str:
         return f"The prediction has one jump, at t = {rounded(predicted[0])}. In training, it was {_seen(observed[0])}."
     first, last = observed[0], observed[-1]
     seen = (
-        f"they were observed at t = {rounded(first)} and t = {rounded(last)}"
+        f"the first and last jumps occurred at t = {rounded(first)} and t = {rounded(last)}"
         if math.isfinite(first) and math.isfinite(last)
         else f"the first was {_seen(first)} and the last was {_seen(last)}"
     )

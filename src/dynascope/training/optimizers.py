@@ -152,7 +152,7 @@ def chosen_optimizer(optimizer: Any, learning_rate: Any) -> tuple[Any, Any]:
         f"optimizer is {optimizer!r}",
         argument="optimizer",
         value=str(optimizer),
-        remedy='choose "sgd", or give an optax transformation or a function from a learning rate to one',
+        remedy='choose "sgd", an optax transformation, or a function of the learning rate that returns one',
     )
     if _is_transformation(optimizer):
         require(

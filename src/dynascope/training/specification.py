@@ -253,7 +253,7 @@ def _kinds(statistics: Any) -> tuple[Any, dict[str, StepStatistic]]:
     for name, each in statistics.items():
         require(
             name in of_steps or isinstance(each, tuple | list),
-            f"the statistic {name!r} is {type(each).__name__}",
+            f"the statistic {name!r} has type {type(each).__name__}",
             argument="statistics",
             value=name,
             remedy="give a pair (function of the network, names of the axes of its value), or Total, Largest, Latest, "

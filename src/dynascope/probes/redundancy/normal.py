@@ -91,7 +91,7 @@ def normal_hessians(
     )
     require(
         len(counts) == 1,
-        f"batches has arrays with {sorted(counts)} batches",
+        f"the arrays in batches have different numbers of batches: {sorted(counts)}",
         argument="batches",
         value=sorted(counts),
         remedy="give arrays with the same number of batches",

@@ -81,8 +81,8 @@ class ContinualLearning(TwoTasksStudy):
             Chart(
                 "old_loss",
                 title="Forgetting",
-                caption="Loss on the old task while the new task is learned. In theory, the balance λ of the "
-                f"layers sets the time course, and the tasks alone set the final value, {end}.",
+                caption="Loss on the old task while the new task is learned. According to theory, the balance λ "
+                f"of the layers sets the time course, and the tasks alone set the final value, {end}.",
             ),
             Chart(
                 "loss",

@@ -60,7 +60,7 @@ class LayerwiseModes(Study):
     tiny = {"modes": 2, "samples": 6, "times": 40, "initial_strength": 1e-2}
 
     def check(self) -> None:
-        """Check that the target is not zero and that the initial strength is smaller."""
+        """Check that the target is not zero and that the initial strength is below |target|."""
         self.require(self.target, "target", "choose a finite number other than zero")
         remedy = "choose a positive number smaller than |target|"
         self.require(self.initial_strength < abs(self.target), "initial_strength", remedy, beside="target")

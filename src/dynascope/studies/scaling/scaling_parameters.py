@@ -1,4 +1,4 @@
-"""The scaling law of model size: the multilinear model's loss after long training is a power law in its neurons."""
+"""The scaling law of model size: the final loss of the multilinear model is a power law in the number of neurons."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class AgfDiagonal(StaircaseStudy):
 
     Alternating Gradient Flows (AGF) predict when a dormant neuron, driven by a constant residual, reaches norm one. At
     a finite scale, all predicted times are the limiting times multiplied by the same factor. The related
-    study `diagonal-staircase` has depth two and predicts the time at which half of each jump is completed.
+    study `diagonal-staircase` covers depth two and predicts the time at which each jump is half complete.
     """
 
     depth: Annotated[int, Ge(2)] = parameter(

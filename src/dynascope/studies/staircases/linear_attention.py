@@ -31,7 +31,7 @@ _KINDS = {
 
 
 class LinearAttentionStaircase(StaircaseStudy):
-    """Levels, times and slopes of the loss staircase of linear attention on in-context regression, in expectation."""
+    """Levels, times and slopes of the loss staircase of linear attention trained on in-context regression."""
 
     inputs: PositiveInt = parameter(3, "Dimension d of the inputs.")
     condition: Annotated[float, Ge(1)] = parameter(

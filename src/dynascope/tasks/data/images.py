@@ -117,7 +117,7 @@ class Images:
         )
 
     def task(self) -> Task:
-        """Make a regression task of the training images, flattened, with one-hot targets.
+        """Make a regression task from the flattened training images, with one-hot targets.
 
         Unscaled images are scaled to [0, 1]. The channels of a pixel are adjacent inputs. Only images with one channel
         set `image_shape`.

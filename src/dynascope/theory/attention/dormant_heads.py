@@ -72,8 +72,8 @@ def activations(
     At a scale α > 0, the leading corrections are included. A balanced head v = k = q = a learns by
     a' = m a²(1 − γ a³), with the gain γ. It completes half of the drop at t = s/α − 1.2535 γ^⅓/m, where s is the time
     of the blow-up. For the other heads, the integral of m (1 − γ a³) is the same as if the mode were removed at
-    t = s/α − γ^⅓/m. The remaining error is of order α^(2 − m′/m), from the weight of the head along the next mode, of
-    rate m′.
+    t = s/α − γ^⅓/m. The remaining error is of order α^(2 − m′/m). It comes from the component of the head along the
+    next mode, whose rate is m′.
 
     Args:
         v: Values of the heads at unit scale.

@@ -42,7 +42,8 @@ class KernelRegression(NamedTuple):
     Attributes:
         effective_ridge: Effective ridge κ, shape (...).
         learnability: L_k = ρ_k/(ρ_k + κ), the mean learned coefficient divided by v_k, shape (..., k).
-        overfitting_coefficient: E₀ = n/(n − Σ_k m_k L_k²), by which sampling multiplies the error, shape (...).
+        overfitting_coefficient: E₀ = n/(n − Σ_k m_k L_k²), the factor by which finite sampling
+            increases the error, shape (...).
         noisy_mse: E(f̂ − y)² on new samples with label noise, shape (...).
         clean_mse: E(f̂ − f*)² = noisy_mse − σ², shape (...).
         training_mse: Mean of (f̂(x_j) − y_j)² over the training samples, shape (...).

@@ -61,8 +61,8 @@ def kernel_change(
     K = X (η_w a² I + η_a w wᵀ) Xᵀ
 
     With P = η_w a², Q = η_a ‖w‖² and c the cosine between the weights, ⟨K₁, K₂⟩ = d P₁ P₂ + P₁ Q₂ + Q₁ P₂ + Q₁ Q₂ c².
-    Both measures are computed from the sum of squares ‖K₁ − K₂‖² = (d−1) (P₁−P₂)² + (P₁−P₂+Q₁−Q₂)² + 2 Q₁ Q₂ (1−c²), so
-    that small changes keep their digits. The distance S is half of this sum for kernels of norm one.
+    Both measures are computed from the sum of squares ‖K₁ − K₂‖² = (d−1) (P₁−P₂)² + (P₁−P₂+Q₁−Q₂)² + 2 Q₁ Q₂ (1−c²),
+    which avoids cancellation if the change is small. The distance S is half of this sum for kernels of norm one.
 
     Args:
         initial_output: a of the first state, shape (...).

@@ -72,7 +72,8 @@ def orthogonal_staircase(
         InputError: If the inputs are not orthogonal, the weights do not fit or are given for one layer only, a value is
             not finite, there are several outputs, all targets vanish, or the scale is not between zero and one.
 
-    Assumptions: |a_i| ≥ ‖w_i‖, so that output weights keep their sign; for other networks, the result has a warning.
+    Assumptions: |a_i| ≥ ‖w_i‖, so that output weights keep their sign; for other networks, the result includes a
+    warning.
 
     References:
         Boursier, Pillaud-Vivien, Flammarion, arXiv:2206.00939.

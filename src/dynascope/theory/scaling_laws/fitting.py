@@ -51,8 +51,9 @@ class PowerLawFit(NamedTuple):
         missing: The given loss of the skills that the task lacks.
         spread: `Spread` of ln(L − known + missing) of a further run, which `loss` uses for its interval.
         suspects: Indices of the points that contradict the law fitted to the others. They are part of the fit.
-        misfit_p_value: P value of the test that the law, without the suspects, describes the losses. Below 0.01 it does
-            not, and the intervals are invalid. None if there are too few points for the test.
+        misfit_p_value: P value of the test that the law, without the suspects, describes the losses. Below 0.01,
+            the law does not describe the losses, and the intervals are invalid. None if there are too few points for
+            the test.
     """
 
     prefactor: float

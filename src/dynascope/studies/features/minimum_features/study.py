@@ -28,8 +28,8 @@ class MinimumFeatures(ClaimsStudy):
 
     Two identities that hold for every network are checked. The outputs lie in the span of the features and a constant,
     so the utilizations sum to one (`total_utilization`). No mode can carry more than one output dimension, so the
-    effective dimension of the utilization is at least that of the outputs (`dimension_bound`, the smaller of one and
-    their ratio).
+    effective dimension of the utilization is at least that of the outputs. `dimension_bound` is the ratio of the two
+    dimensions, capped at 1.
 
     By default, an MLP on handwritten digits replaces the paper's residual network on CIFAR-10. A small convolutional
     network has more features than this MLP, contrary to H5, so the default verdict is "disagree". To repeat the

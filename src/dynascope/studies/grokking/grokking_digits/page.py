@@ -55,8 +55,8 @@ def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
             "loss_ratio",
             log="xy",
             title="Loss ratio of twin runs",
-            caption="Each of three runs was repeated as a twin, which changes a different setting. Theory predicts the "
-            "ratio of the two losses at every step (dashed).",
+            caption="Three runs each have a twin, in which other settings change in an equivalent way. Theory predicts "
+            "the ratio of the two losses at every step (dashed).",
         ),
     ]
 

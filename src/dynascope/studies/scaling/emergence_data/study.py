@@ -30,9 +30,9 @@ class EmergenceData(EmergenceStudy):
     to the forecast for this skill than to the forecast for any other skill. Three further claims compare the measured
     strength with forecast strengths of ¼, ½ and ¾. Confidence intervals are over training sets; the interval of the
     judged claim includes the standard error of the calibration. Because the samples of other skills interfere, networks
-    at the default fields need 1.1 to 1.2 times the forecast number of samples; the forecasts for the second and third
-    skills differ by a factor of 1.9. The claim is undecided if there are too few training sets, if the training-set
-    sizes around half strength of the single skill are far apart, or if the training loss of the networks
+    with the default settings need 1.1 to 1.2 times the forecast number of samples; the forecasts for the second and
+    third skills differ by a factor of 1.9. The claim is undecided if there are too few training sets, if the
+    training-set sizes around half strength of the single skill are far apart, or if the training loss of the networks
     (`training_loss`, over ½ S²) is 0.1 or more.
 
     The checks concern the solvable model, in which a skill g_k = Σ_l e_l/√D_c is a sum of D_c generic features. The

@@ -137,7 +137,12 @@ class EmergenceTime(EmergenceStudy):
         last, end = self.experiment.half_steps[-1], self.experiment.recorded_steps[-1]
         due = math.ceil((1 + _WITHIN) * last)
         problem = f"steps is {self.steps}, but the last skill is forecast to reach half strength at step {last:.0f}"
-        self.require(end >= due, "steps", f"train for {due} steps or more, or choose zero", problem=problem)
+        self.require(
+            end >= due,
+            "steps",
+            f"train for at least {due} steps, or set steps to 0 to derive them from the forecast",
+            problem=problem,
+        )
         return super().exact()
 
     def judged(self, predicted: xr.Dataset) -> xr.Dataset:
