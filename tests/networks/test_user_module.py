@@ -73,7 +73,7 @@ def test_what_is_in_the_way_is_named(module, said):
 def test_others_are_not_ours_to_read():
     assert user_network(TwoLayer(3, 4, 2)) is None
     assert user_network(lambda x: x) is None
-    with pytest.raises(InputError, match="the scale of the initial weights is unknown"):
+    with pytest.raises(InputError, match="MLP has no default scale"):
         at_unit_scale(MLP((3, 4, 2)))
 
 

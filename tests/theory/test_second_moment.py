@@ -29,9 +29,9 @@ def test_what_is_near_passes_what_is_not_quite_warns_and_what_is_far_is_refused(
     require_moment(np.eye(3), [WHITE_INPUTS], "a.b")
     require_moment(np.diag([1.0, 1 + 1e-7]), [WHITE_INPUTS], "a.b")
     assert not recwarn.list
-    with pytest.warns(UserWarning, match=r"a\.b .*off by 0\.1 "):
+    with pytest.warns(UserWarning, match=r"a\.b .*deviation is 0\.1 "):
         require_moment(np.diag([1.1, 0.9]), [WHITE_INPUTS], "a.b")
-    with pytest.raises(InputError, match=r"a\.b .*off by 0\.5 ") as caught:
+    with pytest.raises(InputError, match=r"a\.b .*deviation is 0\.5 ") as caught:
         require_moment(np.diag([1.5, 0.5]), [WHITE_INPUTS], "a.b")
     assert caught.value.argument == "covariance"
     assert caught.value.value == pytest.approx(0.5)
@@ -39,7 +39,7 @@ def test_what_is_near_passes_what_is_not_quite_warns_and_what_is_far_is_refused(
 
 
 def test_white_inputs_of_another_power_are_told_by_what_to_divide():
-    with pytest.raises(InputError, match=r"off by 3 \(4\): divide the inputs by 2"):
+    with pytest.raises(InputError, match=r"deviation is 3 \(4\): divide the inputs by 2"):
         require_moment(4 * np.eye(2), [WHITE_INPUTS], "a.b")
     require_moment(4 * np.eye(2), [UNCORRELATED_INPUTS], "a.b")
 

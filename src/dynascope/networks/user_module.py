@@ -152,7 +152,7 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | DiagonalLinear | DeepLin
         places, size = (lambda net: net.weights), sum(len(weight) for weight in network.weights)
     else:
         raise InputError(
-            f"a {type(network).__name__} has no default scale",
+            f"the network {type(network).__name__} has no default scale",
             argument="scale",
             remedy="pass scale=1 to train from the weights as they are, or another factor on all weights",
         )

@@ -141,17 +141,17 @@ def _balance(network: TwoLayers) -> Balance:
     return nan_outside(network.valid, balance_of(network), leading=True)
 
 
-def balance_of(network: TwoLayers) -> Balance:
-    """The balance of checked layers; for use inside a compiled function."""
+def balance_of(network: TwoLayers, numbers: Any = jnp) -> Balance:
+    """Return the balance of checked layers, using `numpy` or `jax.numpy`."""
     first, second, rates = network
-    ratio = jnp.sqrt(jnp.divide(*rates))
+    ratio = numbers.sqrt(numbers.divide(*rates))
     charges, width = layer_charges(first, second, (1 / ratio, ratio)), first.shape[-1]
     value, size = charges.total / width, charges.size
-    rest = charges.matrix - value[..., None, None] * jnp.eye(width, dtype=first.dtype)
+    rest = charges.matrix - value[..., None, None] * numbers.eye(width, dtype=first.dtype)
     # In units of the size; at exact balance, where the norm is not differentiable, the derivative is set to zero.
-    squares = jnp.sum((rest / jnp.where(size > 0, size, 1)[..., None, None]) ** 2, axis=(-2, -1))
+    squares = numbers.sum((rest / numbers.where(size > 0, size, 1)[..., None, None]) ** 2, axis=(-2, -1))
     some = squares > 0
-    return Balance(value, jnp.where(some, jnp.sqrt(jnp.where(some, squares, 1)), 0))
+    return Balance(value, numbers.where(some, numbers.sqrt(numbers.where(some, squares, 1)), 0))
 
 
 def require_balanced(network: TwoLayers, approximate: bool) -> Balance:
@@ -159,9 +159,12 @@ def require_balanced(network: TwoLayers, approximate: bool) -> Balance:
 
     If the layers are not λ-balanced, warns if `approximate` is set, and otherwise raises `InputError`.
     """
-    balance = jax.tree.map(np.asarray, _balance(network))
+    # In NumPy, because JAX may be tracing the times.
+    known = jax.tree.map(np.asarray, network)
+    with np.errstate(over="ignore", invalid="ignore"):
+        balance = balance_of(known, np)
     worst = float(np.max(balance.error, initial=0.0))
-    balanced = worst <= balance_rounding(np.result_type(network.first, network.second))
+    balanced = worst <= balance_rounding(np.result_type(known.first, known.second))
     problem = f"W₂ W₂ᵀ − W₁ᵀ W₁ differs from λ I by {worst:.3g}, relative to the size of the layers"
     require(
         balanced or approximate,

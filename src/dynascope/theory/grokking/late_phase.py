@@ -213,7 +213,7 @@ def lag_per_decay(
 def relative_error(
     coefficients: Float[np.ndarray, "*batch d"], inputs: Float[np.ndarray, "m d"], targets: Float[np.ndarray, " m"]
 ) -> Any:
-    """E(x·w − y)²/E y², shape (*batch)."""
+    """E(x·w − y)²/E y², shape (batch,)."""
     return np.sum((coefficients @ inputs.T - targets) ** 2, axis=-1) / np.sum(targets**2)
 
 

@@ -41,7 +41,7 @@ def discrete_moments(
             optimiser.
 
     Returns:
-        Moments, shape (*steps, *modes).
+        Moments, shape (steps, modes).
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, or the shapes do not match.
@@ -88,7 +88,7 @@ def discrete_stationary_moments(
         noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
 
     Returns:
-        Moments, shape (*modes,), with zero means.
+        Moments, shape (modes,), with zero means.
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, or a mode is flat, so that the weights diffuse

@@ -21,7 +21,7 @@ __all__ = ["ModeMoments", "initial_state", "langevin_moments"]
 
 
 class ModeMoments(NamedTuple):
-    """Means and covariances along modes, shape (*times, *modes) or (*steps, *modes).
+    """Means and covariances along modes, shape (times, modes) or (steps, modes).
 
     Attributes:
         position: E a, the mean distance from the centre μ.
@@ -79,7 +79,7 @@ def langevin_moments(
         velocity: b₀, the initial velocity (last displacement divided by η), a number or shape (modes,).
 
     Returns:
-        Moments, shape (*times, *modes).
+        Moments, shape (times, modes).
 
     Raises:
         InputError: If a setting is out of range, the shapes do not match, or the result overflows.

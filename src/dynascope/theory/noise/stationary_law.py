@@ -42,7 +42,7 @@ def langevin_stationary_moments(
         noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
 
     Returns:
-        Moments, shape (*modes,), with zero means.
+        Moments, shape (modes,), with zero means.
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, or a mode is flat, so that the weights diffuse
@@ -108,7 +108,7 @@ class StationaryLaw(NamedTuple):
         density: p(a, b) of each mode, normalised to one.
         position_current: b p, the component of the stationary current along a.
         velocity_current: −ω² a p, the component along b.
-        frequency: ω, the angular frequency of the circulation in the phase plane, shape (*modes,).
+        frequency: ω, the angular frequency of the circulation in the phase plane, shape (modes,).
     """
 
     modified_loss: Float[np.ndarray, "*points"]
