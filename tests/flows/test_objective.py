@@ -24,7 +24,7 @@ def test_the_loss_is_half_the_mean_over_samples_of_the_sum_over_outputs():
     ("network", "message"),
     [
         (TwoLayer(3, 3, 2), "cannot be applied to the inputs"),
-        (TwoLayer(2, 3, 1), r"outputs have shape \(3, 1\)"),
+        (TwoLayer(2, 3, 1), r"outputs of the network have shape \(3, 1\)"),
     ],
 )
 def test_a_network_that_does_not_fit_the_task_is_refused(network, message):

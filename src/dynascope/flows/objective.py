@@ -55,7 +55,7 @@ class Samples(eqx.Module):
             ) from error
         require(
             jnp.shape(outputs) == self.targets.shape,
-            f"the network's outputs have shape {jnp.shape(outputs)}",
+            f"the outputs of the network have shape {jnp.shape(outputs)}",
             argument="network",
             value=jnp.shape(outputs),
             remedy=remedy,
