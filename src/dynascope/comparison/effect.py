@@ -99,7 +99,7 @@ class Hypothesis:
             f"runs has shape {values.shape}",
             argument="runs",
             value=values.shape,
-            remedy="give at least two levels of the factor, with two or more runs each",
+            remedy="give at least two levels of the factor, with at least one run each",
         )
         count = values.shape[1]
         levels = np.arange(len(values)) - (len(values) - 1) / 2

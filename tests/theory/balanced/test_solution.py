@@ -273,7 +273,7 @@ def test_values_outside_the_domain_give_nan_where_they_are_traced(change):
 @pytest.mark.slow
 def test_steps_that_are_given_ask_for_times_that_increase():
     times = np.array([0.5, 0.2, 1.0])
-    with pytest.raises(InputError, match="increase") as caught:
+    with pytest.raises(InputError, match="decrease") as caught:
         product(FIRST, SECOND, MAP, times, steps=2)
     assert caught.value.argument == "times"
     found = jit(lambda times: product(FIRST, SECOND, MAP, times, steps=2))(times)
