@@ -26,7 +26,7 @@ def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function
         infinite: Whether ∞ is a valid result, so that only NaN raises.
 
     Raises:
-        InputError: When the function is called: if the result is not finite, or Python's arithmetic overflows. The
+        InputError: When the function is called: if the result or an intermediate value is not finite. The
             error lists the arguments above 2⁶⁴ or below 2⁻⁶⁴, or all numeric arguments if there are none.
 
     Example:
@@ -46,8 +46,14 @@ def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function
         def call(*positional: Any, **named: Any) -> Any:
             try:
                 answer = function(*positional, **named)
-            except ArithmeticError:
-                raise _overflow(arguments_of(signature, positional, named)) from None
+            except InputError:
+                raise
+            except (ArithmeticError, ValueError) as error:
+                given = arguments_of(signature, positional, named)
+                # NumPy and SciPy raise ValueError for intermediate values that are not finite.
+                if isinstance(error, ValueError) and not _extremes(given):
+                    raise
+                raise _overflow(given) from error
             if not is_finite(answer, infinite):
                 raise _overflow(arguments_of(signature, positional, named))
             return answer
@@ -104,8 +110,7 @@ def arguments_of(signature: inspect.Signature, positional: tuple[Any, ...], name
 
 def _overflow(arguments: Mapping[str, Any]) -> InputError:
     """The error of a result that is not finite."""
-    sizes = {name: max(found, key=abs) for name, value in arguments.items() if (found := sizes_of(value))}
-    sizes = {name: size for name, size in sizes.items() if abs(size) > _ORDINARY} or sizes
+    sizes = _extremes(arguments) or _extremes(arguments, beyond=-1)
     values = {name: f"{2.0**size:.3g}" for name, size in sizes.items()}
     listed = ", ".join(f"{name} ≈ {value}" for name, value in values.items())
     return InputError(
@@ -114,6 +119,12 @@ def _overflow(arguments: Mapping[str, Any]) -> InputError:
         value=", ".join(values.values()),
         remedy="choose less extreme values",
     )
+
+
+def _extremes(arguments: Mapping[str, Any], beyond: float = _ORDINARY) -> dict[str, float]:
+    """Base-2 logarithms of the most extreme number of each argument, if beyond 2 to the power of `beyond`."""
+    sizes = {name: max(found, key=abs) for name, value in arguments.items() if (found := sizes_of(value))}
+    return {name: size for name, size in sizes.items() if abs(size) > beyond}
 
 
 def sizes_of(value: Any) -> list[float] | None:
