@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -305,15 +304,10 @@ def _integrate(
     fastest = np.abs(rates(0.0, logarithms)).max(initial=np.finfo(float).tiny)
     unit = 2.0 ** np.floor(np.log2(min(span or 1.0, 1 / fastest)))
 
-    # LSODA becomes implicit if the last mode grows slowly while the other modes are stiff. On some processors
-    # its implicit steps fail at the end of a plateau; an explicit method then needs more steps, but succeeds.
+    # LSODA becomes implicit if the last mode grows slowly while the other modes are stiff.
     scaled = None if times is None else times / unit
-    options = {"args": (unit,), "rtol": 1e-10, "atol": 1e-10, "dense_output": scaled is None, "t_eval": scaled}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "lsoda")
-        path = solve_ivp(rates, (0.0, span / unit), logarithms, "LSODA", **options)
-    if not path.success:
-        path = solve_ivp(rates, (0.0, span / unit), logarithms, "DOP853", **options)
+    options = {"args": (unit,), "rtol": 1e-10, "atol": 1e-10}
+    path = solve_ivp(rates, (0.0, span / unit), logarithms, "LSODA", scaled, dense_output=scaled is None, **options)
     require(
         path.success,
         f"the integration stopped at {path.t[-1] * unit if len(path.t) else 0:g}",
