@@ -187,7 +187,8 @@ def _along_modes(curvature: Any, points: Any) -> Any:
 
 def _root_of(noise: ArrayLike, size: int) -> np.ndarray:
     """Compute Σ^½, shape (d,) for independent coordinates."""
-    if np.ndim(noise) < 2:
+    noise = require_array("noise", noise, (), (None,), (None, None))
+    if noise.ndim < 2:
         variances = require_array("noise", noise, (size,))
         require_kind(NonNegativeNumbers, noise=variances)
         return np.sqrt(variances)
