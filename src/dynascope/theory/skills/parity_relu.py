@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Annotated, NamedTuple
 
@@ -37,6 +38,7 @@ _PRE_ACTIVATION = INPUTS @ [-1.0, 1.0, -1.0]
 # (u)₊, (u + 1)₊ and (−u − 1)₊ on the eight inputs, times the signs and factors of the output weights.
 _MODES = np.maximum([_PRE_ACTIVATION, _PRE_ACTIVATION + 1, -_PRE_ACTIVATION - 1], 0) * np.array([[-2.0], [1.0], [1.0]])
 _LARGEST = 600.0  # largest logarithm of A, B or G that is passed to exp, to avoid overflow
+_MOST_EVALUATIONS = 60_000  # of the explicit method, a few seconds
 _MOST_SPANS = 12  # largest number of doublings of the integration time
 _covers = functools.partial(
     covers,
@@ -304,10 +306,17 @@ def _integrate(
     fastest = np.abs(rates(0.0, logarithms)).max(initial=np.finfo(float).tiny)
     unit = 2.0 ** np.floor(np.log2(min(span or 1.0, 1 / fastest)))
 
-    # LSODA becomes implicit if the last mode grows slowly while the other modes are stiff.
+    # LSODA becomes implicit if the last mode grows slowly while the other modes are stiff. On some processors its
+    # implicit steps fail after a long plateau, where an explicit method succeeds in more steps.
     scaled = None if times is None else times / unit
-    options = {"args": (unit,), "rtol": 1e-10, "atol": 1e-10}
-    path = solve_ivp(rates, (0.0, span / unit), logarithms, "LSODA", scaled, dense_output=scaled is None, **options)
+    options = {"rtol": 1e-10, "atol": 1e-10, "t_eval": scaled, "dense_output": scaled is None}
+    path = solve_ivp(rates, (0.0, span / unit), logarithms, "LSODA", args=(unit,), **options)
+    if not path.success:
+        evaluations = iter(range(_MOST_EVALUATIONS))
+        with contextlib.suppress(StopIteration):
+            path = solve_ivp(
+                lambda t, y: rates(next(evaluations), y, unit), (0.0, span / unit), logarithms, "DOP853", **options
+            )
     require(
         path.success,
         f"the integration stopped at {path.t[-1] * unit if len(path.t) else 0:g}",
