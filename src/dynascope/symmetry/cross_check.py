@@ -42,7 +42,7 @@ class CrossCheck:
             return f"both passes find the same {self.together} charges"
         program, gradients = self.together - self.numerical, self.together - self.structural
         only = f"{program} only in the program and {gradients} only in gradients"
-        return f"{self.together} independent charges, of which {only}"
+        return f"{self.together} independent charges: {only}"
 
 
 def cross_check(structural: SymmetryStructure, numerical: Discovery, params: Any) -> CrossCheck:

@@ -83,7 +83,7 @@ class Exponents:
             self.vanish(self.combined(origins))
 
     def merged(self, terms: Sequence[tuple[Fraction | int, np.ndarray]]) -> list[np.ndarray]:
-        """Return the same sum as terms of which no two depend on a common index."""
+        """Return the same sum as terms that depend on disjoint sets of indices."""
         groups: list[tuple[frozenset[int], list[tuple[Fraction | int, np.ndarray]]]] = []
         for factor, term in terms:
             axes, members = _axes(term), [(factor, term)]

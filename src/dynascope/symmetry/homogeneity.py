@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Origin(NamedTuple):
-    """The parameter of which a value is a view.
+    """A parameter and how a value views it.
 
     Attributes:
         parameter: Number of the parameter.
@@ -47,7 +47,7 @@ class Degree:
         terms: Arrays of expressions in a that broadcast to `shape`; their sum is d.
         free: Mask of elements that are zero or infinite, for which every exponent is valid; broadcasts to `shape`.
         constant: The value itself, if it is one known number.
-        origin: The parameter of which the value is a view, or None.
+        origin: The parameter that the value views, or None.
     """
 
     shape: tuple[int, ...]

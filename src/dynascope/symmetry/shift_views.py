@@ -13,7 +13,7 @@ __all__ = ["Axis", "Entry", "Evenness", "Other", "Pieces", "Region", "evenness",
 
 
 class Pieces(NamedTuple):
-    """An axis that is divided into equal pieces, on each of which the shift is constant.
+    """An axis divided into equal pieces with a constant shift on each piece.
 
     Attributes:
         axis: The axis of the unknown that has one element per piece.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.protocols import Network
 from dynascope.tasks.task import Task
-from dynascope.validation import require, require_covariance
+from dynascope.validation import require, require_at_least, require_covariance
 
 __all__ = ["InContextRegression"]
 
@@ -77,14 +77,7 @@ class InContextRegression(eqx.Module):
         self.covariance, self.root = _with_root(covariance)
         self.name, self.image_shape, self.origin = name, image_shape, tuple(origin)
         self.feature_names = feature_names or tuple(f"x{i + 1}" for i in range(len(self.covariance)))
-        require(
-            context_length >= 1,
-            f"context_length is {context_length}",
-            argument="context_length",
-            value=context_length,
-            remedy="choose at least one example, or infinity",
-        )
-        self.context_length = float(context_length)
+        self.context_length = require_at_least("context_length", context_length, 1)
 
     @classmethod
     def on_inputs_of(cls, task: Task, context_length: float) -> InContextRegression:

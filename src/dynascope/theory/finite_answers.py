@@ -51,7 +51,7 @@ def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function
             except (ArithmeticError, ValueError) as error:
                 given = arguments_of(signature, positional, named)
                 # NumPy and SciPy raise ValueError for intermediate values that are not finite.
-                if isinstance(error, ValueError) and not _extremes(given):
+                if isinstance(error, ValueError) and not _extreme(_sizes(given)):
                     raise
                 raise _overflow(given) from error
             if not is_finite(answer, infinite):
@@ -110,8 +110,8 @@ def arguments_of(signature: inspect.Signature, positional: tuple[Any, ...], name
 
 def _overflow(arguments: Mapping[str, Any]) -> InputError:
     """The error of a result that is not finite."""
-    sizes = _extremes(arguments) or _extremes(arguments, beyond=-1)
-    values = {name: f"{2.0**size:.3g}" for name, size in sizes.items()}
+    sizes = _sizes(arguments)
+    values = {name: f"{2.0**size:.3g}" for name, size in (_extreme(sizes) or sizes).items()}
     listed = ", ".join(f"{name} ≈ {value}" for name, value in values.items())
     return InputError(
         f"the result is not a finite number{f' at {listed}' if listed else ''}",
@@ -121,10 +121,14 @@ def _overflow(arguments: Mapping[str, Any]) -> InputError:
     )
 
 
-def _extremes(arguments: Mapping[str, Any], beyond: float = _ORDINARY) -> dict[str, float]:
-    """Base-2 logarithms of the most extreme number of each argument, if beyond 2 to the power of `beyond`."""
-    sizes = {name: max(found, key=abs) for name, value in arguments.items() if (found := sizes_of(value))}
-    return {name: size for name, size in sizes.items() if abs(size) > beyond}
+def _sizes(arguments: Mapping[str, Any]) -> dict[str, float]:
+    """Base-2 logarithm of the most extreme number of each argument."""
+    return {name: max(found, key=abs) for name, value in arguments.items() if (found := sizes_of(value))}
+
+
+def _extreme(sizes: Mapping[str, float]) -> dict[str, float]:
+    """The sizes above 2⁶⁴ or below 2⁻⁶⁴."""
+    return {name: size for name, size in sizes.items() if abs(size) > _ORDINARY}
 
 
 def sizes_of(value: Any) -> list[float] | None:

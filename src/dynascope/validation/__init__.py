@@ -25,6 +25,7 @@ from dynascope.validation.known import require_increasing, require_whole_numbers
 from dynascope.validation.memory import require_memory, require_room, require_unpacked, said_bytes
 from dynascope.validation.numbers import (
     require,
+    require_at_least,
     require_choice,
     shown,
     shown_error,
@@ -41,6 +42,7 @@ __all__ = [
     "is_traced",
     "require",
     "require_array",
+    "require_at_least",
     "require_axes",
     "require_broadcast",
     "require_choice",

@@ -10,6 +10,7 @@ from dynascope.errors import InputError
 
 __all__ = [
     "require",
+    "require_at_least",
     "require_choice",
     "shown",
     "shown_error",
@@ -77,3 +78,32 @@ def require_choice(name: str, value: Any, choices: Collection[Any]) -> None:
     named = [repr(each) for each in choices]
     remedy = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
     require(valid, f"{name} is {_quoted(value)}", argument=name, value=shown(value), remedy=f"choose {remedy}")
+
+
+def require_at_least(name: str, value: Any, least: float) -> float:
+    """Return a number after checking that it is not below `least`; it may be infinite.
+
+    Args:
+        name: Name of the argument, for the message.
+        value: The number.
+        least: Smallest value allowed.
+
+    Raises:
+        InputError: If the value is not a number, or is below `least`.
+
+    Example:
+        >>> require_at_least("context_length", 20, 1)
+        20.0
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    require(
+        number >= least,
+        f"{name} is {shown(value)}",
+        argument=name,
+        value=value,
+        remedy=f"choose a number of at least {least:g}, or infinity",
+    )
+    return number

@@ -65,9 +65,9 @@ def top_curvatures(
         loss: A JAX function of the weights, or of the outputs of `model`, that returns one number. For a module, a
             PyTorch loss of outputs and targets such as `torch.nn.CrossEntropyLoss()`, with reduction "mean" or "sum" (a
             sum is not divided by the number of samples).
-        weights: A tree of floating-point JAX or NumPy arrays, d numbers in total. Or a `torch.nn.Module`, of which the
-            parameters that require a gradient are used; it must be in evaluation mode if it has dropout or batch
-            normalisation.
+        weights: A tree of floating-point JAX or NumPy arrays, d numbers in total, or a `torch.nn.Module`. The
+            curvature of a module is that of its parameters that require a gradient. A module with dropout or batch
+            normalisation must be in evaluation mode.
         count: k, the number of eigenvalues; for a module less than d.
         batches: For a module, pairs (inputs, targets) of all the data: a list, or a loader without shuffling and random
             augmentation. In JAX, the loss contains the data.

@@ -160,7 +160,7 @@ class _Reader(ReadProducts):
 
 
 def _bind(equation: JaxprEqn, values: list[Any]) -> list[Any]:
-    """Evaluate one equation as a program of its own, without rules for specific primitives."""
+    """Evaluate one equation as a separate program, without rules for specific primitives."""
     entering = {atom: value for atom, value in zip(equation.invars, values, strict=True) if isinstance(atom, Var)}
     names = DebugInfo("kernel", equation.primitive.name, ("",) * len(entering), ("",) * len(equation.outvars))
     program = Jaxpr([], list(entering), equation.outvars, [equation], effects=equation.effects, debug_info=names)

@@ -94,8 +94,8 @@ class ScalingData(SkillScaling):
     def meaning(self, result: Comparison) -> str:
         """Explain how rare skills determine the value of more data, with the fitted exponents."""
         return (
-            f"The model is trained to convergence on {self.fewest_samples} to {self.most_samples} samples, each of "
-            "which requires one of infinitely many skills with frequencies proportional to 1/k¹⁺ᵅ. It learns the "
+            f"The model is trained to convergence on {self.fewest_samples} to {self.most_samples} samples. "
+            "Each sample requires one of infinitely many skills, whose frequencies fall as 1/k¹⁺ᵅ. The model learns the "
             "skills in its training set, so its loss is proportional to the total frequency of the missing skills. "
             "Theory predicts loss ∝ D^(−α/(α + 1)) for D samples; the fitted exponent is "
             f"{fitted_exponents(result)}. In this model a single sample suffices to learn a skill; neural networks "

@@ -21,7 +21,7 @@ from dynascope.tasks.in_context import InContextRegression
 from dynascope.tasks.random_maps import covariance
 from dynascope.theory import papers
 from dynascope.theory.attention import linear_attention_staircase, merged_attention_staircase
-from dynascope.validation import require
+from dynascope.validation import require_at_least
 from dynascope.validation.bounded import PositiveInt, Seed
 
 _KINDS = {
@@ -66,13 +66,7 @@ class LinearAttentionStaircase(StaircaseStudy):
 
     def check(self) -> None:
         """Check that a prompt has at least one example; it may have infinitely many."""
-        require(
-            self.context_length >= 1,
-            f"context_length is {self.context_length}",
-            argument="context_length",
-            value=self.context_length,
-            remedy="choose at least one example, or infinity",
-        )
+        require_at_least("context_length", self.context_length, 1)
 
     def figures(self, result: Comparison) -> list[Chart]:
         """The loss, and the learned fraction along each principal direction."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.theory.finite_answers import finite_answers
-from dynascope.validation import checked, require, require_covariance, require_shape
+from dynascope.validation import checked, require, require_at_least, require_covariance, require_shape
 from dynascope.validation.bounded import FiniteNumbers, PositiveInt
 
 __all__ = [
@@ -76,7 +76,7 @@ def attention_modes(covariance: FiniteNumbers, context_length: float) -> Attenti
         >>> attention_modes([0.5, 1.0], 10).gains
         array([1.25, 0.7 ])
     """
-    sigma, length = require_covariance("covariance", covariance), _require_length(context_length)
+    sigma, length = require_covariance("covariance", covariance), require_at_least("context_length", context_length, 1)
     variances, axes = np.linalg.eigh(sigma)
     kept = variances[::-1] > _NO_VARIANCE * variances[-1]
     variances, axes = variances[::-1][kept], axes[:, ::-1][:, kept]
@@ -136,7 +136,7 @@ def context_correlation(
         array([[1.  , 0.  ],
                [0.  , 0.25]])
     """
-    sigma, length = require_covariance("covariance", covariance), _require_length(context_length)
+    sigma, length = require_covariance("covariance", covariance), require_at_least("context_length", context_length, 1)
     square = sigma @ sigma
     if matrix is None:
         return square
@@ -187,15 +187,3 @@ def split_heads(neurons: ArrayLike, dimension: int) -> tuple[np.ndarray, np.ndar
         remedy="pass nonzero initial weights at unit scale",
     )
     return rows[:, 0], rows[:, 1 : dimension + 1], rows[:, dimension + 1 :]
-
-
-def _require_length(context_length: float) -> float:
-    """Validate that N is at least one and return it."""
-    require(
-        context_length >= 1,
-        f"context_length is {context_length}",
-        argument="context_length",
-        value=context_length,
-        remedy="choose at least one example, or infinity",
-    )
-    return float(context_length)
