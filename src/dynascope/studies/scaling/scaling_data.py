@@ -95,8 +95,8 @@ class ScalingData(SkillScaling):
         """Explain how rare skills determine the value of more data, with the fitted exponents."""
         return (
             f"The model is trained to convergence on {self.fewest_samples} to {self.most_samples} samples. "
-            "Each sample requires one of infinitely many skills, whose frequencies fall as 1/k¹⁺ᵅ. The model learns the "
-            "skills in its training set, so its loss is proportional to the total frequency of the missing skills. "
+            "Each sample requires one of infinitely many skills, whose frequencies fall as 1/k¹⁺ᵅ. The model learns "
+            "the skills in its training set, so its loss is proportional to the total frequency of the missing skills. "
             "Theory predicts loss ∝ D^(−α/(α + 1)) for D samples; the fitted exponent is "
             f"{fitted_exponents(result)}. In this model a single sample suffices to learn a skill; neural networks "
             "need more, as the study emergence-data shows."
