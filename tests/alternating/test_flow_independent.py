@@ -36,6 +36,16 @@ def two_layer(first, second, activation):
     return eqx.tree_at(lambda tree: (tree.first, tree.second), network, (first, second))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_quadratic_neurons_learn_nothing_of_an_odd_target_and_the_even_part_of_another(sign):
+    half = np.random.default_rng(0).normal(size=(40, 3))
+    inputs = np.concatenate([half, sign * half])
+    targets = np.concatenate([half[:, :1], sign * half[:, :1]])
+    staircase = alternating_flow(Task(inputs, targets), TwoLayer(3, 20, 1, activation="quadratic"), scale=1e-3, jumps=1)
+    assert staircase.sizes["jump"] == (1 if sign > 0 else 0)
+    assert any("uncorrelated" in warning for warning in staircase.attrs["warnings"]) == (sign < 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-4, 1e-8])
 def test_the_diagonal_network_jumps_at_the_times_and_levels_of_the_ledger(scale):

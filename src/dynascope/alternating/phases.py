@@ -40,6 +40,7 @@ _PAUSE = 2.0  # least number of e-folds until active neurons leave a saddle for 
 _FOLLOWING = 0.3  # largest deviation of a neuron from the active neurons with which it moves
 _AVERAGED = 100  # order of magnitude of the cost of an expectation in closed form, in samples
 _STAGES, _LOOKS = 4, 40  # gradients per step of a utility phase, and before the first step
+_UNCORRELATED = 1e-13  # gradient of the utility, relative to the residual and the output, that counts as rounding
 _SPECTRA = 3  # Hessians in the search for a stationary point; each costs two gradients per weight, and its eigenvectors
 # two more
 
@@ -77,8 +78,9 @@ class Alternation:
         self.departure = Departure(np.zeros(0), np.zeros((0, *rows.shape)))
         self.time, self.effort = 0.0, Effort(len(task.inputs) if isinstance(task, Task) else _AVERAGED, operations)
         self.warnings: list[str] = []
-        loss, slopes, doubled, most = jax.device_get(_first_look(network, self.average, self.start))
+        loss, slopes, doubled, most, output = jax.device_get(_first_look(network, self.average, self.start))
         self.initial_loss = float(loss)
+        self.uncorrelated = bool(most <= _UNCORRELATED * math.sqrt(2 * loss) * output)
         self._check_start(slopes, doubled, scale * norms.max())
         self.least = rules.least_growth * float(most)
         smallest_drop = _LEAST_DROP * rules.level_tolerance * self.initial_loss
@@ -120,6 +122,12 @@ class Alternation:
     def alternate(self, jumps: int | None, duration: float | None, *, alone: bool) -> Generator[Call, Any, str]:
         """Run until nothing is left to learn and return why the run ended; if `alone`, report progress by jumps."""
         loss, events = self.initial_loss, 0
+        if self.uncorrelated:
+            self.warnings.append(
+                "The output of every neuron is uncorrelated with the targets, to machine precision: from small weights, "
+                "this network learns nothing on these data."
+            )
+            return "no dormant neuron has positive utility"
         while True:
             if loss <= self.rules.level_tolerance * self.initial_loss:
                 return "the loss is zero"
@@ -331,13 +339,23 @@ class Alternation:
 
 
 @filter_jit
-def _first_look(network: Any, average: Any, start: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the loss without neurons, the gradients of the utility at θ and 2θ, and the steepest gradient."""
+def _first_look(network: Any, average: Any, start: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Return the loss without neurons, the gradients of the utility at θ and 2θ, the steepest gradient, and the output.
+
+    The output is the root mean square of the summed outputs of all neurons, from the curvature of the loss in a common
+    coefficient of the neurons.
+    """
     nobody, everyone = jnp.zeros_like(start), jnp.ones(len(start), bool)
     residual = Residual(network, average, nobody)
     slopes, doubled = residual.slopes(start, everyone), residual.slopes(2 * start, everyone)
     loss = average.loss(network.with_neurons(nobody))
-    return loss, slopes, doubled, jnp.max(steepest(residual, start, everyone))
+    neurons = network.with_neurons(start)
+
+    def loss_of(coefficient: Any) -> Any:
+        return average.loss(neurons.weighted(coefficient * jnp.ones(len(start))))
+
+    output = jnp.sqrt(jnp.maximum(jax.grad(jax.grad(loss_of))(0.0), 0.0))
+    return loss, slopes, doubled, jnp.max(steepest(residual, start, everyone)), output
 
 
 def _grown(common: tuple[Any, Any], active: Any, *state: Any) -> Any:
