@@ -152,6 +152,7 @@ def test_digits_between_powers_of_ten_are_written_only_where_there_are_few_power
 def test_numbers_that_are_neither_small_nor_large_are_written_out():
     ways = [layout(y=span).yaxis.exponentformat for span in ((-3.0, -1.0), (-9.0, -8.0), (0.0, 3.0))]
     assert ways == ["none", "power", "power"]
+    assert layout(log=False).xaxis.exponentformat == "none"
 
 
 def test_words_at_the_ends_of_an_axis_have_room_and_lean_where_they_are_long():

@@ -203,13 +203,14 @@ def _layout(drawing: Drawing) -> dict[str, Any]:
 def _axis(axis: Axis) -> dict[str, Any]:
     least, largest = axis.decades
     decades = largest - least
-    plain = axis.log and _PLAIN[0] <= least and largest <= _PLAIN[1]
+    # A linear axis from 0 to 10⁴ would otherwise be labelled 0.2×10⁴, 0.4×10⁴, ….
+    plain = _PLAIN[0] <= (least if axis.log else largest) and largest <= _PLAIN[1]
     # With automargin the title keeps clear of the numbers, however long they are.
     layout = {
         "title": {"text": html.escape(axis.label), "standoff": 10},
         "type": "log" if axis.log else "linear",
         "zeroline": axis.zero,
-        "exponentformat": "none" if plain and decades <= _DECADES else "power",
+        "exponentformat": "none" if plain and (decades <= _DECADES or not axis.log) else "power",
         "automargin": True,
         "minorloglabels": "complete" if decades <= _DECADES else "none",
     }
