@@ -228,7 +228,7 @@ class Charge:
                     total = total + (move if self.kind == "translation" else move * leaf)
             return total
 
-        return self._mapped(velocity, theta, weights, still=False)
+        return self._mapped(velocity, theta, weights, "weights", still=False)
 
     def transformed(self, theta: Any, element: Any) -> Any:
         """Apply an element of the symmetry group to the parameters; every loss of the function is unchanged.
@@ -258,15 +258,15 @@ class Charge:
                     leaf = leaf * self._spread(part, xp.asarray(element) ** part.factor, 1.0, xp)
             return leaf
 
-        return self._mapped(moved, theta, element, still=True)
+        return self._mapped(moved, theta, element, "element", still=True)
 
-    def _mapped(self, move: Any, theta: Any, weights: Any, *, still: bool) -> Any:
+    def _mapped(self, move: Any, theta: Any, weights: Any, argument: str, *, still: bool) -> Any:
         """Apply `move` to each parameter of the symmetry; keep others if `still`, otherwise set them to zero."""
         shape = (self.units // self.block, self.block, self.block) if self.kind == "matrix" else (self.units,)
         require(
             np.shape(weights) == shape,
-            f"the weights of the units have shape {np.shape(weights)}",
-            argument="weights",
+            f"{argument} has shape {np.shape(weights)}",
+            argument=argument,
             value=np.shape(weights),
             remedy=f"give an array of shape {shape}",
         )
