@@ -118,11 +118,18 @@ def predict(
 
 
 def _require_units(task: Task) -> None:
-    """Reject data in units for which the flow would overflow."""
+    """Reject data that are all zero, and data in units for which the flow would overflow."""
     for name, values in (("inputs", task.inputs), ("targets", task.targets)):
         largest = float(np.abs(values).max())
         require(
-            largest == 0 or 1 / _LARGEST <= largest <= _LARGEST,
+            largest > 0,
+            f"all {name} of the task are zero, so there is nothing to learn",
+            argument="task",
+            value=0.0,
+            remedy=f"give {name} that vary",
+        )
+        require(
+            1 / _LARGEST <= largest <= _LARGEST,
             f"the {name} of the task are as large as {largest:.1e}",
             argument="task",
             value=largest,
