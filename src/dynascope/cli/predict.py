@@ -129,7 +129,7 @@ class Predict:
             from dynascope.cli.terminal import print_data, print_staircase
             from dynascope.cli.terminal_curve import print_curve
 
-            if self.data.prepares:
+            if self.data.prepares or self.model.network == "attention":
                 print_data(task)
             (print_curve if tree.staircase is None else print_staircase)(tree)
             if written is not None:

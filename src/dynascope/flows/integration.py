@@ -31,7 +31,10 @@ REASONS = np.array(["duration", "loss_target", "stationarity"])
 _REMEDIES = {
     "the initial loss or gradient is not finite": "choose a smaller scale, or check the network",
     "the step size underflowed": "loosen the tolerances, or use float64 weights",
-    "max_steps was reached": "raise max_steps, shorten the duration, loosen the tolerance, or choose another solver",
+    "max_steps was reached": (
+        "raise max_steps, as in GradientFlow(solver=Solver(max_steps=…)), shorten the duration, loosen the tolerance, "
+        "or choose another solver"
+    ),
     "the solver failed": "choose another solver",
 }
 _PROBLEMS = tuple(_REMEDIES)

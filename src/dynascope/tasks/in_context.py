@@ -94,7 +94,7 @@ class InContextRegression(eqx.Module):
             name=f"in-context regression on {task.name}",
             feature_names=task.feature_names,
             image_shape=task.image_shape,
-            origin=task.description,
+            origin=(*task.description, "Only the second moment of the inputs is used, not the targets."),
         )
 
     @property
