@@ -124,7 +124,7 @@ class Alternation:
         loss, events = self.initial_loss, 0
         if self.uncorrelated:
             self.warnings.append(
-                "The output of every neuron is uncorrelated with the targets, to machine precision: from small weights, "
+                "The output of every neuron is uncorrelated with the targets, to machine precision: from small weights "
                 "this network learns nothing on these data."
             )
             return "no dormant neuron has positive utility"
