@@ -1,4 +1,4 @@
-"""Anomalous diffusion of SGD for power-law curvature spectra: the exponent and the steps in which it is visible."""
+"""Anomalous diffusion of SGD with a power-law curvature spectrum: its exponent, and the steps that show it."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _covers = functools.partial(
 
 
 class DiffusionWindow(NamedTuple):
-    """The range of steps in which the power law is visible.
+    """Range of steps over which the displacement follows the power law.
 
     Attributes:
-        exponent: min(1, 1/p), from which the slope deviates by at most the tolerance.
+        exponent: min(1, 1/p); inside the window, the log-log slope deviates from it by at most the tolerance.
         first: First step of the window.
         last: Last step of the window.
         first_time: τ = k ηρ₁/(1 − β) at the first step.
@@ -69,7 +69,7 @@ def anomalous_exponent(power: PositiveNumbers) -> Float[np.ndarray, "*powers"]:
         E‖Δ‖² ∝ kᶜ,   c = min(1, 1/p),   for curvatures ρ_l = ρ₁ l⁻ᵖ and noise proportional to them.
 
     The number of equilibrated modes grows as k^{1/p}, and each contributes equally to the displacement. If the spectrum
-    falls more slowly than 1/l, modes far from equilibrium dominate and diffusion is ordinary.
+    falls more slowly than 1/l, modes far from equilibrium dominate, and the exponent is 1, as in ordinary diffusion.
 
     Args:
         power: p > 0, any shape.
@@ -99,10 +99,10 @@ def power_law_displacement(
 
         Σ_{l ≤ d} [1 − exp(−τ l⁻ᵖ)] ≃ τ^{1/p} Γ(1 − 1/p, y) + (d + ½)(1 − e⁻ʸ) − ½,   y = τ d⁻ᵖ
 
-    E‖Δ‖² is this number times ησ²/(S(1 − β)) at τ = ηkρ₁/(1 − β), for noise Σ = σ² H, no weight decay, and many more
-    than 1/(1 − β) steps. For 1 ≪ τ ≪ dᵖ and p > 1 it is Γ(1 − 1/p) τ^{1/p} − ½ − τ d^{1−p}/(p − 1). The sum is replaced
-    by an integral with half of each end term. For p ≤ 3 the relative error is below 4 % for τ ≥ 1, 0.5 % for τ ≥ 10,
-    and 10⁻⁴ for τ ≥ 100.
+    E‖Δ‖² is the returned value times ησ²/(S(1 − β)) at τ = ηkρ₁/(1 − β). This holds for noise Σ = σ² H, no weight
+    decay, and many more than 1/(1 − β) steps. For 1 ≪ τ ≪ dᵖ and p > 1 the value is Γ(1 − 1/p) τ^{1/p} − ½ − τ
+    d^{1−p}/(p − 1). The function approximates the sum by an integral plus half of the first and last terms. For p ≤ 3
+    the relative error is below 4 % for τ ≥ 1, 0.5 % for τ ≥ 10, and 10⁻⁴ for τ ≥ 100.
 
     Args:
         times: τ ≥ 0, numbers of steps times ηρ₁/(1 − β), any shape; accurate for τ ≥ 1.
@@ -139,14 +139,14 @@ def diffusion_window(
     largest_curvature: PositiveFloat = 1.0,
     tolerance: Annotated[FiniteFloat, Gt(0), Le(0.5)] = 0.02,
 ) -> DiffusionWindow:
-    """Longest range of steps in which the slope of `power_law_displacement` is within a tolerance of min(1, 1/p).
+    """Longest range of steps in which the log-log slope of `power_law_displacement` is near min(1, 1/p).
 
         d log E‖Δ‖²/d log τ = τ^{1/p} Γ(1 − 1/p, y)/(p E‖Δ‖²)
 
-    Half of the tolerance applies to this slope, which limits τ to a range inside 1 ≪ τ ≪ dᵖ. The other half allows for
-    momentum, whose effect is small enough after 2/((1 − β)·tolerance) steps. In the window, `displacement_exponent`,
-    which sums the same modes exactly, also deviates by at most the tolerance. For p > 3 the first modes equilibrate one
-    by one, and the function sums them individually.
+    Half of the tolerance applies to the slope of `power_law_displacement`, which restricts τ to a range inside
+    1 ≪ τ ≪ dᵖ. The other half allows for momentum, whose effect is small enough after 2/((1 − β)·tolerance) steps.
+    Inside the window, the slope of the exact sum over modes (`displacement_exponent`) is also within the tolerance. For
+    p > 3 the first modes equilibrate one at a time, and the function sums them individually.
 
     Args:
         power: p ≥ 0.05.
@@ -200,7 +200,7 @@ def diffusion_window(
 
 
 def _rise(tau: np.ndarray, p: float, d: int) -> np.ndarray:
-    """The slope d E‖Δ‖²/d log τ of `power_law_displacement`, up to half of the last mode."""
+    """Derivative d E‖Δ‖²/d log τ of `power_law_displacement`, without half of the term of the last mode."""
     return tau ** (1 / p) * _upper_gamma(1 - 1 / p, np.asarray(tau * d**-p)) / p
 
 
@@ -215,7 +215,7 @@ def _longest(inside: np.ndarray) -> tuple[int, int]:
 
 
 def _upper_gamma(a: float, y: np.ndarray) -> np.ndarray:
-    """Γ(a, y) for real a < 1; for a < 0 by the recursion Γ(a, y) = [Γ(a + 1, y) − yᵃ e⁻ʸ]/a."""
+    """Γ(a, y) for real a < 1; negative a by the recursion Γ(a, y) = [Γ(a + 1, y) − yᵃ e⁻ʸ]/a."""
     up = int(np.ceil(-a)) if a < 0 else 0
     top = a + up
     value = exp1(y) if top == 0 else gamma(top) * gammaincc(top, y)

@@ -28,8 +28,9 @@ def discrete_moments(
         E z_k = Mᵏ z_0,   Cov z_k = Σ_{j<k} Mʲ N (s/S) Nᵀ Mʲᵀ   of z = (a, b), where
         b ← β b − (ρ + λ) a + ξ,   a ← a + η b,   Var ξ = s/S,   M = [[1 − ηh, ηβ], [−h, β]],   N = (η, 1),   h = ρ + λ.
 
-    The noise must not depend on the weights; `finite_data_moments` and `gaussian_input_moments` treat noise that does.
-    Powers are computed by repeated squaring: a million steps cost twenty products of small matrices.
+    The noise must not depend on the weights; for noise that does, use `finite_data_moments` or
+    `gaussian_input_moments`. Powers of M are computed by repeated squaring: a million steps cost twenty products of
+    small matrices.
 
     Args:
         steps: Numbers of steps k ≥ 0, any shape.
@@ -91,8 +92,8 @@ def discrete_stationary_moments(
         Moments, shape (modes,), with zero means.
 
     Raises:
-        InputError: If a setting is out of range, the steps diverge, or a mode is flat, so that the weights diffuse
-            along it.
+        InputError: If a setting is out of range, the steps diverge, or a mode is flat. The weights diffuse along flat
+            modes.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, in discrete time.

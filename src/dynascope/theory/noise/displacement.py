@@ -49,13 +49,13 @@ def stationary_displacement(
 
         E‖θ_{j+k} − θ_j‖² = Σ 2 (R_0 − R_k) = Σ 2η² s/S [(1 + β) W_k − β u_k] / ((1 − β)(2(1 + β) − ηh)) over modes
 
-    Here R_k = (1 + β − ηh) R_{k−1} − β R_{k−2} is the autocorrelation, h = ρ + λ, u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋) with the
-    roots z± of z² − (1 + β − ηh) z + β, and W_k = u_1 + … + u_k. Nothing is divided by h. A flat mode has no stationary
-    law, and the formula gives the limit h → 0: diffusion by η² s/(S(1 − β)²) per step after the first 1/(1 − β) steps.
-    At k = 1 the result is the local displacement η² E‖v‖². The noise covariance Σ need not commute with the Hessian:
-    s = qᵀ Σ q for each eigenvector q of the Hessian gives the exact sum.
+    Here R_k = (1 + β − ηh) R_{k−1} − β R_{k−2} is the autocorrelation, and h = ρ + λ. With the roots z± of
+    z² − (1 + β − ηh) z + β, u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋) and W_k = u_1 + … + u_k. The formula does not divide by h. A
+    flat mode has no stationary law, and the formula gives the limit h → 0: diffusion by η² s/(S(1 − β)²) per step after
+    the first 1/(1 − β) steps. At k = 1 the result is the local displacement η² E‖v‖². The noise covariance Σ need not
+    commute with the Hessian: s = qᵀ Σ q for each eigenvector q of the Hessian gives the exact sum.
 
-    Costs 60 operations per mode and step; the memory is a few times the number of modes.
+    The cost is 60 operations per mode and step; the memory is a few times the number of modes.
 
     Args:
         curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
@@ -94,10 +94,10 @@ def velocity_correlation(
 
         E⟨v_{j+k}, v_j⟩ = Σ E v² [(β − ηh/2) u_k − β u_{k−1}] over modes,   E v² = 2s/(S(1 − β)(2(1 + β) − ηh))
 
-    v is the displacement divided by the learning rate. The sum over all positive and negative lags is zero along a mode
-    with a stationary law, and s/(S(1 − β)²) along a flat mode.
+    v is the displacement divided by the learning rate. The sum over all lags, positive and negative, is zero along a
+    mode with a stationary law, and s/(S(1 − β)²) along a flat mode.
 
-    Costs 60 operations per mode and step.
+    The cost is 60 operations per mode and step.
 
     Args:
         curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
@@ -127,14 +127,14 @@ def velocity_correlation(
 def displacement_exponent(
     curvature: FiniteNumbers, noise: NonNegativeNumbers, sgd: SGD, *, first: PositiveInt, last: PositiveInt
 ) -> float:
-    """Diffusion exponent of SGD in a window of steps, by a least-squares fit.
+    """Diffusion exponent of SGD in a window of steps, from a least-squares fit.
 
         log E‖θ_{j+k} − θ_j‖² ≃ c log k + constant
 
-    The result can be compared with a fit to a run in the same window (`probes.diffusion.fit_exponent`). The exponent is
-    2 for persistent motion, 1 for independent steps, and lower once steep modes have equilibrated.
+    The exponent can be compared with `probes.diffusion.fit_exponent`, which fits a run in the same window. It is 2 for
+    persistent motion, 1 for independent steps, and lower once steep modes have equilibrated.
 
-    Costs 2000 operations per mode.
+    The cost is 2000 operations per mode.
 
     Args:
         curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
@@ -196,7 +196,7 @@ def require_no_negative_curvature(modes: NoisySteps) -> None:
 def _sum_over_modes(
     modes: NoisySteps, k: np.ndarray, quantity: Callable[[NoisySteps, StepPowers], np.ndarray]
 ) -> Float[np.ndarray, "*steps"]:
-    """Sum a quantity over the modes, for a few steps at a time to limit the memory."""
+    """Sum a quantity over the modes, a few steps at a time to limit the memory."""
     steep = np.atleast_1d(modes.rate * modes.curvature)
     parts = np.array_split(np.ravel(k), 1 + k.size * steep.size // _ENTRIES)
     sums = [quantity(modes, powers_along(steep, part, modes.momentum)).sum(axis=1) for part in parts]

@@ -33,7 +33,7 @@ _covers = functools.partial(
 
 
 class WeightMoments(NamedTuple):
-    """Means and covariances of weights θ and velocities v; the axes of the steps, if any, come first.
+    """Means and covariances of weights θ and velocities v; the step axes, if any, come first.
 
     Attributes:
         position: E θ, shape (..., d).
@@ -42,7 +42,7 @@ class WeightMoments(NamedTuple):
         covariance: Cov(θ, v), shape (..., d, d).
         velocity_covariance: Cov(v, v), shape (..., d, d).
         loss: ½ E(xᵀθ − y)², the expected loss without weight decay, shape (...). The gradient noise grows with the
-            loss; it is additive only while the loss is close to its value at the centre.
+            loss; it is approximately constant only while the loss is close to its value at the centre.
     """
 
     position: Float[np.ndarray, "*steps d"]
@@ -72,8 +72,8 @@ def finite_data_moments(
         E(x_iᵀθ − y_i)² = (x_iᵀE θ − y_i)² + x_iᵀ Cov(θ) x_i
 
     Here g is the mean gradient of a batch and m the mean of a = θ − μ. Σ̄ is the covariance of the per-sample
-    gradients, averaged over the distribution of the weights. The additive noise of `discrete_moments` is the limit of
-    small steps near μ, where Σ̄ is Σ(μ). The formula makes no assumption about the residuals.
+    gradients, averaged over the distribution of the weights. `discrete_moments`, whose noise is constant, is the limit
+    of small steps near μ, where Σ̄ = Σ(μ). The formula makes no assumption about the residuals.
 
     Args:
         steps: Numbers of steps k ≥ 0, any shape; the time grows as k (N d² + d³), the memory as d² per requested step.
@@ -118,7 +118,7 @@ def finite_data_stationary_moments(inputs: FiniteNumbers, targets: FiniteNumbers
             N if each batch is drawn without replacement.
 
     Returns:
-        Moments without an axis of steps; the mean weights are μ and the mean velocity is zero.
+        Moments without a step axis; the mean weights are μ and the mean velocity is zero.
 
     Raises:
         InputError: If a setting is out of range, the mean or the second moment diverges, or the shapes do not match.
@@ -233,7 +233,7 @@ def initial_offset(
 def weight_moments(
     means: np.ndarray, covariances: np.ndarray, centre: np.ndarray, loss: Callable[..., float], shape: tuple[int, ...]
 ) -> WeightMoments:
-    """Moments of the weights from moments of the distance from the centre, reshaped to the shape of the steps."""
+    """Convert moments of the distance from the centre to moments of the weights, in the shape of the steps."""
     losses = np.array([loss(mean[0], spread[0, 0]) for mean, spread in zip(means, covariances, strict=True)])
     parts = (
         means[:, 0] + centre,

@@ -1,4 +1,4 @@
-"""Invariant sets of gradient descent: units with zero weights, and groups of equal units."""
+"""Invariant sets of gradient descent: networks with zero units, or with groups of equal units."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class InvariantSet(NamedTuple):
         return (rows.ravel() - self.normal.T @ (self.normal @ rows.ravel())).reshape(rows.shape)
 
     def reflected(self, units: FiniteNumbers) -> Float[np.ndarray, "units weights"]:
-        """Reflect the weights, shape (units, weights per unit), in the set."""
+        """Reflect the weights, shape (units, weights per unit), across the set."""
         return 2 * self.projected(units) - self._rows(units)
 
     def distance(self, units: FiniteNumbers) -> float:
@@ -69,24 +69,24 @@ class InvariantSet(NamedTuple):
 def sign_set(
     vanishing: list[int], *, units: PositiveInt, weights: PositiveInt, activation: Callable[[Any], Any] | None = None
 ) -> InvariantSet:
-    """Invariant set of the networks in which some units have zero incoming and outgoing weights.
+    """Invariant set of networks in which some units have zero incoming and outgoing weights.
 
         w_i = 0, b_i = 0, a_i = 0 for each vanishing unit i; invariant if σ(0) = 0
 
-    Unit i then has output zero and receives no gradient. The set stays invariant under weight decay, noise of batches
-    and labels, and momentum that starts in it.
+    Unit i then has output zero and receives no gradient. The set is also invariant under weight decay, batch noise,
+    label noise and momentum, if the initial velocity lies in the set.
 
     Args:
         vanishing: Indices of the vanishing units, from zero.
         units: h ≥ 1, the number of units.
         weights: Number of weights per unit, incoming and outgoing, including biases, at least one.
-        activation: σ, to check that σ(0) = 0, as for ReLU, tanh and GELU. None skips the check.
+        activation: σ, to check that σ(0) = 0, which holds for ReLU, tanh and GELU. None skips the check.
 
     Returns:
         The set, of dimension (h − number of vanishing units) · weights.
 
     Raises:
-        InputError: If a unit does not exist, or the activation is not zero at zero, so that the set is not invariant.
+        InputError: If a unit does not exist, or the activation is not zero at zero; the set is then not invariant.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
@@ -113,19 +113,19 @@ def sign_set(
 
 @covers(network=_NETWORK, data=_DATA, start="any", gives="the invariant set of equal units", reference=_REFERENCE)
 def permutation_set(clusters: list[list[int]], *, units: PositiveInt, weights: PositiveInt) -> InvariantSet:
-    """Invariant set of the networks in which the units of each cluster have equal weights.
+    """Invariant set of networks in which the units of each cluster have equal weights.
 
         w_i = w_j, b_i = b_j, a_i = a_j for units i, j in the same cluster; invariant for every architecture
 
     Units are neurons, channels or attention heads. Equal units receive equal gradients.
 
     Args:
-        clusters: For each cluster the indices of its units, from zero; a unit belongs to at most one cluster.
+        clusters: Unit indices of each cluster, from zero; a unit belongs to at most one cluster.
         units: h ≥ 1, the number of units.
         weights: Number of weights per unit, incoming and outgoing, including biases, at least one.
 
     Returns:
-        The set, of dimension (number of clusters and of units outside clusters) · weights.
+        The set, of dimension (number of clusters + number of units outside clusters) · weights.
 
     Raises:
         InputError: If a unit does not exist or belongs to two clusters.
@@ -160,7 +160,7 @@ def permutation_set(clusters: list[list[int]], *, units: PositiveInt, weights: P
 
 
 def _checked_units(name: str, numbers: list[int], units: int, *, fewest: int) -> list[int]:
-    """Check the indices of units."""
+    """Check the unit indices."""
     found = list(numbers)
     for each in found:
         require_kind(Annotated[int, Interval(ge=0, le=units - 1)], **{name: each})

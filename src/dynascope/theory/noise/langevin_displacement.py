@@ -1,4 +1,4 @@
-"""Displacement of a stationary damped oscillator with noise, the small-step limit of SGD."""
+"""Displacement of a stationary damped oscillator driven by noise, the small-step limit of SGD."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LangevinDisplacement(NamedTuple):
 
     Attributes:
         squared: E‖θ(t) − θ(0)‖².
-        exponent: c(t) = d log E‖θ(t) − θ(0)‖²/d log t, 2 at t = 0.
+        exponent: c(t) = d log E‖θ(t) − θ(0)‖²/d log t, equal to 2 at t = 0.
         velocity_correlation: E⟨v(t), v(0)⟩.
     """
 
@@ -52,10 +52,10 @@ def langevin_displacement(
     h(t) and k(t) are the kernels of `theory.symmetry.damped_kernels` with γ = (1 − β)/(η(1 + β)) and
     ω² = 2(ρ + λ)/(η(1 + β)). Flat modes diffuse: they add 2s/(S(1 − β²)) [t/2γ − (1 − e^{−2γt})/4γ²]. The velocity
     autocorrelation is Σ s/(S(1 − β²)) (h − 2γk). `stationary_displacement` is exact for steps of any size and converges
-    to this result as η → 0 at fixed t = ηk. At late times it is larger by the factor 1/(1 − η(ρ + λ)/2(1 + β)) along a
-    mode.
+    to this result as η → 0 at fixed t = ηk. At late times, `stationary_displacement` is larger by the factor
+    1/(1 − η(ρ + λ)/2(1 + β)) along each mode.
 
-    Costs 100 operations per mode and time, one mode after another.
+    The cost is 100 operations per mode and time; modes are processed one at a time.
 
     Args:
         curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.

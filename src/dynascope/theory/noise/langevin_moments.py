@@ -1,4 +1,4 @@
-"""Mean and covariance of the weights of SGD in continuous time, from any initial weights to stationarity."""
+"""Mean and covariance of the weights of SGD in continuous time, from arbitrary initial weights to stationarity."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def langevin_moments(
 
     `theory.symmetry.damped_kernels` computes the kernels h and k. For ω > 0 the covariance equals B − P B Pᵀ with
     B = diag(η s/(2S(1 − β)(ρ + λ)), s/(S(1 − β²))). The function evaluates the integral instead, which is also accurate
-    for flat modes, which diffuse, and for early times. The solution of the equation is exact. The steps of SGD deviate
-    from the equation by a relative error of about η(ρ + λ)/(2(1 + β)); `discrete_moments` is exact for steps.
+    at early times and for flat modes. It solves the equation exactly. The steps of SGD deviate from the equation by a
+    relative error of about η(ρ + λ)/(2(1 + β)); for exact moments of the steps, use `discrete_moments`.
 
     Args:
         times: t = ηk ≥ 0, any shape.
@@ -110,7 +110,7 @@ def langevin_moments(
 
 
 def initial_state(curvature: np.ndarray, position: ArrayLike, velocity: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """The initial position and velocity of each mode, from one number or one per mode."""
+    """Expand the initial position and velocity to one number per mode."""
     found = []
     for name, value in (("position", position), ("velocity", velocity)):
         start = np.asarray(value)

@@ -23,7 +23,7 @@ def step_matrix(curvature: np.ndarray, rate: float, momentum: float) -> Float[np
 
 
 def whole_steps(name: str, steps: ArrayLike) -> np.ndarray:
-    """Check that the numbers of steps are whole, and return them as integers."""
+    """Check that the numbers of steps are whole, and convert them to integers."""
     k = np.asarray(steps, float)
     require_whole_numbers(name, k, most=_MOST)
     return np.asarray(k.astype(np.int64))
@@ -60,10 +60,10 @@ def moments_step_by_step(
     Args:
         steps: Numbers of steps, shape (k,), in any order.
         hessian: H + λ of the steps v ← β v − (H + λ) a + noise, a ← a + η v.
-        start: Initial a and v, without uncertainty.
+        start: Initial a and v, which are not random.
         rate: η.
         momentum: β.
-        noise: Returns the covariance of the noise of a step, given the mean and covariance of a before the step.
+        noise: Function that returns the noise covariance of a step, given the mean and covariance of a before the step.
     """
     size = len(hessian)
     position, velocity = (np.array(part, float) for part in start)

@@ -1,4 +1,4 @@
-"""Stationary covariance of SGD if the gradient noise does not commute with the Hessian."""
+"""Stationary covariance of SGD when the gradient noise does not commute with the Hessian."""
 
 from __future__ import annotations
 
@@ -51,17 +51,18 @@ def stationary_covariance(
     *,
     time: _Time = "discrete",
 ) -> StationaryCovariance:
-    """Stationary covariance of position and velocity of SGD for a gradient noise of any covariance.
+    """Stationary covariance of position and velocity of SGD for any covariance of the gradient noise.
 
         P = M P Mᵀ + N (Σ/S) Nᵀ   for discrete steps,   A P + P Aᵀ + D = 0   in continuous time
 
-    The equations decouple into pairs of eigenvectors i and j of H. With h = ρ + λ, the solution for discrete steps is
+    The equations decouple into one system for each pair of eigenvectors i and j of H. With h = ρ + λ, the solution for
+    discrete steps is
 
         E a_i a_j = Σ_ij/S / [(1 − β)(h_i + h_j)/η + (β (h_i − h_j)²)/(1 − β²) − (1 − β) h_i h_j/(1 + β)],
         E v_i v_j = (h_i + h_j)/(η(1 + β)) E a_i a_j,   E a_i v_j = (h_i − β h_j)/(1 − β²) E a_i a_j.
 
-    In continuous time the last two terms of the bracket are replaced by (1 + β)(h_i − h_j)²/(4(1 − β)), the relation
-    for E v_i v_j is the same, and E a_i v_j = (h_i − h_j)/(2(1 − β)) E a_i a_j.
+    In continuous time, (1 + β)(h_i − h_j)²/(4(1 − β)) replaces the last two terms of the bracket. The relation for E
+    v_i v_j is the same, and E a_i v_j = (h_i − h_j)/(2(1 − β)) E a_i a_j.
 
     Args:
         hessian: H, symmetric, shape (d, d), with H + λ positive definite.
@@ -109,7 +110,7 @@ def stationary_covariance(
 
 
 def symmetric_matrix(name: str, values: ArrayLike) -> Float[np.ndarray, "d d"]:
-    """Check that a matrix is symmetric, and return it as float64."""
+    """Check that a matrix is symmetric, and convert it to float64."""
     matrix = require_array(name, values, (None, None))
     matrix = require_array(name, matrix, (len(matrix), len(matrix)))
     require(matrix.size > 0, f"{name} is empty", argument=name, value=matrix.shape, remedy="give a square matrix")

@@ -1,4 +1,4 @@
-"""Isotropic matrix noise: it shrinks a neuron to zero in low dimension and repels it from zero in high dimension."""
+"""Isotropic matrix noise, which shrinks a neuron to zero in low dimension and repels it from zero in high dimension."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _REACH = 45.0  # the integral ends where the density has fallen by a factor of e
 def matrix_noise_exponent(
     inputs: PositiveInt, outputs: PositiveInt, *, learning_rate: PositiveFloat, noise_variance: NonNegativeFloat
 ) -> float:
-    """Growth rate of the logarithm of the norm of a neuron near zero under isotropic matrix noise, in continuous time.
+    """Growth rate of the log norm of a neuron near zero under isotropic matrix noise, in continuous time.
 
         Λ = (n − 2)/2 ης²   for n = m inputs and outputs,
         Λ = ης² n/4 [(m − n) R − 2]   for n < m,
         R = U(n/2 + 1, (n + m)/2 + 1, z)/U(n/2, (n + m)/2, z),   z = (m − n)/2
 
-    The n input weights v and m output weights u move by u ← u + ηZv, v ← v + ηZᵀu, where the entries of Z are
-    independent with variance ς². In continuous time the equation of the imbalance ‖u‖² − ‖v‖² has no noise term, and
-    the relative sizes of the layers have a stationary distribution in closed form. U is Tricomi's function. Λ is
-    negative, so that noise shrinks the neuron to zero, only in low dimension; isotropic noise in many dimensions repels
+    The n input weights v and m output weights u change by u ← u + ηZv, v ← v + ηZᵀu, where the entries of Z are
+    independent with variance ς². In continuous time, the equation of the imbalance ‖u‖² − ‖v‖² has no noise term, and
+    the ratio of the layer norms has a stationary distribution in closed form. U is Tricomi's function. Λ is negative
+    only in low dimension, where noise shrinks the neuron to zero. In high dimension, isotropic noise repels the neuron
     from zero.
 
     Args:
         inputs: n ≥ 1; the result is symmetric in n and m.
         outputs: m ≥ 1.
         learning_rate: η > 0.
-        noise_variance: ς² ≥ 0 of an entry of Z; for batches, the variance of a sample divided by the batch size.
+        noise_variance: ς² ≥ 0 of an entry of Z; for batch noise, the variance over samples divided by the batch size.
 
     Returns:
         Λ per unit of time; multiply by η for the rate per step.

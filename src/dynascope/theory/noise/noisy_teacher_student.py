@@ -1,4 +1,4 @@
-"""A product of two weights trained on noisy labels: noise reduces the learned strength, possibly to zero."""
+"""A product of two weights trained on noisy labels: the noise reduces the learned strength, possibly to zero."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ def noisy_student_strength(
 ) -> Float[np.ndarray, "*shape"]:
     """Mean strength that a student uv learns from noisy labels: a soft threshold of the teacher's strength.
 
-        E[uv] = max(s − ης²/2, 0)   for descent on ½(s + ε − uv)², Var ε = ς², from balanced weights
+        E[uv] = max(s − ης²/2, 0)   for gradient descent on ½(s + ε − uv)², Var ε = ς², from balanced weights
 
-    In continuous time u = v moves in the double well of `quartic_stationary_law` with μ = s and ζ² = ης². Each mode of
-    a diagonal network obeys this law. For Gaussian noise, the exact growth rate of u + v near zero is
-    `gaussian_collapse_exponent(−s, ς)`, which vanishes at s = ης²/2 to leading order in η.
+    In continuous time u = v follows the double-well equation of `quartic_stationary_law` with μ = s and ζ² = ης². Each
+    mode of a diagonal network obeys this law. For Gaussian noise, `gaussian_collapse_exponent(−s, ς)` is the exact
+    growth rate of u + v near zero; to leading order in η, it vanishes at s = ης²/2.
 
     Args:
         strength: s of the teacher, any shape.
-        noise_variance: ς² ≥ 0 of the label of a batch, a number or in the shape of `strength`; for inputs of size one,
-            the variance of a sample divided by the batch size.
+        noise_variance: ς² ≥ 0, the variance of the mean label of a batch, a number or in the shape of `strength`; for
+            inputs of size one, the label variance of a sample divided by the batch size.
         learning_rate: η > 0.
 
     Returns:
@@ -93,7 +93,7 @@ def noisy_student_path(
     strength: FiniteFloat,
     learning_rate: PositiveFloat,
 ) -> NoisyStudentPath:
-    """Trajectory of gradient descent of a student uv on noisy labels, for a given realisation of the noise.
+    """Trajectory of gradient descent of a student uv on noisy labels, for a given noise realisation.
 
         u_{k+1} = u_k + η z_k v_k,   v_{k+1} = v_k + η z_k u_k,   z_k = s − u_k v_k + ε_k
 
@@ -135,8 +135,8 @@ def noisy_imbalance(
 
         (u² − v²)_n = (u² − v²)_0 Π_{k<n} (1 − η² z_k²)
 
-    Gradient flow conserves the imbalance. At finite steps label noise of variance ς² makes it decay at the rate ης² per
-    unit of time.
+    Gradient flow conserves the imbalance. With finite steps, label noise of variance ς² makes it decay at the rate ης²
+    per unit of time.
 
     Args:
         imbalance: Initial u² − v², a number or one per run.

@@ -1,4 +1,4 @@
-"""Criterion for oscillations of gradient descent with momentum around a minimum, with their phase and decay."""
+"""Oscillation of gradient descent with momentum around a minimum: criterion, phase and decay."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ class Oscillation(NamedTuple):
 
     Attributes:
         oscillates: Whether the mode oscillates around the minimum.
-        decay: Factor by which the amplitude decreases per step; without oscillation, the slower of the two factors.
-        angle: Phase advance per step in radians; π if every step changes the sign, zero without oscillation.
+        decay: Factor by which the amplitude decreases per step; for a mode that does not oscillate, the slower of its
+            two factors.
+        angle: Phase advance per step in radians; π if the sign changes at every step, zero without oscillation.
         continuous: Whether the mode oscillates in the limit of small steps.
-        least: Curvature h above which the steps oscillate, (1 − √β)²/η.
+        least: Curvature h above which the discrete steps oscillate, (1 − √β)²/η.
         continuous_least: Curvature above which the limit of small steps oscillates, (1 − β)²/(2η(1 + β)).
     """
 
@@ -49,10 +50,10 @@ def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
 
         oscillation iff (1 − √β)² < ηh < (1 + √β)²;   phase arccos((1 + β − ηh)/2√β) and decay √β per step
 
-    h = ρ + λ is the curvature including weight decay. In continuous time a mode oscillates iff
-    h > (1 − β)²/(2η(1 + β)), where friction is below the frequency. The two thresholds agree as β → 1. For β = 0,
-    continuous time oscillates from ηh = ½, but the steps only from ηh = 1. Beyond that each step changes the sign; both
-    factors are real, the phase is π, and `oscillates` is true.
+    h = ρ + λ is the curvature including weight decay. In continuous time, a mode oscillates iff
+    h > (1 − β)²/(2η(1 + β)), that is, if it is underdamped. The two thresholds agree as β → 1. For β = 0, the
+    continuous equation oscillates from ηh = ½, but the discrete steps only from ηh = 1. For ηh above (1 + √β)² the sign
+    changes at every step: both factors are real and negative, the phase is π, and `oscillates` is true.
 
     Args:
         curvature: ρ ≥ 0 of each mode, any shape.

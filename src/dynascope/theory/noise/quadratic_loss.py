@@ -1,4 +1,4 @@
-"""Quadratic loss with batch noise, and the SGD steps on it, shared by the functions of this package."""
+"""Quadratic loss with batch noise, and the SGD steps on this loss, shared by the functions of this package."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class NoisySteps:
 
     @property
     def edge(self) -> float:
-        """Value 2(1 + β) of ηh from which the steps diverge."""
+        """The value 2(1 + β) of ηh from which the steps diverge."""
         return 2 * (1 + self.momentum)
 
     def require_stable(self) -> None:
@@ -169,7 +169,7 @@ class NoisySteps:
 
 
 def noisy_steps(curvature: ArrayLike, noise: ArrayLike, sgd: SGD) -> NoisySteps:
-    """The SGD steps along modes of curvature ρ and noise s, each a number or shape (modes,)."""
+    """SGD steps along modes of curvature ρ and noise s, each a number or shape (modes,)."""
     rho, spread = np.asarray(curvature), np.asarray(noise)
     require(
         rho.ndim <= 1,

@@ -1,4 +1,4 @@
-"""A double well with noise proportional to the weight: its stationary law, and collapse to the maximum at zero."""
+"""Double well with noise proportional to the weight: stationary law, and collapse to the maximum at zero."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class QuarticLaw(NamedTuple):
         shape: μ/ζ² − ½.
         scale: ζ².
         mean_square: E θ² = μ − ζ²/2.
-        cumulative: P(θ² ≤ x) at the given squares, in their shape.
+        cumulative: P(θ² ≤ x) for each given x, in the shape of `squares`.
     """
 
     shape: float
@@ -120,10 +120,10 @@ def quartic_path(
 
         dθ = (μθ − θ³) dt + ζ θ dW
 
-    Each interval is split into three exact steps: half of the cubic drift, θ/√(1 + θ²Δ), the growth
+    Each interval is split into three steps that are solved exactly: half of the cubic drift, θ/√(1 + θ²Δ), the growth
     e^{(μ − ζ²/2)Δ + ζΔW}, and the other half of the drift. No trajectory crosses zero. The squares satisfy θ_t² = θ_0²
-    e^{2Y}/(1 + 2θ_0² ∫ e^{2Y} ds), Y = (μ − ζ²/2) t + ζ W_t, with only the integral approximated, by the trapezoidal
-    rule. The function computes with logarithms, so that a collapsing weight stays accurate.
+    e^{2Y}/(1 + 2θ_0² ∫ e^{2Y} ds) with Y = (μ − ζ²/2) t + ζ W_t; the only approximation is the trapezoidal rule for the
+    integral. The function computes log|θ|, so a collapsing weight remains accurate.
 
     Args:
         start: θ_0, a number, or in the shape of the increments without the last axis.
@@ -172,5 +172,5 @@ def quartic_path(
 
 
 def _half(logarithm: np.ndarray | np.float64, duration: float) -> np.ndarray:
-    """log|θ| after half an interval of θ' = −θ³."""
+    """log|θ| after θ' = −θ³ has acted for half an interval."""
     return np.asarray(logarithm - np.logaddexp(0.0, 2 * logarithm + np.log(duration)) / 2)

@@ -32,7 +32,7 @@ class LyapunovExponent(NamedTuple):
     """Growth rate of random matrix products.
 
     Attributes:
-        exponent: Mean growth of the logarithm of the norm per factor.
+        exponent: Mean growth of the log norm per factor.
         standard_error: Standard error of the mean over independent products.
     """
 
@@ -54,15 +54,15 @@ def random_product_exponent(
         λ = lim 1/n E log ‖M_n … M₁ x‖
 
     For `step_matrices`, λ is the rate per step at which gradient descent approaches (λ < 0) or leaves (λ > 0) an
-    invariant set. This criterion is exact for several normal directions and for momentum. The estimate is the mean over
-    64 products applied to random vectors, without the first tenth of the factors; the standard error comes from their
-    scatter.
+    invariant set. The sign of λ is an exact criterion, also for several normal directions and with momentum. The
+    estimate is the mean over 64 products applied to random vectors; it ignores the first tenth of the factors. The
+    standard error is computed from the scatter of the products.
 
     Cost: 64 · factors matrix-vector products.
 
     Args:
         matrices: M of each batch, shape (batches, k, k).
-        factors: Factors of each product, at least 10.
+        factors: Number of factors in each product, at least 10.
         seed: Random seed, from zero.
 
     Returns:
@@ -106,14 +106,14 @@ def random_product_exponent(
 
 @covers_near_set(gives="the matrices that multiply the distance from an invariant set")
 def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batches m m"]:
-    """Matrices by which a step multiplies the distance n from an invariant set.
+    """Matrices by which each batch multiplies the distance n from an invariant set in one step.
 
         I − η(H_B + λ)   without momentum;   ((I − ηH, βI), (−ηH, βI)), H = H_B + λ, for (n, d) with momentum
 
     d is the last displacement.
 
     Args:
-        hessians: H_B of the loss of each batch in the k directions normal to the set, shape (batches, k, k).
+        hessians: H_B, the Hessian of each batch's loss in the k directions normal to the set, shape (batches, k, k).
         sgd: η, β and λ.
 
     Returns:
@@ -153,9 +153,8 @@ def heavy_ball_collapse_exponent(
 
         Λ ≈ −ηh/(1 − β) − η² Var(h_B)/(2(1 − β)²)
 
-    The noise term is accurate to about 5 % if η s/√(1 − β²) is below a tenth of 1 − β, where s is the standard
-    deviation of h_B. For stronger noise, rare excursions carry the weights through zero, and the function raises an
-    error.
+    The noise term is accurate to about 5 % if η s/√(1 − β²), with the standard deviation s of h_B, is below a tenth of
+    1 − β. For stronger noise, rare fluctuations carry the weights through zero, and the function raises an error.
 
     Args:
         curvature: h, the mean curvature over batches.
@@ -202,18 +201,19 @@ class GrowthBounds(NamedTuple):
 
 @covers_near_set(gives="bounds on the growth rate near an invariant set with several normal directions", exact=False)
 def normal_growth_bounds(hessian: FiniteNumbers, noise: FiniteNumbers) -> GrowthBounds:
-    """Bounds on the growth rate of the distance from an invariant set, valid for every direction of n.
+    """Bounds on the growth rate of the distance from an invariant set, valid for every direction n.
 
         d/dt E log‖n‖ = −nᵀHn + ½ Σ_k ‖S_k n‖² − Σ_k (nᵀS_k n)²   for ‖n‖ = 1 and dn = −H n dt + Σ_k S_k n dW_k
 
-    Upper bound: since (nᵀS_k n)² ≥ 2 c_k nᵀS_k n − c_k², the rate is at most the largest eigenvalue of −H + Σ_k
-    (½ S_k² − 2 c_k S_k) plus Σ_k c_k², for any c; the function minimises over c. Lower bound: since
-    (nᵀS_k n)² ≤ ‖S_k n‖², the rate is at least the smallest eigenvalue of −H − ½ Σ_k S_k². If zero lies between the
-    bounds, use `random_product_exponent`.
+    Upper bound: since (nᵀS_k n)² ≥ 2 c_k nᵀS_k n − c_k², the rate is at most the largest eigenvalue of −H + Σ_k (½
+    S_k² − 2 c_k S_k) plus Σ_k c_k², for any c; the function minimises over c. Lower bound: since (nᵀS_k n)² ≤ ‖S_k n‖²,
+    the rate is at least the smallest eigenvalue of −H − ½ Σ_k S_k². If zero lies between the bounds, use
+    `random_product_exponent` to find the sign.
 
     Args:
         hessian: H, shape (k, k), symmetric.
-        noise: S_k of the independent noise sources, shape (sources, k, k), symmetric; √η times the matrices of a batch.
+        noise: S_k of the independent noise sources, shape (sources, k, k), symmetric; for batches of probability p_B,
+            √(η p_B) times the deviation of the batch Hessian from H.
 
     Raises:
         InputError: If a value is not finite, or the matrices are not symmetric or do not match.

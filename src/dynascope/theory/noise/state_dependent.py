@@ -37,16 +37,16 @@ def gaussian_input_moments(
 
         Cov ← M Cov Mᵀ + N Σ̄/S Nᵀ,   Σ̄ = HCH + tr(HC) H + σ² H,   C = E(θ − θ*)(θ − θ*)ᵀ
 
-    The inputs are x ~ N(0, H), the targets xᵀθ* plus noise of variance σ²; Σ̄ follows from Isserlis' theorem. Without
-    momentum and weight decay, C ← C − η(HC + CH) + η²[(1 + 1/S) HCH + tr(HC) H/S] + η²σ² H/S. The additive noise of
-    `discrete_moments` is a good approximation only if tr(HC) = 2 loss − σ² is far below σ².
+    The inputs are x ~ N(0, H), and the targets are xᵀθ* plus noise of variance σ²; Σ̄ follows from Isserlis' theorem.
+    Without momentum and weight decay, C ← C − η(HC + CH) + η²[(1 + 1/S) HCH + tr(HC) H/S] + η²σ² H/S. The constant
+    noise of `discrete_moments` is a good approximation only if tr(HC) = 2 loss − σ² is far below σ².
 
     Args:
         steps: Numbers of steps k ≥ 0, any shape; the time grows as k d³.
         hessian: H, the covariance of the inputs, shape (d, d), symmetric and positive semi-definite.
         minimum: θ*, shape (d,).
-        sgd: η, β, λ and S, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of H; without N, since the stream has no
-            end.
+        sgd: η, β, λ and S, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of H; N must not be given, because the
+            stream is infinite.
         label_noise: σ² ≥ 0, the variance of the label noise.
         start: θ_0, shape (d,); zero by default.
         velocity: v_0, shape (d,); zero by default.
@@ -56,8 +56,8 @@ def gaussian_input_moments(
             because the second moment grows.
 
     References:
-        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, without the
-        approximation of additive noise.
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133, without the approximation
+        of constant noise.
 
     Example:
         >>> found = gaussian_input_moments([0, 1], [[1.0]], [1.0], SGD(0.1), label_noise=0.5)

@@ -33,8 +33,8 @@ def langevin_stationary_moments(
         Var a = ηs/(2S(1 − β)(ρ + λ)),   Var b = s/(S(1 − β²)),   Cov(a, b) = 0
 
     For s = σ²ρ and no weight decay, the variance of the weights is equal in all directions. The variances of discrete
-    steps (`discrete_stationary_moments`) are larger by 1/(1 − ηh/(2(1 + β))) with h = ρ + λ. If ηh > 0.2(1 + β), a
-    warning reports the difference.
+    steps (`discrete_stationary_moments`) are larger by the factor 1/(1 − ηh/(2(1 + β))) with h = ρ + λ. If
+    ηh > 0.2(1 + β), a warning reports the difference.
 
     Args:
         sgd: η, β, λ, S and N, with ηh < 2(1 + β).
@@ -45,11 +45,11 @@ def langevin_stationary_moments(
         Moments, shape (modes,), with zero means.
 
     Raises:
-        InputError: If a setting is out of range, the steps diverge, or a mode is flat, so that the weights diffuse
-            along it.
+        InputError: If a setting is out of range, the steps diverge, or a mode is flat. The weights diffuse along flat
+            modes.
 
     Warns:
-        UserWarning: If the steps are so large that the variances are wrong by a tenth or more.
+        UserWarning: If the steps are so large that the variances are at least 10 % too low.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
@@ -73,8 +73,8 @@ def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarr
 
         Var b / Var a = 2(ρ + λ)/(η(1 + β))
 
-    In other words, each mode has equal mean kinetic and potential energy, with mass η(1 + β)/2. The ratio is the same
-    in continuous time and for discrete steps, for any noise.
+    Each mode therefore has equal mean kinetic and potential energy, with mass η(1 + β)/2. The ratio is the same in
+    continuous time and for discrete steps, and does not depend on the noise.
 
     Args:
         sgd: η, β and λ, with η (ρ + λ) < 2(1 + β).
@@ -100,10 +100,10 @@ def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarr
 
 
 class StationaryLaw(NamedTuple):
-    """Stationary law at points of the phase plane (a, b) of each mode; arrays without a stated shape match the points.
+    """Stationary law at points of the phase plane (a, b) of each mode; arrays have the shape of the points by default.
 
     Attributes:
-        modified_loss: Φ of each mode; its sum over modes replaces the training loss.
+        modified_loss: Φ of each mode; SGD samples the sum over modes instead of the training loss.
         inverse_temperature: κ, so that the density is ∝ exp(−κ Φ).
         density: p(a, b) of each mode, normalised to one.
         position_current: b p, the component of the stationary current along a.
@@ -134,7 +134,7 @@ def stationary_law(
     curvature: FiniteNumbers,
     noise: PositiveNumbers,
 ) -> StationaryLaw:
-    """Stationary density of SGD in phase space, the modified loss that it samples, and its current.
+    """Stationary density of SGD in phase space, with the modified loss and the stationary current.
 
         p ∝ exp(−κ Φ),   Φ = ½ (ρ + λ)/s a² + ¼ η(1 + β)/s b²,   κ = 2S(1 − β)/η,   current (b, −ω² a) p
 
@@ -155,7 +155,7 @@ def stationary_law(
             not broadcast.
 
     Warns:
-        UserWarning: If the steps are so large that the variances are wrong by a tenth or more.
+        UserWarning: If the steps are so large that the variances are at least 10 % too low.
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.

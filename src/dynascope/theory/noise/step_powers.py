@@ -13,7 +13,7 @@ _FEW = 32  # largest number of steps for the recursion; the closed form of the s
 
 
 class StepPowers(NamedTuple):
-    """Response of modes to an impulse, each of shape (steps, modes).
+    """Impulse response of modes, each array of shape (steps, modes).
 
     Attributes:
         response: u_k of the recursion u_{k+1} = (1 + β − x) u_k − β u_{k−1} from u_0 = 0, u_1 = 1.
@@ -35,7 +35,7 @@ def powers_along(x: np.ndarray, k: np.ndarray, beta: float) -> StepPowers:
 
         a_k = (u_{k+1} − β u_k) a_0 + ηβ u_k v_0 = (1 − x W_k) a_0 + ηβ u_k v_0.
 
-    Nothing is divided by x, so that flat modes, x = 0, are included. 1 − z₊ is computed as
+    The formulas do not divide by x, so flat modes, x = 0, are included. 1 − z₊ is computed as
     2x/(1 − β + x + √((1 − β + x)² − 4x)), and powers use log1p and expm1. The result is therefore accurate for huge
     numbers of steps and nearly flat modes. Close to x = (1 − √β)² the rounding error of the sum is (1 − √β)⁻²/1000
     units in the last place.

@@ -1,4 +1,4 @@
-"""Criteria for collapse into an invariant set: growth rates of the distance from the set under gradient noise."""
+"""Criteria for collapse into an invariant set: the growth rate of the distance from the set under gradient noise."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def collapse_exponent(
 
         Λ = E log|1 − η h_B|
 
-    Each step multiplies the distance from the set by 1 − η h_B, where h_B is the curvature of the loss of the batch.
-    Gradient descent collapses into the set if Λ < 0, even if the set is a maximum of the loss, and leaves it if Λ > 0.
-    For momentum or several normal directions, use `random_product_exponent`.
+    Each step multiplies the distance from the set by 1 − η h_B, where h_B is the curvature of the batch loss. Gradient
+    descent collapses into the set if Λ < 0, even if the set is a maximum of the loss, and leaves the set if Λ > 0. With
+    momentum or several normal directions, use `random_product_exponent`.
 
     Args:
         curvatures: h_B of each batch, including weight decay, shape (batches,).
@@ -82,7 +82,7 @@ def gaussian_collapse_exponent(
 
         Λ = E log|1 − η h_B|,   h_B ~ N(h, s²)
 
-    With m = (1 − η h)/(η s), Λ = log(η s) + ½ [log 2 + Σ_j Poisson(j; m²/2) ψ(j + ½)], from the mean logarithm of a
+    With m = (1 − η h)/(η s), Λ = log(η s) + ½ [log 2 + Σ_j Poisson(j; m²/2) ψ(j + ½)], the mean logarithm of a
     non-central χ² variable with one degree of freedom. For small noise the function uses the series in 1/m.
 
     Args:
@@ -150,7 +150,7 @@ def collapse_rate(
 
 
 def batch_distribution(curvatures: ArrayLike, probabilities: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
-    """Check the curvatures of the batches and their probabilities; uniform probabilities by default."""
+    """Check the curvatures of the batches and their probabilities, which are uniform by default."""
     h = require_array("curvatures", curvatures, (None,))
     require(
         len(h) > 0,
@@ -211,7 +211,7 @@ def attracting_learning_rates(
         E log|1 − η h_B| < 0
 
     The exponent is concave between neighbouring poles η = 1/h_B, tends to −∞ at each pole, and grows without bound
-    beyond the last. Hence there are at most two zeros between two poles, and the function finds every zero.
+    above the last pole. There are thus at most two zeros between two poles, and the function finds every zero.
 
     Args:
         curvatures: h_B of each batch along the one normal direction, shape (batches,).
@@ -219,7 +219,7 @@ def attracting_learning_rates(
 
     Returns:
         Lower and upper ends of the intervals, shape (intervals, 2), in increasing order; empty if no curvature is
-        positive. If the first lower end is zero, arbitrarily small learning rates attract.
+        positive. If the first lower end is zero, collapse occurs at arbitrarily small learning rates.
 
     Raises:
         InputError: If a value is not finite, or the probabilities are negative or do not add up to one.
@@ -249,7 +249,7 @@ def attracting_learning_rates(
 
 
 def _zeros_between(left: float, right: float, h: np.ndarray, shares: np.ndarray) -> list[float]:
-    """Zeros of the exponent between two neighbouring poles, or between zero, if it rises there, and the first pole."""
+    """Zeros of the exponent between two poles, or between zero and the first pole if the exponent first rises."""
     width = right - left
 
     def exponent(x: float) -> float:
@@ -264,7 +264,7 @@ def _zeros_between(left: float, right: float, h: np.ndarray, shares: np.ndarray)
 
 
 def _zero(left: float, right: float, h: np.ndarray, shares: np.ndarray) -> float:
-    """The zero between two learning rates at which the exponent has opposite signs or is −∞."""
+    """Zero between two learning rates at which the exponent has opposite signs or is −∞."""
     inward = np.finfo(float).eps
 
     def exponent(rate: float) -> float:

@@ -23,18 +23,18 @@ class Thermometer(NamedTuple):
     """Stationary noise of a trained network; all fields but the last two have one value per Hessian direction.
 
     Attributes:
-        stationary: Whether the direction has a stationary law: positive curvature including weight decay, and steps
-            that do not diverge.
+        stationary: Whether the direction has a stationary law, that is, positive curvature including weight decay, and
+            steps that do not diverge.
         position_variance: Variance E a² of the weights around the minimum; ∞ without a stationary law.
         velocity_variance: Variance E v² of the displacement per step divided by the learning rate; ∞ without a
             stationary law.
         temperature: h E a² = ½ η(1 + β) E v², twice the mean excess loss of the direction; ∞ without a stationary law.
         relaxation_steps: Number of steps −1/log|z| in which a deviation decays by a factor of e; ∞ if it does not
             decay.
-        angular_step: Equilibrium angle in radians by which a step rotates the weights of each layer before a
-            normalisation; zero without weight decay.
-        equilibration_steps: Number of steps in which the distance of ‖θ‖⁴ of these weights from equilibrium decreases
-            by a factor of e; ∞ without weight decay.
+        angular_step: Equilibrium angle, in radians, by which each step rotates the weights of a layer that is followed
+            by a normalisation; zero without weight decay.
+        equilibration_steps: Number of steps in which ‖θ‖⁴ of the weights of such a layer approaches equilibrium by a
+            factor of e; ∞ without weight decay.
     """
 
     stationary: Bool[np.ndarray, "*directions"]
@@ -63,14 +63,14 @@ def thermometer(
     noise: NonNegativeNumbers,
     sgd: SGD,
 ) -> Thermometer:
-    """Stationary SGD noise ("temperature") of a trained network along Hessian directions, and rotation of its layers.
+    """Stationary SGD noise ("temperature") of a trained network along Hessian directions, and rotation per step.
 
         E a² = ηs(1 + β)/(Sh(1 − β)(2(1 + β) − ηh)) along each direction,   angle per step √(2ηλ/(1 + β)),   h = ρ + λ
 
     The directions are eigenvectors of the Hessian, and s is the variance of the per-sample gradients along them. The
-    formula neglects the dependence of the noise on the weights and changes of the curvature, so that the result for a
-    real network is an estimate. The law of normalised layers needs neither curvature nor noise. A direction is
-    stationary after a few times its `relaxation_steps`, the norms after a few times `equilibration_steps`.
+    formula assumes that noise and curvature do not depend on the weights, so the result for a real network is an
+    estimate. The angle per step of normalised layers depends on neither curvature nor noise. A direction is stationary
+    after a few times its `relaxation_steps`, the norms after a few times `equilibration_steps`.
 
     Args:
         curvature: ρ of each direction, positive or negative, a number or shape (directions,); measured by

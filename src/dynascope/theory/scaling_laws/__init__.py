@@ -1,6 +1,6 @@
-"""Scaling laws of the loss in time, samples, parameters and compute, from theory or fitted to your runs.
+"""Scaling laws of the loss in time, samples, parameters and compute, derived from theory or fitted to your runs.
 
-The theory is the multilinear model with skills of frequency P(k) ∝ k^−(α+1), `theory.skills.multilinear`. `fit`,
+The theory is the multilinear model (`theory.skills.multilinear`) with skills of frequency P(k) ∝ k^−(α+1). `fit`,
 `fit_joint` and `plan` apply to the losses of any network.
 """
 

@@ -52,7 +52,7 @@ class Plan(NamedTuple):
         loss: Loss at N* and T*, including the floor.
         neurons_exponent: Exponent of N* ∝ C^neurons_exponent.
         time_exponent: Exponent of T* ∝ C^time_exponent.
-        loss_exponent: Exponent of the loss above the floor, ∝ C^−loss_exponent.
+        loss_exponent: Exponent of the loss above the floor, which is ∝ C^−loss_exponent.
     """
 
     neurons: Float[np.ndarray, ...]
@@ -85,8 +85,8 @@ def compute_optimum(
     """Compute the time T* and number of neurons N* that minimise the loss for the compute C = T N.
 
     With T = θ N^(α+1) and τ = 2 η S A θ, the loss is N^−α F(θ), where F = ½ S² A [τ^−β J(τ)/(α + 1) + 1/α]. At given C
-    it is C^−α/(α+2) θ^(α/(α+2)) F(θ), whose minimum θ* does not depend on C. T* is about the time that N* neurons need
-    to learn the N* most frequent skills.
+    the loss is C^−α/(α+2) θ^(α/(α+2)) F(θ), whose minimum θ* does not depend on C. T* is about the time that N* neurons
+    need to learn the N* most frequent skills.
 
     Args:
         compute: C > 0, of any shape.
@@ -142,21 +142,21 @@ def plan(
     cost: PositiveFloat = 1.0,
     floor: NonNegativeFloat = 0.0,
 ) -> Plan:
-    """Split compute optimally by measured power laws in time, a T^−t, and parameters, b N^−n, or by a joint law.
+    """Split compute optimally according to measured power laws in time, a T^−t, and parameters, b N^−n, or a joint law.
 
-    Each power law holds if the other resource is abundant. Their combination depends on how skills are learned:
+    Each power law holds if the other resource is abundant. How the two laws combine depends on how skills are learned:
 
         L = b N^−n [1 + t τ^−t J(τ)],  τ = [t J(0) b/a]^(1/t) T N^−n/t,   if skills emerge one by one with contrast c;
         L = a T^−t + b N^−n,                                              if no contrast is given.
 
     J is `skill_integral` with β = t. In the first law, only the N skills that have neurons take time to learn. For
-    t = n/(n + 1) it is the multilinear model, and `plan` equals `compute_optimum`. The sum has the same exponents but
-    counts the other skills twice: for the multilinear model at α = 0.6 and c = 99, its loss is 81 % too high and its N*
-    64 % too large. At the optimum for C = cost · T · N, the loss falls as C^−nt/(n+t).
+    t = n/(n + 1), the first law is the multilinear model, and `plan` equals `compute_optimum`. The second law has the
+    same exponents, but counts the skills without neurons twice. For the multilinear model at α = 0.6 and c = 99, its
+    loss is 81 % too high and its N* 64 % too large. At the optimum for C = cost · T · N, the loss falls as C^−nt/(n+t).
 
-    Two slices, in time at fixed N and in parameters at fixed T, do not determine the floor E: the fitted floors are
-    E + b N^−n and E + a T^−t. A joint law from `fit_joint` determines it, and its `split_intervals` give the
-    uncertainty; its data D are then the time, in samples.
+    Two fits, in time at fixed N and in parameters at fixed T, do not determine the floor E: the fitted floors are E + b
+    N^−n and E + a T^−t. A joint law from `fit_joint` determines E, and its `split_intervals` give the uncertainty of
+    the split. The time is then the number of samples D.
 
     Args:
         compute: C > 0, of any shape.
@@ -165,15 +165,16 @@ def plan(
         joint: Joint law from `fit_joint`, or a `JointLaw`, instead of `time` and `parameters`.
         contrast: c = S/R₀ − 1 > 0 of skills that emerge one by one; exp(offset) of `skills.calibrate`.
         cost: Compute per step and parameter, positive; for example, 6 times the batch size in FLOPs.
-        floor: Irreducible loss E ≥ 0, which is less than the `floor` of a fit to a slice. Do not give it with a joint
-            law.
+        floor: Irreducible loss E ≥ 0, less than the floors of `time` and `parameters` if these are fits. Do not give it
+            with a joint law.
 
     Returns:
         A `Plan`, whose arrays have the shape of the compute.
 
     Raises:
         InputError: If a number is out of range, such as t ≥ 1 with a contrast; if the floor exceeds the upper end of
-            the floor interval of a slice; or if a joint law is given with another law, a contrast or a floor.
+            the floor interval of `time` or `parameters`; or if a joint law is given with another law, a contrast or a
+            floor.
 
     References:
         Nam, DPhil thesis (2024), section 4.3.4, whose equation 4.39 is the sum; Hoffmann et al., arXiv:2203.15556.
@@ -237,13 +238,13 @@ def plan(
 
 
 def _best_steps(t: float, n: float, contrast: float) -> tuple[float, float]:
-    """Minimise τ^(nt/(n+t)) G(τ), where G = 1 + t τ^−t J(τ) is the loss over b N^−n; return τ* and G(τ*)."""
+    """Minimise τ^(nt/(n+t)) G(τ), where G = 1 + t τ^−t J(τ) is the loss divided by b N^−n; return τ* and G(τ*)."""
 
     def learnable(steps: float) -> float:
         return t * steps**-t * float(exact_integral(t, contrast, steps))
 
     def slope(log_steps: float) -> float:
-        """Derivative of the logarithm in ln τ, times G (n + t)/t, where J′ = −τ^(t−1)/(1 + e^τ/c)²."""
+        """Derivative of ln[τ^(nt/(n+t)) G] in ln τ, times G (n + t)/t, with J′ = −τ^(t−1)/(1 + e^τ/c)²."""
         steps = math.exp(log_steps)
         edge = float(expit(math.log(contrast) - steps)) ** 2
         left = learnable(steps)

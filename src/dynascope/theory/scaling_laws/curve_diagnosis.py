@@ -61,7 +61,7 @@ def diagnose_curve(
         positions: Indices of the fitted points among all recorded points.
         recorded: Number of recorded points.
         floor_known: Whether the floor was given.
-        offset: L minus `runs`.
+        offset: The difference between L and `runs`.
     """
     mean, issues = runs.mean(axis=0), []
     suspects = suspect_points(x, np.log(mean), law, floor_known=floor_known)
@@ -83,7 +83,7 @@ def diagnose_curve(
 def nearest_power_law(
     x: Float[np.ndarray, " points"], runs: Float[np.ndarray, "runs points"], *, floor_known: bool
 ) -> RaisedPowerLaw:
-    """Fit a power law, with a fitted floor unless it is known, by least squares of the logarithm of the mean loss."""
+    """Fit a power law by least squares of the log mean loss; the floor is fitted unless it is known."""
     y = np.log(runs.mean(axis=0))
     if not floor_known:
         return fit_above_floor(x, y)
@@ -94,7 +94,7 @@ def nearest_power_law(
 def suspect_points(
     x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"], law: RaisedPowerLaw, *, floor_known: bool
 ) -> Bool[np.ndarray, " points"]:
-    """Mark the points whose losses contradict the power law fitted to the others, with `outlying_points`.
+    """Mark the points whose losses contradict the power law fitted to the others, using `outlying_points`.
 
     No point is marked if there are fewer than six points, or if all points are within 0.1 % of the law.
     """

@@ -33,14 +33,14 @@ def descend(
 ) -> tuple[Float[np.ndarray, "laws numbers"], Float[np.ndarray, " laws"]]:
     """Minimise the Huber loss of each law from its initial values; return the laws and their losses.
 
-    SciPy's `least_squares` solves one problem at a time; an interval needs a hundred small ones.
+    SciPy's `least_squares` solves one problem at a time, but a confidence interval requires about a hundred small ones.
 
     Args:
-        residuals: Function that returns the residuals of laws and their derivatives.
+        residuals: Function that returns the residuals of the laws and their derivatives.
         start: Initial laws, one per row.
         lower: Lower bound of each coefficient. A coefficient stays at its bound while the gradient pushes it there.
         upper: Upper bound of each coefficient.
-        threshold: Size of a residual above which the Huber loss is linear, for all residuals or for each.
+        threshold: Size of a residual above which the Huber loss is linear; one value, or one per residual.
         precision: Relative decrease of the loss at which the iteration stops; below 1e-13, rounding dominates.
     """
     lower, upper = (np.broadcast_to(np.asarray(bound, float), start.shape[1:]) for bound in (lower, upper))
@@ -88,6 +88,6 @@ def huber(rest: Float[np.ndarray, "laws rows"], threshold: ArrayLike) -> Float[n
 
 
 def huber_weights(rest: Float[np.ndarray, "laws rows"], threshold: ArrayLike) -> Float[np.ndarray, "laws rows"]:
-    """Weights with which the weighted squares have the gradient of the Huber loss."""
+    """Weights for which the weighted sum of squares has the gradient of the Huber loss."""
     size = np.abs(rest)
     return np.minimum(1.0, np.divide(threshold, size, out=np.ones_like(size), where=size > threshold))

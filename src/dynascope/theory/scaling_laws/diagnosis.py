@@ -38,7 +38,7 @@ def outlier_sentence(
         noun: "run" or "point".
         outliers: Indices of the outliers in the flattened losses.
         excess: Relative deviation of each outlier from the law.
-        shape: Shape of the losses as given; in a table, the warning lists multi-dimensional indices.
+        shape: Shape of the given losses; for a table of losses, the warning lists multi-dimensional indices.
         exponents: Pairs of an exponent fitted to all losses and the same exponent fitted without the outliers.
         left_out: Whether the fit excludes the outliers.
     """

@@ -1,4 +1,4 @@
-"""Effects of a finite number of skills on the power law in time, and the window of times in which it holds."""
+"""Effects of a finite number of skills on the power law in time, and the window of times in which the law holds."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def time_window(
         10 ln c/(2 η S A) < T < 0.05 n_s^(α+1)/(2 η S A)
 
     The first skills are learned well before the window, and the last skills have hardly been learned at its end. For
-    small initial weights, the loss falls in steps, skill by skill, until k = (α + 1) ln c skills are learned at time
-    ln c k^(α+1)/(2 η S A). Begin the window there if that time is later.
+    small initial weights, the loss falls in steps, skill by skill, until skill k = (α + 1) ln c is learned, at time ln
+    c k^(α+1)/(2 η S A). If this time is later than the lower end of the window, replace the lower end by it.
 
     Args:
         exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
@@ -42,7 +42,7 @@ def time_window(
         learning_rate: η > 0.
 
     Raises:
-        InputError: If a number is out of range, or there are too few skills for a window.
+        InputError: If a number is out of range, or the task has too few skills for a window.
 
     Example:
         >>> low, high = time_window(0.6, 50_000, target_scale=1.0, initial_strength=0.01)
@@ -73,7 +73,7 @@ def time_window(
 
 @finite_answers()
 def missing_loss(exponent: PositiveFloat, skills: PositiveFloat, *, target_scale: PositiveFloat) -> float:
-    """Loss of the rare skills of an infinite task that a task of n_s skills lacks.
+    """Loss of the rare skills of an infinite task that are absent from a task of n_s skills.
 
         L_C = S² A n_s^−α/(2α)
 
@@ -112,11 +112,11 @@ def smooth_steps(
     learning_rate: float = 1.0,
     skills: float | None = None,
 ) -> float:
-    """Number of steps after which `time_law`, which replaces a sum by an integral, has a relative error below 1e-4.
+    """Number of steps after which `time_law` has a relative error below 1e-4.
 
-    The number is at least ten times ln c/(2 η S A), the time at which the first skill is half learned. When skill k is
-    half learned, k/((α + 1) ln c) skills are being learned; while this number is below one, the loss falls in steps.
-    ln c is replaced by 4 if it is less.
+    The error arises because `time_law` replaces a sum by an integral. The number is at least ten times ln c/(2 η S A),
+    the time at which the first skill is half learned. When skill k is half learned, k/((α + 1) ln c) skills are being
+    learned; while this ratio is below one, the loss falls in steps. If ln c is below 4, the function uses 4 instead.
     """
     given = {"initial_strength": initial_strength, "learning_rate": learning_rate, "skills": skills}
     model = skill_model(exponent, target_scale=target_scale, **given)

@@ -38,22 +38,22 @@ class PowerLawFit(NamedTuple):
         exponent: Exponent of the law; positive if the loss falls.
         prefactor_interval: Confidence interval of the prefactor. The upper end may be infinite if the exponent is
             large.
-        exponent_interval: Confidence interval of the exponent. The upper end is infinite if the losses do not rule out
-            any large exponent.
+        exponent_interval: Confidence interval of the exponent. The upper end is infinite if the losses are compatible
+            with arbitrarily large exponents.
         slope_spread: Smallest and largest local exponent, between neighbouring thirds of the window, or between decades
-            if the window is wide. If they differ by more than the interval, the loss bends. With a fitted floor, only
-            points before the loss first reaches the floor are used.
+            if the window is wide. If their difference exceeds the width of the interval, the log-log curve bends. With
+            a fitted floor, only points before the loss first reaches the floor are used.
         window: First and last value of the resource in the fit.
         points: Number of points in the fit, at most 20 per decade.
         runs: Number of runs.
         floor: Irreducible loss, given or fitted.
         floor_interval: Confidence interval of the floor, of zero width if the floor was given.
         missing: The given loss of the skills that the task lacks.
-        spread: `Spread` of ln(L − known + missing) of a further run, which `loss` uses for its interval.
+        spread: `Spread` of ln(L − known + missing) for a further run, from which `loss` computes its interval.
         suspects: Indices of the points that contradict the law fitted to the others. They are part of the fit.
-        misfit_p_value: P value of the test that the law, without the suspects, describes the losses. Below 0.01,
-            the law does not describe the losses, and the intervals are invalid. None if there are too few points for
-            the test.
+        misfit_p_value: P value of the test that the law, without the suspects, describes the losses. If it is below
+            0.01, the law does not describe the losses, and the intervals are invalid. None if there are too few points
+            for the test.
     """
 
     prefactor: float
@@ -127,55 +127,57 @@ def fit(
 
         L − floor + missing = prefactor · x^−exponent.
 
-    It is fitted by least squares of ln(L + missing) on at most 20 points per decade. Losses of several runs are
-    averaged before the logarithm, because the mean of the logarithms is biased.
+    The law is fitted by least squares of ln(L + missing) on at most 20 points per decade. Losses of several runs are
+    averaged before the logarithm is taken, because the mean of the logarithms is biased.
 
-    If no floor is given, it is fitted with prefactor and exponent, in the given window or on all points. Exclude losses
-    that bend for other reasons, such as those of early training. The further the losses are from the floor, the wider
-    its interval.
+    If no floor is given, the floor is fitted together with the prefactor and exponent, in the given window or on all
+    points. Exclude points where the loss bends for other reasons, such as early in training. The further the losses are
+    from the floor, the wider its interval.
 
     If the floor is given, the fit is a straight line of ln(L − floor + missing) against ln x. If no window is given,
-    `fit` chooses the widest one in ln x whose local exponents, between thirds or decades, differ by less than 3 %, or
-    by less than twice the effect of the scatter of neighbouring points. Ties go to the straightest window. The window
-    ends before the loss first reaches the floor.
+    `fit` chooses the window that is widest in ln x and in which the log-log curve is straight. A window is straight if
+    its local exponents, between thirds or decades, differ by less than 3 %, or by less than twice the effect of the
+    scatter of neighbouring points. Of equally wide windows, `fit` chooses the straightest. The window ends before the
+    loss first reaches the floor.
 
-    Confidence intervals are profile intervals (`profile_intervals.profile_interval`): they contain the values that are
-    compatible with the losses after all other coefficients are refitted. For a single run, their coverage is correct if
-    the points scatter independently, in proportion to the loss above a known floor. Several runs must be independent of
-    each other; their points need not be.
+    Confidence intervals are profile intervals (`profile_intervals.profile_interval`): they contain the values of a
+    coefficient that are compatible with the losses when all other coefficients are refitted. For a single run, their
+    coverage is correct if the points scatter independently, in proportion to the loss above a known floor. Several runs
+    must be independent of each other, but the points of a run need not be.
 
-    With at least six fitted points, two checks detect invalid intervals. Neither changes the fit, and both ignore
-    deviations from the law below 0.1 % of the loss. `suspects` lists the points more than six standard deviations from
-    a law fitted without them, by least trimmed squares and a forward search. `misfit_p_value` tests whether the law
-    without the suspects leaves curvature in ln x or correlated neighbouring residuals; one valid fit in a hundred fails
-    by chance. A fitted floor can absorb a bend that is not a floor. If `floor` is given, the automatic window excludes
-    points before the checks.
+    With at least six fitted points, two checks detect invalid intervals. Neither check changes the fit, and both ignore
+    deviations from the law below 0.1 % of the loss. `suspects` lists the points that are more than six standard
+    deviations from a law fitted without them, by least trimmed squares and a forward search. `misfit_p_value` tests
+    whether the residuals of the law, fitted without the suspects, are curved in ln x or correlated between neighbours.
+    One valid fit in a hundred fails this test by chance. A fitted floor can absorb a bend that has another cause. If
+    `floor` is given, the automatic window excludes points before the checks.
 
     Args:
-        losses: L > 0, shape (points,) or (runs, points). Runs may differ in their seeds only; use `fit_joint` for the
-            losses of models of different size.
+        losses: L > 0, shape (points,) or (runs, points). Runs may differ only in their seeds; for models of different
+            size, use `fit_joint`.
         resource: x > 0, increasing, shape (points,).
         window: Smallest and largest resource to fit; chosen automatically if not given.
         floor: Known loss that remains at unlimited resource, such as the loss from absent neurons or label noise; zero
-            for no floor. Fitted if not given. It includes the loss due to the other resources at their values in these
-            runs, so it is not the floor of the task.
-        missing: Loss ≥ 0 of the rare skills of an infinite task that the finite task lacks, from `missing_loss`.
+            for no floor. If not given, the floor is fitted. The floor includes the loss due to the other resources at
+            their values in these runs, so it is not the floor of the task.
+        missing: Loss ≥ 0 of the rare skills of an infinite task that are absent from the finite task, from
+            `missing_loss`.
         confidence: Confidence level of the intervals, between 0 and 1.
 
     Returns:
         A `PowerLawFit`, which `plan` accepts.
 
     Raises:
-        InputError: If the window holds fewer than three points (five if the floor is fitted) or a loss not above the
-            floor, if the floor is fitted and the loss does not fall or falls with an exponent above 20, if the rows are
-            losses of different models, or if a number is out of range.
+        InputError: If the window contains fewer than three points (five if the floor is fitted) or a loss not above the
+            floor; if the floor is fitted, and the loss does not fall or falls with an exponent above 20; if the rows
+            are losses of different models; or if a number is out of range.
 
     Warns:
-        OutlierWarning: If some points contradict the law fitted to the others. The warning lists them, and the exponent
-            without them.
+        OutlierWarning: If some points contradict the law fitted to the others. The warning lists these points and the
+            exponent without them.
         MisfitWarning: If the law does not describe the losses, or neighbouring points of a single run are correlated.
-            The intervals are then too narrow and do not extrapolate.
-        UserWarning: If the window spans less than a decade, or if the interval of the fitted floor reaches from zero to
+            The intervals are then too narrow, and the law must not be extrapolated.
+        UserWarning: If the window spans less than a decade, or if the interval of the fitted floor extends from zero to
             more than half of the last loss.
 
     References:

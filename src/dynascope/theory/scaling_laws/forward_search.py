@@ -34,7 +34,7 @@ def scatter_trend(
     """Estimate the relative standard deviation of each loss, up to a common factor, as powers of the resources.
 
     The slopes of ln |residual| against ln of each resource are Theil–Sen estimates (medians of pairwise slopes), which
-    tolerate 29 % of outliers.
+    tolerate 29 % outliers.
     """
     size = np.log(np.maximum(np.abs(rest), ROUNDING))
     some = np.flatnonzero(np.ones(size.size, bool) if kept is None else kept)
@@ -53,11 +53,11 @@ class Family(NamedTuple):
 
     Attributes:
         residuals: Function that returns, for several laws, ln(law) − ln L at all points and its derivatives in the
-            coefficients of the law.
+            coefficients.
         start: Function that returns an initial law for the marked points.
         lower: Lower bounds of the coefficients.
         upper: Upper bounds of the coefficients.
-        resources: ln of each resource; the scatter may be a power of each.
+        resources: ln of each resource; the scatter may be a power of each resource.
     """
 
     residuals: Callable[
@@ -73,12 +73,12 @@ class Family(NamedTuple):
 def outlying_points(family: Family, law: Float[np.ndarray, " numbers"]) -> Bool[np.ndarray, " points"]:
     """Mark the points whose losses contradict the law fitted to the others.
 
-    The first law fits the three quarters of the points with the smallest sum of squares (least trimmed squares, by
-    concentration steps from random subsets). Then the nearest other points are added and the law is fitted again, until
-    all remaining points are too far away: further than six standard deviations and than Student's t distribution
-    allows. The standard deviation of a point includes its scatter, larger if the scatter grows with a resource, and the
-    error of the law at the point. Outliers at the edge of the design are also found, because the law is fitted without
-    them. A point that alone determines a coefficient of the law is never marked.
+    The first law is fitted to the three quarters of the points with the smallest sum of squares (least trimmed squares,
+    by concentration steps from random subsets). Then the function adds the nearest other points and refits the law,
+    until all remaining points are too far away. A point is too far away if its distance exceeds six standard deviations
+    and the quantile of Student's t distribution. The standard deviation combines the scatter, which may grow with a
+    resource, and the error of the law at the point. Because the law is fitted without them, outliers at the edge of the
+    design are also found. A point that alone determines a coefficient of the law is never marked.
 
     References:
         Rousseeuw & Van Driessen, Data Min. Knowl. Discov. 12, 29 (2006), for concentration steps; Hadi & Simonoff,

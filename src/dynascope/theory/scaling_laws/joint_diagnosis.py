@@ -18,7 +18,7 @@ def curvature_p_value(data: Scaled, law: Float[np.ndarray, " 5"], threshold: flo
     """P value of the F test of (ln N)², ln N ln D and (ln D)² in the residuals of a fitted law.
 
     The law is linearised at the fit, residuals are clipped at the Huber threshold, and each run is weighted by the
-    inverse of `scatter_trend`. Outliers and noisy small runs are then not mistaken for curvature.
+    inverse of `scatter_trend`. The test therefore does not mistake outliers and noisy small runs for curvature.
 
     Returns:
         The p value; 1 if the law is exact up to rounding; None if there are too few runs, or too few different N and D,
@@ -50,7 +50,7 @@ def basis(columns: Float[np.ndarray, "points columns"], least: float) -> Float[n
 
 
 def outlying_runs(data: Scaled, law: Float[np.ndarray, " 5"]) -> Bool[np.ndarray, " points"]:
-    """Mark the runs whose losses contradict the joint law fitted to the others, with `outlying_points`."""
+    """Mark the runs whose losses contradict the joint law fitted to the others, using `outlying_points`."""
 
     def residuals(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return joint_residuals(laws, data.n, data.d, data.y)

@@ -1,4 +1,4 @@
-"""Fit of a joint law of parameters and data to measured losses, with the optimal split of compute."""
+"""Fit of a joint law in parameters and data to measured losses, with the optimal split of compute."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TOGETHER = 0.99  # correlation of ln N and ln D above which their terms cannot 
 
 
 class SplitIntervals(NamedTuple):
-    """Confidence intervals of the optimal split of compute: the lower ends, then the upper ends.
+    """Confidence intervals of the optimal split of compute: first the lower ends, then the upper ends.
 
     Attributes:
         parameters: Interval of N*.
@@ -63,7 +63,7 @@ class SplitIntervals(NamedTuple):
 class JointLawFit:
     """The joint law L = E + A N^−a + B D^−b, fitted to losses.
 
-    If the losses do not bound a coefficient from below or above, its interval starts at zero or ends at infinity.
+    If the losses do not bound a coefficient from below or above, its interval extends to zero or to infinity.
 
     Attributes:
         law: The fitted law.
@@ -76,12 +76,12 @@ class JointLawFit:
         points: Number of losses, including outliers.
         outliers: Indices, in the flattened losses, of the runs that contradict the law fitted to the others. They are
             excluded from the fit.
-        misfit_p_value: P value of the curvature in ln N and ln D that the law leaves. Below 0.01, the law does not
-            describe the losses, and the intervals are invalid. None if there are too few runs for the test.
+        misfit_p_value: P value of the test for residual curvature in ln N and ln D. If it is below 0.01, the law does
+            not describe the losses, and the intervals are invalid. None if there are too few runs for the test.
         confidence: Confidence level of the intervals.
-        unclear: Texts of the warnings of this fit; empty if there are none.
-        profile: Profile of the fit around the law, used to compute further intervals.
-        centres: Means of ln N, ln D and ln L, about which the profile is computed.
+        unclear: Warning messages of this fit; empty if there are none.
+        profile: Profile of the loss around the fitted law, used to compute further intervals.
+        centres: Means of ln N, ln D and ln L, on which the profile is centred.
     """
 
     law: JointLaw
@@ -135,7 +135,7 @@ class JointLawFit:
         return ExpectedLoss(found, low.reshape(shape), high.reshape(shape))
 
     def split(self, compute: PositiveNumbers, *, cost: PositiveFloat = 6.0) -> Split:
-        """Compute the optimal N* and D* for the compute, as `JointLaw.split` does."""
+        """Compute the optimal N* and D* for the given compute, using `JointLaw.split`."""
         return self.law.split(compute, cost=cost)
 
     @checked
@@ -165,7 +165,7 @@ class JointLawFit:
     def isoflop(
         self, compute: PositiveFloat, parameters: PositiveNumbers | None = None, *, cost: PositiveFloat = 6.0
     ) -> IsoFlop:
-        """Compute the losses of models of different size at equal compute, as `JointLaw.isoflop` does."""
+        """Compute the losses of models of different size at equal compute, using `JointLaw.isoflop`."""
         return self.law.isoflop(compute, parameters, cost=cost)
 
     def _centred(self, parameters: float, data: float) -> tuple[float, float]:
@@ -181,20 +181,20 @@ def fit_joint(
 ) -> JointLawFit:
     """Fit L = E + A N^−a + B D^−b to the losses of runs with N parameters and D samples.
 
-    Outliers are excluded: runs more than six standard deviations from a law that is fitted without them, by least
-    trimmed squares and a forward search. This also detects failed runs at the edge of the design. A run that alone
-    determines a coefficient of the law cannot be checked.
+    Outliers are excluded from the fit: runs more than six standard deviations from a law that is fitted without them,
+    by least trimmed squares and a forward search. The search also detects failed runs at the edge of the design. A run
+    that alone determines a coefficient of the law cannot be checked.
 
     The other runs are fitted with the Huber loss of ln L: quadratic for residuals up to 1.345 times their scatter, and
     linear above. A grid of exponents, with E, A and B from linear least squares, gives the initial values. Then all
     five coefficients are optimised under the constraint that none is negative. Approach 3 of Hoffmann et al. uses a
-    threshold of 1e-3 instead, so its loss is close to the sum of absolute residuals.
+    threshold of 1e-3 instead, so that approach nearly minimises the sum of absolute residuals.
 
-    Confidence intervals are profile intervals: they contain the values that are compatible with the losses after all
-    other coefficients are refitted. They use Student's t with n − 5 degrees of freedom for n losses. Their coverage is
-    correct if the law describes the losses, each loss is from a separate run, and the scatter is proportional to the
-    loss. An F test of the curvature in ln N and ln D detects losses that the law does not describe; one valid fit in a
-    hundred fails by chance.
+    Confidence intervals are profile intervals: they contain the values of a coefficient that are compatible with the
+    losses when all other coefficients are refitted. They use Student's t with n − 5 degrees of freedom for n losses.
+    Their coverage is correct if the law describes the losses, each loss is from a separate run, and the scatter is
+    proportional to the loss. An F test of the curvature in ln N and ln D detects losses that the law does not describe;
+    one valid fit in a hundred fails this test by chance.
 
     Args:
         parameters: N > 0, broadcast to the shape of the losses, or one N per row for losses of shape (sizes, amounts).
@@ -210,12 +210,12 @@ def fit_joint(
             broadcast, or if a number is out of range.
 
     Warns:
-        OutlierWarning: If some runs contradict the law fitted to the others. The warning lists them, and both exponents
-            with and without them.
-        MisfitWarning: If the law does not describe the losses. The intervals are then too narrow and do not
-            extrapolate.
-        UserWarning: If the losses do not determine all terms: N and D are proportional in all runs, a term may be
-            absent, or the floor is unbounded.
+        OutlierWarning: If some runs contradict the law fitted to the others. The warning lists these runs, and both
+            exponents with and without them.
+        MisfitWarning: If the law does not describe the losses. The intervals are then too narrow, and the law must not
+            be extrapolated.
+        UserWarning: If the losses do not determine all terms, because N and D are proportional in all runs, a term may
+            be absent, or the floor is unbounded.
 
     References:
         Hoffmann et al., arXiv:2203.15556; Besiroglu et al., arXiv:2404.10102, on the confidence intervals of Hoffmann

@@ -1,4 +1,4 @@
-"""Power laws in one resource, joint laws in parameters and data, and their optimal split of compute."""
+"""Power laws in one resource, joint laws in parameters and data, and the optimal split of compute."""
 
 from __future__ import annotations
 

@@ -69,8 +69,9 @@ class JointProfile:
     def interval(self, quantity: Quantity, confidence: float) -> tuple[float, float]:
         """Compute the profile interval of a quantity; an end is infinite if the losses do not bound that side.
 
-        An additional residual pulls the quantity towards values around its estimate. The resulting law has the smallest
-        loss of all laws with the same value of the quantity, so the value need not match its target exactly.
+        An additional residual pulls the quantity towards target values around its estimate. The resulting law has the
+        smallest loss of all laws with the same value of the quantity, so the quantity need not reach its target
+        exactly.
         """
         found, gradient = (each[0] for each in quantity(self._law[None]))
         error = math.sqrt(max(self._chance * float(gradient @ self._inverse @ gradient), 0.0))
@@ -82,7 +83,7 @@ class JointProfile:
         hold = _STIFF * math.sqrt(self._chance) * allowed / max(usual, 1e-300)
 
         def drawn(offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            """Return the values that the quantity reaches, and their test statistics."""
+            """Return the values of the quantity and their test statistics."""
             targets = found + usual * offsets
 
             def residuals(laws: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -120,7 +121,7 @@ def law_parameter(which: int) -> Quantity:
 
 
 def prefactor(which: int, centre: float) -> Quantity:
-    """Quantity: ln A or ln B in the original unit of the resource, whose logarithm has the given centre."""
+    """Quantity: ln A or ln B for a resource in its original unit; `centre` is the mean of the log resource."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         gradient = np.zeros((len(laws), 5))
@@ -155,7 +156,7 @@ def best_size(total: float) -> Quantity:
 
 
 def best_loss(total: float) -> Quantity:
-    """Quantity: ln L at N*. Its derivative omits the change of N*, which has no effect at the minimum."""
+    """Quantity: ln L at N*. The change of N* does not affect its derivative, because N* minimises the loss."""
     sizes = best_size(total)
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -167,7 +168,7 @@ def best_loss(total: float) -> Quantity:
 
 
 def best_exponent(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantity: the exponent b/(a + b) of N* in the compute."""
+    """Quantity: the exponent b/(a + b) with which N* grows with compute."""
     a, b = np.maximum(laws[:, 3:].T, 1e-12)
     gradient = np.zeros((len(laws), 5))
     gradient[:, 3], gradient[:, 4] = -b / (a + b) ** 2, a / (a + b) ** 2

@@ -1,4 +1,4 @@
-"""Search for the joint law of parameters and data that fits given losses: variable projection, then least squares."""
+"""Search for the joint law in parameters and data that fits given losses: variable projection, then least squares."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Scaled(NamedTuple):
 
     @classmethod
     def of(cls, parameters: np.ndarray, data: np.ndarray, losses: np.ndarray) -> Scaled:
-        """Take the logarithm of positive numbers and centre them."""
+        """Take the logarithm of positive numbers and centre the result."""
         logs = [np.log(each) for each in (parameters, data, losses)]
         n, d, y = (float(each.mean()) for each in logs)
         return cls(logs[0] - n, logs[1] - d, logs[2] - y, (n, d, y))
@@ -107,9 +107,9 @@ def joint_residuals(
 def nearest_joint_law(data: Scaled) -> tuple[Float[np.ndarray, " 5"], float]:
     """Fit E, ln A, ln B, a and b; return them and the threshold of the Huber loss.
 
-    For given exponents, the law is linear in E, A and B, so a grid of exponents is solved at once by least squares of
-    (law − L)/L. From the local minima of the grid, all five coefficients are fitted to ln L. The threshold is
-    proportional to the median absolute residual, which is robust to outliers.
+    For given exponents, the law is linear in E, A and B, so the function solves a grid of exponents at once by least
+    squares of (law − L)/L. Starting from each local minimum of the grid, it fits all five coefficients to ln L. The
+    Huber threshold is proportional to the median absolute residual, which is robust to outliers.
     """
     laws = joint_starts(data)
 

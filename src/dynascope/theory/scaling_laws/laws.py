@@ -17,13 +17,13 @@ __all__ = ["ScalingLaws", "power_laws"]
 
 
 class ScalingLaws(NamedTuple):
-    """The scaling law of each resource if the other resources are unlimited.
+    """Scaling law of each resource for the case that the other resources are unlimited.
 
     Attributes:
         time: A_T T^−β, after T steps of gradient descent.
         samples: A_D D^−β, with D samples.
         parameters: A_N N^−α, with N neurons, one per skill.
-        compute: A_C C^−α/(α+2), with compute C = T N in its optimal split.
+        compute: A_C C^−α/(α+2), with compute C = T N, split optimally.
     """
 
     time: PowerLaw
@@ -61,8 +61,8 @@ def power_laws(
 
     The laws hold for infinitely many skills and a large amount of the resource. Their relative error is 1e-6 for time
     from T = 1000 (c = 99, η S = 1), 3e-5 for samples at D = 1e4, and 2e-4 for compute at C = 1e9. `time_law`,
-    `data_law` and `parameter_law` include the corrections of finite size. With n_s skills,
-    A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)), and the laws hold as long as the rarest skills are not yet learned.
+    `data_law` and `parameter_law` include finite-size corrections. With n_s skills, A = 1/(ζ(α + 1) − ζ(α + 1,
+    n_s + 1)), and the laws hold as long as the rarest skills are not yet learned.
 
     Args:
         exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).

@@ -1,4 +1,4 @@
-"""Tests for losses that no power law above a floor describes, and for rows that are losses of different models."""
+"""Tests for losses that no power law above a floor describes, and for rows that come from different models."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ def misfit_p_value(
 ) -> float | None:
     """P value of systematic deviations of the losses from the fitted power law.
 
-    It combines two tests of the residuals of ln L, corrected for multiple testing: one of the term (ln x)², and one of
-    all residuals. The second finds any other smooth deviation and may cause a tenth of the false alarms. For a single
-    run, they are an F test and von Neumann's ratio of neighbouring residuals, and both assume independent points. For
-    several runs, whole curves may differ: Student's t test compares the curvature of the mean with the scatter among
-    the runs. An F ratio compares the deviation of the mean from the law with the scatter of the runs about the mean;
-    its degrees of freedom follow from the spectrum of this scatter.
+    The p value combines two tests of the residuals of ln L, corrected for multiple testing: a test of the term (ln x)²,
+    and a test of all residuals. The second test detects any other smooth deviation and may cause a tenth of the false
+    alarms. For a single run, the tests are an F test and von Neumann's ratio of neighbouring residuals, and both assume
+    independent points. For several runs, deviations may be correlated along a curve: Student's t test compares the
+    curvature of the mean with the scatter among the runs, and an F ratio compares the deviation of the mean from the
+    law with the scatter of the runs about the mean. The degrees of freedom of the F ratio follow from the spectrum of
+    this scatter.
 
     Returns:
         The p value; 1 if the root mean square residual is below 0.1 %; None if there are fewer than six points.
@@ -83,8 +84,8 @@ def misfit_p_value(
 def require_one_law(runs: Float[np.ndarray, "runs points"]) -> None:
     """Raise `InputError` if the rows look like losses of models of different size rather than runs of one model.
 
-    Runs with different seeds come in any order and differ by a factor of the loss. Rows for different model sizes are
-    ordered by size, or differ by an additive constant.
+    Runs with different seeds are in no particular order, and their losses differ by a factor. Rows for models of
+    different size are ordered by size, or their losses differ by an additive constant.
     """
     if len(runs) < 3 or not np.all(runs > 0):
         return

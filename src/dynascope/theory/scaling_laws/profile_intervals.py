@@ -33,14 +33,15 @@ def profile_interval(
 ) -> tuple[float, float]:
     """Compute the profile interval of a coefficient of a fitted law, with all other coefficients refitted.
 
-    For a single run, the scatter of its points about the law, assumed independent, limits the increase of the sum of
-    squares. For several runs, the scatter among the runs does, which may affect whole curves. Each run contributes a
-    score: the derivative of the sum of squares in the coefficient, orthogonal to the derivatives in the others. The
-    mean score is compared with zero by Student's t with n − 1 degrees of freedom for n runs.
+    For a single run, the interval ends where the increase of the sum of squares is incompatible with the scatter of the
+    points about the law, assumed independent. For several runs, the scatter among the runs determines the interval;
+    this scatter may affect whole curves. Each run contributes a score: the derivative of the sum of squares in the
+    coefficient, orthogonal to the derivatives in the others. The mean score is compared with zero by Student's t with
+    n − 1 degrees of freedom for n runs.
 
     Returns:
-        The lower and upper end. If the runs rule out no value on a side, the end is the bound of the coefficient (zero
-        or infinity).
+        The lower and upper end. If the runs do not bound the coefficient on one side, the end is the limit of its range
+        (zero or infinity).
     """
     mean = runs.mean(axis=0)
     y, found = np.log(mean), np.array(law)
@@ -104,7 +105,7 @@ def slopes_of(x: Float[np.ndarray, " points"], laws: Float[np.ndarray, "laws 3"]
 def _orthogonal_slopes(
     x: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]
 ) -> Float[np.ndarray, "laws points"]:
-    """Derivatives of ln L in one coefficient, orthogonal to those in the others; a floor of zero is held fixed."""
+    """Derivatives of ln L in one coefficient, orthogonal to those in the others; a zero floor is held fixed."""
     slopes = slopes_of(x, laws)
     slopes[laws[:, FLOOR] == 0, :, FLOOR] *= which == FLOOR
     mine, others = slopes[..., which], slopes[..., [k for k in range(3) if k not in (which, *fixed)]]
@@ -115,7 +116,7 @@ def _orthogonal_slopes(
 
 
 def crossing(values: Float[np.ndarray, " values"], statistics: Float[np.ndarray, " values"], allowed: float) -> float:
-    """Interpolate the first value, counted from the estimate (the first value), whose statistic exceeds `allowed`.
+    """Interpolate the first value whose statistic exceeds `allowed`, counted from the estimate `values[0]`.
 
     Example:
         >>> crossing(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 3.0]), 2.0)

@@ -42,7 +42,7 @@ def time_law(
 
     Here τ = 2 η S A T, A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)) and J = `skill_integral`. An integral replaces the sum over
     skills, with a relative error of 1e-6 from T = 1000 and at most 1e-4 from T = 100 (c = 99, η S = 1).
-    `multilinear.training_loss` computes the sum.
+    `multilinear.training_loss` computes the exact sum.
 
     Args:
         times: Number of steps T > 0, of any shape.
@@ -159,8 +159,8 @@ def parameter_law(
 
         L = ½ S² A [ζ(α + 1, N + 1) − ζ(α + 1, n_s + 1)]
 
-    With infinitely many skills it is close to A_N (N + ½)^−α, where A_N = S² A/(2α); the relative error is 1e-7 at
-    N = 1000.
+    With infinitely many skills the loss is close to A_N (N + ½)^−α, where A_N = S² A/(2α); the relative error is 1e-7
+    at N = 1000.
 
     Args:
         neurons: Number of neurons N > 0, of any shape. The loss is zero if N ≥ n_s.
@@ -190,8 +190,8 @@ def parameter_law(
 def data_spread(samples: float, exponent: float) -> float:
     """Relative standard deviation of the loss over random training sets of D samples.
 
-    For independent Poisson counts d_k, the variance is proportional to Σ P² (e^(−DP) − e^(−2DP)). The sum over skills
-    is replaced by an integral. If the counts sum to D, the variance is smaller.
+    For independent Poisson counts d_k, the variance is proportional to Σ P² (e^(−DP) − e^(−2DP)). The function replaces
+    the sum over skills by an integral. If the counts sum to D, the variance is smaller.
     """
     beta = exponent / (exponent + 1)
     skills = zeta(exponent + 1) ** (-1 / (exponent + 1)) / (exponent + 1) * samples ** (1 - beta)

@@ -28,15 +28,15 @@ _POWER = 2  # x = t^(2/β) makes the rule converge fast even if the integrand is
 def skill_integral(
     exponent: Annotated[ArrayLike, Interval(gt=0, lt=1)], contrast: PositiveArray, lower: NonNegativeArray = 0.0
 ) -> Float[AnyArray, ...]:
-    """Integral over skills of their remaining loss.
+    """Integral of the remaining loss over all skills.
 
         J(x₀) = ∫_{x₀}^∞ x^(β−1)/(1 + e^x/c)² dx
 
-    A skill of frequency P has the remaining loss (1 + e^x/c)^−2 with x = 2 η S P T, and the density of skills in x is
-    ∝ x^(β−1). In closed form, J(0) = Γ(β) [Li_{β−1}(−c) − Li_β(−c)]. For large x₀, J ≈ ½ c² x₀^(β−1) e^(−2x₀). The
+    A skill of frequency P has the remaining loss (1 + e^x/c)^−2 with x = 2 η S P T, and the density of skills in x
+    is ∝ x^(β−1). In closed form, J(0) = Γ(β) [Li_{β−1}(−c) − Li_β(−c)]. For large x₀, J ≈ ½ c² x₀^(β−1) e^(−2x₀). The
     integral is computed by Gauss–Legendre quadrature with 64 nodes on each of five panels around x = ln c, in the
-    variable x^(β/2). All arguments broadcast. The function can be compiled and differentiated in all of them. Traced
-    values outside the domain give NaN.
+    variable x^(β/2). All arguments broadcast. The function can be compiled, and differentiated in all arguments. Inside
+    `jit`, values outside the domain give NaN.
 
     Args:
         exponent: β = α/(α + 1), between 0 and 1.

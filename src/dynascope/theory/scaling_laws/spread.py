@@ -18,7 +18,7 @@ __all__ = ["ExpectedLoss", "Spread", "spread_of"]
 
 
 class ExpectedLoss(NamedTuple):
-    """Loss that a fitted law predicts, with a prediction interval.
+    """Loss predicted by a fitted law, with a prediction interval.
 
     Attributes:
         loss: The predicted loss.
@@ -34,14 +34,14 @@ class ExpectedLoss(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Uncertainty of a fitted law and scatter of single runs about it, in ln(L − known + missing).
+    """Uncertainty of a fitted law, and scatter of single runs about the law, in ln(L − known + missing).
 
     Attributes:
         influences: Contribution of each run (of each point, for a single run) to the errors of level, exponent and
             floor; shape (contributions, 3). The sum of their outer products is the covariance of the estimates.
         scatter: Standard deviation of a single loss about the law.
         freedom: Degrees of freedom of the influences and the scatter.
-        known: The given floor, 0 if it was fitted.
+        known: The given floor; zero if the floor was fitted.
     """
 
     influences: Float[np.ndarray, "contributions 3"]
@@ -65,7 +65,7 @@ def spread_of(
     fixed: Sequence[int],
     known: float,
 ) -> Spread:
-    """Compute the spread of runs about the law fitted to their mean."""
+    """Compute the spread of runs about the law fitted to the mean of the runs."""
     mean, count = runs.mean(axis=0), len(runs)
     free = [k for k in range(3) if k not in fixed]
     gains = np.zeros((3, len(x)))

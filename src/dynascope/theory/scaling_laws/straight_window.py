@@ -1,4 +1,4 @@
-"""Selection of the points of a loss curve to fit: thinning per decade, and the widest straight stretch."""
+"""Selection of the points of a loss curve to fit: thinning per decade, and the widest straight window."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def thinned(decades: np.ndarray) -> np.ndarray:
 
 
 def straight_stretch(x: np.ndarray, y: np.ndarray) -> tuple[int, int]:
-    """Return the first index of the widest straight stretch and the index after its last point."""
+    """Return the first index of the widest straight window and the index after its last point."""
     best, found = (-math.inf, -math.inf), (0, len(x))
     for first in range(len(x) - 2):
         for last in range(len(x), first + 2, -1):

@@ -34,7 +34,7 @@ class RaisedPowerLaw(NamedTuple):
     floor: float
 
     def logarithm(self, x: np.ndarray) -> np.ndarray:
-        """Return ln L at x = ln of the resource."""
+        """Return ln L; x is the log resource."""
         return np.log(self.floor + np.exp(self.level - self.exponent * x))
 
 
@@ -49,7 +49,7 @@ def fit_above_floor(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " poin
 
 
 def raised_starts(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> Float[np.ndarray, "starts 3"]:
-    """Return initial laws on a grid of exponents and floors, with the level that fits the mean of the points."""
+    """Return initial laws on a grid of exponents and floors; each level fits the mean of the points."""
     exponents, shares = (each.ravel() for each in np.meshgrid(_EXPONENTS, _FLOORS))
     floors = shares * np.exp(y.min())
     levels = np.mean(np.log(np.exp(y) - floors[:, None]) + exponents[:, None] * x, axis=1)
