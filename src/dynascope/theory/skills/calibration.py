@@ -1,4 +1,4 @@
-"""Calibration of the rate and offset of the law of emergence in time, on runs with one skill."""
+"""Calibration of the rate and offset of the time law of emergence, from runs with one skill."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RATE = "t^-1 h^-1 s^-1"  # units of a rate in those of steps, η and S
 def checked_curves(
     name: str, amounts: ArrayLike, strength: ArrayLike
 ) -> tuple[Float[np.ndarray, " values"], Float[np.ndarray, "runs values"]]:
-    """Validate amounts and R/S, and return them with one row per run."""
+    """Validate amounts and R/S, and return them as arrays with one row per run."""
     amounts, runs = np.asarray(amounts), np.asarray(strength)
     require_increasing(name, amounts, fewest=2)
     require_shape("strength", runs, (len(amounts),) if runs.ndim <= 1 else (None, len(amounts)))
@@ -59,21 +59,22 @@ def _scatter_when_learned(runs: Float[np.ndarray, "runs values"]) -> float:
 
 
 class Calibration(NamedTuple):
-    """Calibrated time law of a network, for `time_emergence`.
+    """Time law of a network, calibrated on one skill, for `time_emergence`.
 
-    For several runs, errors and intervals refer to the mean over all possible runs. For a single run, they refer to its
-    curve and do not include the scatter between seeds.
+    For several runs, errors and intervals refer to the mean over all possible runs. For a single run, they refer to the
+    curve of this run and do not include the scatter between seeds.
 
     Attributes:
         rate: r.
         rate_error: Standard error of the rate.
-        rate_interval: Confidence interval of the rate, from zero if arbitrarily small rates are possible.
+        rate_interval: Confidence interval of the rate; its lower end is zero if arbitrarily small rates are possible.
         offset: ln c = ln(S/R(0) − 1).
         offset_error: Standard error of the offset.
         offset_interval: Confidence interval of the offset.
-        half_step: Step at which the calibrated skill has half its strength; skill k reaches it at half_step/P(k).
+        half_step: Step at which the calibrated skill has half its strength; skill k reaches half its strength at
+            half_step/P(k).
         half_step_error: Standard error of the half step, in which the errors of rate and offset largely cancel.
-        half_step_interval: Confidence interval of the half step, up to infinity if the rate may be zero.
+        half_step_interval: Confidence interval of the half step; its upper end is infinite if the rate may be zero.
         initial_strength: R(0)/S = 1/(1 + c), the initial value of the fitted curve.
         runs: Number of runs.
     """
@@ -119,17 +120,18 @@ def calibrate(
 
         R/S = 1/(1 + exp(ln c − 2 η S r T))
 
-    The logistic is fitted to the points of each run whose fitted value lies in the window, by the equations
-    Σ (R/S − fit) = 0 and Σ T (R/S − fit) = 0. Noise in the strength does not bias this fit. The window ends slightly
+    For each run, the logistic is fitted to the points whose fitted value lies in the window, by the equations Σ
+    (R/S − fit) = 0 and Σ T (R/S − fit) = 0. Noise in the strength does not bias this fit. The window ends slightly
     above half strength because networks saturate more slowly than the logistic.
 
-    For several runs, rates and offsets are averaged, with Student's interval over runs. For a single run of n points,
-    the standard errors are HC3 errors, from squared residuals over (1 − leverage)², and the interval uses Student's t
-    with n − 2 degrees of freedom. The points must scatter independently, with any variance. The intervals have their
-    stated coverage from two runs, or from about five points in the window; with so few, they are wide.
+    For several runs, rates and offsets are averaged, and the intervals are Student's intervals over runs. For a single
+    run of n points, the standard errors are HC3 errors, from squared residuals over (1 − leverage)², and the interval
+    uses Student's t with n − 2 degrees of freedom. The points must scatter independently, with any variance. The
+    intervals have their stated coverage from two runs, or from about five points in the window, but are wide for so few
+    runs or points.
 
-    You may omit η and S both here and in the forecast: the rate is then in units of 2 η S, and the predicted steps are
-    the same. With η and S, rates can be compared between runs.
+    You may omit η and S both here and in the prediction: the rate is then in units of 2 η S, and the predicted steps
+    are the same. With η and S, rates can be compared between runs.
 
     Args:
         steps: T ≥ 0, increasing, shape (steps,).
@@ -140,11 +142,11 @@ def calibrate(
         confidence: Confidence level of the intervals, between 0 and 1.
 
     Raises:
-        InputError: If a run has fewer than three points in the window, if the strength does not grow in the window,
-            starts above one half or exceeds one, or if a number is out of range.
+        InputError: If a run has fewer than three points in the window; if the strength does not grow in the window,
+            starts above one half or exceeds one; or if a number is out of range.
 
     Warns:
-        UserWarning: If the runs are too few or too different to bound the rate from below.
+        UserWarning: If there are too few runs, or they differ too much, to bound the rate from below.
 
     References:
         Nam, DPhil thesis (2024), section 5.2; Nam et al., arXiv:2404.17563, where the rate is 1/22. MacKinnon & White,
@@ -202,7 +204,7 @@ def calibrate(
 def _logistic(
     steps: np.ndarray, strength: np.ndarray, low: float, high: float
 ) -> tuple[Float[np.ndarray, " 2"], Float[np.ndarray, "2 2"], int]:
-    """Fit slope and offset of one run; return them, their covariance and its degrees of freedom."""
+    """Fit slope and offset of one run; return the two estimates, their covariance and its degrees of freedom."""
     inside = (strength > low) & (strength < high)
     _require_points(inside)
     logit = np.log(strength[inside]) - np.log1p(-strength[inside])

@@ -56,8 +56,8 @@ def skill_strengths(
 
         R_k = S/(1 + c exp(−2 η S p_k T)),  c = S/R₀ − 1
 
-    This holds for the first N skills; the model cannot express the others, which have strength 0. The fraction p_k of
-    skill k is d_k/D on a training set, and its frequency P(k) on fresh samples.
+    The formula holds for the first N skills; the model cannot express the others, which have strength 0. The fraction
+    p_k of skill k is d_k/D on a training set, and its frequency P(k) on fresh samples.
 
     Args:
         times: T ≥ 0, shape (times,), in steps of gradient descent at the learning rate η; ∞ is allowed.
@@ -105,8 +105,8 @@ def training_loss(
 
         L = ½ Σ_k P(k) (S − R_k)²
 
-    A skill without samples stays at R₀ and contributes ½ P(k) (S − R₀)². A skill without a neuron contributes
-    ½ P(k) S².
+    A skill without samples has strength R₀ forever and contributes ½ P(k) (S − R₀)². A skill without a neuron
+    contributes ½ P(k) S².
 
     Args:
         times: T ≥ 0, shape (times,), in steps of gradient descent; ∞ is allowed.
@@ -152,9 +152,9 @@ def expected_loss(
         E L = ½ S² [Σ_{k ≤ N} P(k) Σ_d Bin(d; D, P(k)) u(d)² + Σ_{k > N} P(k)]
 
     The number of samples of skill k is d ~ Bin(D, P(k)), and u(d) = 1/(1 + exp(2 η S T d/D)/c) is the unlearned
-    fraction. The sum over d omits terms below rounding. If D P(k) is large, it includes every h-th d only, where h is
-    less than a third of the standard deviation and half the scale on which u changes. The error of this sum is of order
-    exp(−2π²/0.6), because the terms are analytic in d.
+    fraction. The sum over d omits terms below rounding. If D P(k) is large, the sum includes only every h-th d, where h
+    is less than a third of the standard deviation and half the scale on which u changes. The error of the thinned sum
+    is of order exp(−2π²/0.6), because the terms are analytic in d.
 
     Args:
         times: T ≥ 0, shape (times,), in steps of gradient descent; ∞ is allowed.
@@ -216,7 +216,7 @@ def _unlearned(times: np.ndarray, shares: np.ndarray, model: _Model) -> Float[np
 def _numbers_of_samples(
     size: float, model: _Model, longest: float
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield skills, their numbers of samples and the probabilities of these numbers, in blocks of relevant terms."""
+    """Yield skills, numbers of samples and the probabilities of these numbers, in blocks of relevant terms."""
     mean = size * model.present
     deviation = np.sqrt(mean * (1 - model.present))
     # u changes over the scale D/(2 η S T) in d.

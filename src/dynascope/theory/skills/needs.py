@@ -25,10 +25,11 @@ class Need(NamedTuple):
     Attributes:
         needed: D_c or N_c.
         error: Standard error of `needed`, which combines the resolution of the record and the standard error of the
-            mean over runs. The resolution is width/√12 of the interval in which the strength crosses one half. Because
-            the number of neurons is an integer, its width is reduced by one.
-        interval: Confidence interval of `needed`. For a single run, the recorded values around half strength, in the
-            units of `needed`, without the scatter between runs. For several runs, Student's interval.
+            mean over runs. The resolution is width/√12, where width is the length of the interval in which the strength
+            crosses one half. For neurons, the width is reduced by one, because their number is an integer.
+        interval: Confidence interval of `needed`. For several runs, it is Student's interval. For a single run, it is
+            the range between the recorded values on either side of half strength, in the units of `needed`; it does not
+            include the scatter between runs.
         half: Number of samples or neurons at which the skill has half its strength.
         runs: Number of runs.
     """
@@ -114,7 +115,7 @@ def _calibrate_need(
     confidence: float,
     nearest: float = 0.0,
 ) -> Need:
-    """Estimate the need; `nearest` is the smallest distance of two amounts, 1 for integers."""
+    """Estimate the samples or neurons needed; `nearest` is the smallest difference of two amounts, 1 for integers."""
     amounts, runs = checked_curves(name, amounts, strength)
     half = float(to_fraction(0.5, definition))
     # The learned fraction is linear in the amount, unlike the strength, so interpolation is exact.
@@ -133,7 +134,7 @@ def _calibrate_need(
 
 
 def _crossing(amounts: np.ndarray, fraction: np.ndarray, level: float) -> tuple[float, float, float]:
-    """Interpolate where the fraction first reaches the level; return this amount and its recorded neighbours."""
+    """Interpolate the first amount at which the fraction reaches the level; return it with its recorded neighbours."""
     reached = int(np.argmax(fraction >= level))
     if fraction[reached] < level or reached == 0:
         raise InputError(

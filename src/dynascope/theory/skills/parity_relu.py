@@ -1,4 +1,4 @@
-"""A ReLU network with four parameters that learns three-bit parity, in three modes at different times."""
+"""A ReLU network with four parameters that learns three-bit parity in three modes, one after another."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ _covers = functools.partial(
 
 
 class TiedWeights(NamedTuple):
-    """The four parameters, three of them squared. Each is a number or an array of shape (...).
+    """The four parameters; A, B and G are squares. Each is a number or an array of shape (...).
 
     Attributes:
-        first: A = α² ≥ 0, of the neuron −2 α (α u)₊.
+        first: A = α² ≥ 0 of the neuron −2 α (α u)₊.
         second: B = β² ≥ 0, of β (β u + β)₊.
         third: G = γ² ≥ 0, of γ (−γ u − γ)₊.
         bias: Output bias c.
@@ -66,7 +66,7 @@ class TiedWeights(NamedTuple):
 
 @finite_answers()
 def network_outputs(weights: TiedWeights) -> Float[np.ndarray, "*batch 8"]:
-    """Outputs of the network on all `INPUTS`, shape (..., 8).
+    """Outputs of the network for all `INPUTS`, shape (..., 8).
 
         f = −2 A (u)₊ + B (u + 1)₊ + G (−u − 1)₊ + c,  u = x₂ − x₁ − x₃
 
@@ -147,7 +147,7 @@ def velocity(
 
 @finite_answers()
 def fixed_point(target_scale: PositiveFloat) -> TiedWeights:
-    """Fixed point A = B = G = 2S, c = −S, at which the network computes parity.
+    """Fixed point A = B = G = 2S, c = −S, where the network computes parity.
 
     Args:
         target_scale: S > 0.
@@ -172,7 +172,7 @@ def mode_strengths(weights: TiedWeights, target_scale: PositiveFloat) -> Float[n
 
         E[Y f_q]/S² = A/4S, B/8S, G/8S
 
-    They sum to the strength of the skill. The bias does not contribute, because the mean of Y is zero.
+    The three strengths sum to the strength of the skill. The bias does not contribute, because the mean of Y is zero.
 
     Args:
         weights: A, B, G and c.
@@ -198,8 +198,9 @@ def integrated_path(
 ) -> TiedWeights:
     """Integrate `velocity` in ln A, ln B, ln G and c, and return the four parameters at given times.
 
-    The logarithms prevent underflow for very small initial values. The bias converges to −S (the source states S). For
-    S ≪ 1 it follows c ≈ (2A − 5B − G)/8; for large S it lags behind the neurons and converges at the rate 3η/8.
+    The logarithms prevent underflow for very small initial values. The bias converges to −S, not to S as the source
+    states. For S ≪ 1 it follows c ≈ (2A − 5B − G)/8; for large S it lags behind the neurons and converges at the rate
+    3η/8.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing, shape (times,).
@@ -240,7 +241,7 @@ def half_saturation_times(
         Three gradient-flow times, shape (3,).
 
     Raises:
-        InputError: If a number is out of range, or a neuron starts above half its strength or never reaches it.
+        InputError: If a number is out of range, or a neuron starts above half its final strength or never reaches it.
 
     Example:
         >>> print(half_saturation_times(TiedWeights(1e-4, 1e-4, 1e-4, 0.0), target_scale=5.0).round(3))
@@ -328,7 +329,7 @@ def _integrate(
 
 
 def _logarithms(start: TiedWeights) -> Float[np.ndarray, " parameters"]:
-    """Return ln A, ln B, ln G and c, after validation."""
+    """Validate the initial parameters; return ln A, ln B, ln G and c."""
     require(
         not any(map(np.ndim, start)),
         "start holds arrays",

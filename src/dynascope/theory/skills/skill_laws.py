@@ -47,8 +47,8 @@ def time_emergence(
         R_k/S = 1/(1 + exp(ln c − 2 η S r P(k) T)),  c = S/R(0) − 1
 
     The law is exact at r = 1 for the multilinear model, the sum of modes a_k b_k g_k. A network that first has to find
-    the features is slower by its rate r, which `calibrate` fits to one skill. Networks follow the law up to about half
-    strength and then saturate more slowly, because each of their skills is a sum of several modes.
+    the features is slower by the factor r, which `calibrate` fits to one skill. Networks follow the law up to about
+    half strength and then saturate more slowly, because each of their skills is a sum of several modes.
 
     Args:
         steps: T ≥ 0, shape (steps,).
@@ -108,8 +108,8 @@ def half_strength_steps(
         T_k, shape (skills,).
 
     Raises:
-        InputError: If a number is out of range. An offset that is not positive means that the skill starts at half its
-            strength or above.
+        InputError: If a number is out of range. An offset that is not positive means that the skill has at least half
+            its strength initially.
 
     Example:
         >>> print(half_strength_steps([0.5, 0.25], offset=7.0, learning_rate=0.05, target_scale=5.0, rate=0.05))
@@ -153,7 +153,7 @@ def data_emergence(
 
     References:
         Nam, DPhil thesis (2024), equation 5.5; Nam et al., arXiv:2404.17563. For d ≪ D_c, the strength of networks
-        rises more abruptly than this law.
+        rises more abruptly than the law.
 
     Example:
         >>> print(data_emergence([1000, 3000], [0.6, 0.2], 800).round(4))
@@ -192,8 +192,8 @@ def parameter_emergence(
         R_k/S = φ = min(max(N/N_c − (k − 1), 0), 1)
 
     The most frequent skill uses the first N_c neurons, the next skill the following N_c, and so on. Only the fraction φ
-    of skill k is learned, with the loss ½ S² (1 − φ), not ½ (S − R)². The loss-equivalent strength is therefore
-    R_k/S = 1 − √(1 − φ).
+    of skill k is learned, and the remaining loss is ½ S² (1 − φ), not ½ (S − R)². The loss-equivalent strength is
+    therefore R_k/S = 1 − √(1 − φ).
 
     Args:
         neurons: N ≥ 0, shape (widths,).

@@ -34,16 +34,16 @@ def skill_strength(
     definition: Definition = "correlation",
     finite_size: bool = False,
 ) -> Float[np.ndarray, ...]:
-    """Strength of a skill after training of a D_c-shot learner on d samples of the skill.
+    """Strength of a skill after a D_c-shot learner has been trained on d samples of the skill.
 
-    The learner represents the skill as g = Σ_l e_l/√D_c in D_c orthonormal features. From a small initialisation, it
-    converges to the minimum-norm interpolant, which learns the fraction φ = min(d/D_c, 1) of g and has the loss
+    The learner represents the skill as g = Σ_l e_l/√D_c in D_c orthonormal features. From a small initialisation, the
+    learner converges to the minimum-norm interpolant, which learns the fraction φ = min(d/D_c, 1) of g and has the loss
     ½ S² (1 − φ):
 
         R/S = φ                     for "correlation", the measured strength R = E[g f];
         R/S = 1 − √(1 − φ)          for "loss_equivalent", the strength at which ½ (S − R)² equals the loss.
 
-    The two differ because the learned function is not proportional to g.
+    The two strengths differ because the learned function is not proportional to g.
 
     Args:
         counts: Number of samples d ≥ 0, of any shape.
@@ -86,8 +86,8 @@ def finite_size_fraction(counts: NonNegativeNumbers, needed: Needed) -> Float[np
 
         φ = z e^z E_ν(z) = z/(z + ν − 1ν/(z + ν + 2 − 2(ν + 1)/(z + ν + 4 − …))).
 
-    The mean loss is ½ S² (1 − φ). φ tends to d/D_c for many features, and φ = 1 for d ≥ D_c. `skill_strength` offers
-    both forms.
+    The mean loss is ½ S² (1 − φ). φ tends to d/D_c for many features, and φ = 1 for d ≥ D_c. `skill_strength` can use
+    either form.
 
     Args:
         counts: Number of samples d ≥ 0, of any shape.

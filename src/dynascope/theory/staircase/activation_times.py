@@ -45,7 +45,7 @@ def activation_staircase(
     u = v = scale·1. Dormant neurons see a frozen residual, so the integrals G of their multipliers are piecewise
     linear. A neuron activates when |Gᵢ| reaches the value at which its norm is one. The active neurons then minimise
     the loss instantaneously. At a finite scale, the times are therefore the accelerated times τ multiplied by a common
-    factor: t = τ·arccosh(scale⁻²)/2 for depth 2.
+    factor, which is arccosh(scale⁻²)/2 for depth 2.
 
     Args:
         inputs: x, shape (n, d).
@@ -55,8 +55,8 @@ def activation_staircase(
         feature_names: Names of the d inputs, used in descriptions; "x1", "x2", … if not given.
 
     Returns:
-        The staircase of `diagonal_staircase` or `deep_diagonal_staircase`, with the activation times of neurons instead
-        of the times at which the loss has crossed the middle of each drop.
+        The staircase of `diagonal_staircase` or `deep_diagonal_staircase`. Its times are the activation times of
+        neurons, not the times at which the loss crosses the middle of each drop.
 
     Raises:
         InputError: If an input or target is not finite, the shapes or names do not match, no input explains the

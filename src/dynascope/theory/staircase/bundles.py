@@ -1,7 +1,7 @@
 """Bundles of linear neurons of very different size, propagated without loss of precision.
 
 While the residual M of a two-layer linear network is frozen, every neuron θ = (input weights, output weights) obeys the
-same linear equation θ' = F θ with F = [[0, Mᵀ], [M, 0]]. Rotating the neurons among themselves changes neither the
+same linear equation θ' = F θ with F = [[0, Mᵀ], [M, 0]]. A rotation of the neurons among themselves changes neither the
 function nor the flow. The neurons can therefore be rotated into bundles such that the j-th bundle has no component
 along the j − 1 fastest directions. Each bundle stores its log-norm, so a bundle of size 1e-300 keeps full precision
 next to a bundle of size 1.
@@ -34,7 +34,7 @@ class Bundles:
 
     @classmethod
     def from_neurons(cls, neurons: Float[np.ndarray, "parameters bundle"], log_scale: float) -> Bundles:
-        """Make one bundle of each nonzero neuron, multiplied by exp(log_scale)."""
+        """Make one bundle from each nonzero neuron, multiplied by exp(log_scale)."""
         norms = np.linalg.norm(neurons, axis=0)
         alive = norms > 0
         return cls(neurons[:, alive] / norms[alive], np.log(norms[alive]) + log_scale)
@@ -55,13 +55,13 @@ class Bundles:
 
 @dataclasses.dataclass(frozen=True)
 class OrderedBundles:
-    """Bundles in the eigenbasis of a frozen residual, in which they are lower triangular.
+    """Bundles in the eigenbasis of a frozen residual, in which the matrix of their components is lower triangular.
 
     Attributes:
         columns: Components of the bundles along the eigendirections, fastest first, shape (d + c, H).
         log_norms: Log-norm of each bundle, shape (H,).
         rates: Growth rates in decreasing order, shape (d + c,).
-        basis: Eigendirections, as columns.
+        basis: Eigendirections as columns.
     """
 
     columns: Float[np.ndarray, "parameters bundle"]
@@ -91,8 +91,8 @@ class OrderedBundles:
 def _lower_triangular(columns: np.ndarray, log_norms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rotate columns of very different size by Givens rotations so that entry (i, j) vanishes for j > i.
 
-    For columns a and e^δ b with δ ≤ 0, the rotation that clears the entry of the small column has sine e^δ s. Its
-    effect on the direction of the small column depends only on s, so nothing underflows.
+    For columns a and e^δ b with δ ≤ 0, the rotation that clears the entry of the small column has sine e^δ s. The new
+    direction of the small column depends only on s, so nothing underflows.
     """
     largest = log_norms.max()
     if np.ptp(log_norms) < _COMPARABLE:

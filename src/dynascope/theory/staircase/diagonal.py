@@ -51,8 +51,9 @@ def diagonal_staircase(
     1. S grows linearly at rate m until the next coordinate hits ±1;
     2. β jumps to argmin E(y − βᵀx)² with βᵢ ≥ 0 if Sᵢ = 1, βᵢ ≤ 0 if Sᵢ = −1, and βᵢ = 0 otherwise.
 
-    Coordinates may leave the active set (their multiplier drives |Sᵢ| below 1) and re-enter. The path ends when all
-    multipliers vanish: at the interpolator of minimum ℓ1 norm if an interpolator exists, otherwise at least squares.
+    A coordinate leaves the active set if its multiplier drives |Sᵢ| below 1, and may re-enter later. The path ends when
+    all multipliers vanish: at the interpolator of minimum ℓ1 norm if an interpolator exists, otherwise at a
+    least-squares solution.
 
     Args:
         inputs: x, shape (n, d).
@@ -62,11 +63,11 @@ def diagonal_staircase(
 
     Returns:
         The staircase. Its feature `coefficient` is β after each jump. The times at this scale add the growth time of
-        each coordinate to the limit: a coordinate has half its value at the time log(4|βᵢ|)/(2|mᵢ|) after
-        |Gᵢ| = log(1/scale), and only then the multipliers of the others change. A jump is marked slow, with the reason,
-        if its time may have a larger error. This happens if an adjacent plateau is too short to be reached at this
-        scale. It also happens if an inactive coordinate on such a plateau is close to its boundary, or if the learned
-        coordinate was close to its boundary on an earlier plateau.
+        each coordinate to the limit. A coordinate has half its value at the time log(4|βᵢ|)/(2|mᵢ|) after
+        |Gᵢ| = log(1/scale). Only then do the multipliers of the other coordinates change. A jump is marked slow, with
+        the reason, if its time may have a larger error. One reason is that an adjacent plateau is too short to be
+        reached at this scale. Other reasons are that an inactive coordinate on an adjacent plateau is close to its
+        boundary, or that the learned coordinate was close to its boundary on an earlier plateau.
 
     Raises:
         InputError: If an input or target is not finite, the shapes or names do not match, no input explains the
@@ -74,7 +75,8 @@ def diagonal_staircase(
 
     Assumptions: general position (the constrained least-squares problem has one solution).
 
-    Source: arXiv 2304.00488, Algorithm 1; the same path as Alternating Gradient Flows in the limit, arXiv 2506.06489.
+    Source: arXiv 2304.00488, Algorithm 1; in the limit, Alternating Gradient Flows follow the same path, arXiv
+        2506.06489.
 
     Example:
         >>> steps = diagonal_staircase(np.eye(2), np.array([4.0, -1.0]), scale=1e-6)
@@ -90,7 +92,7 @@ def diagonal_staircase(
 
 
 def names_of_inputs(inputs: np.ndarray, targets: np.ndarray, names: Sequence[str] | None) -> list[str]:
-    """Validate targets and names, and return one name per input."""
+    """Validate targets and names; return one name per input."""
     samples, dimension = inputs.shape
     require_shape("targets", targets, (samples,))
     given = [f"x{i + 1}" for i in range(dimension)] if names is None else list(names)

@@ -65,13 +65,13 @@ def linear_staircase(
         L_k = ½ (tr Σyy − Σ_{j≤k} s_j²).
 
     On plateau k, the remaining directions grow at the rates σ_j(M_k), the singular values of M_k = (I − P_k) Σyx. Their
-    log-amplitudes start at −1 (in units of log(1/scale)) and keep their order; a jump occurs when the first reaches
+    log-amplitudes start at −1 (in units of log(1/scale)) and keep their order; a jump occurs when the largest reaches
     zero. If Σyxᵀ Σyx and Σxx commute, the modes are independent instead. They are then learned in the order of the
     singular values σ_k of Σyx, at times 1/σ_k, and each lowers the loss by σ_k²/(2λ_k), with λ_k = v_kᵀ Σxx v_k.
 
-    If initial weights are given, they determine the jump times at this scale: bundles of neurons are propagated exactly
-    through each plateau, and each drop is the logistic growth of its mode. Otherwise, the times are the accelerated
-    times multiplied by log(1/scale).
+    If initial weights are given, they determine the jump times at this scale: the function propagates bundles of
+    neurons exactly through each plateau, and each drop is the logistic growth of its mode. Otherwise, the times are the
+    accelerated times multiplied by log(1/scale).
 
     Args:
         cross_moment: Σyx = E[y xᵀ], shape (c, d).
@@ -90,15 +90,14 @@ def linear_staircase(
         plateau after the jump, because inputs of small variance are learned slowly).
 
     Raises:
-        InputError: If the shapes do not match, the moments are not those of any data, the inputs explain none of the
-            targets, the scale is out of range, or the initial weights are zero.
+        InputError: If the shapes do not match, no data have the given moments, the inputs explain none of the targets,
+            the scale is out of range, or the initial weights are zero.
 
     Assumptions: generic initial weights (a component along every mode) and distinct singular values. Levels are exact
-    in the limit scale → 0. The error of the times stays bounded in gradient-flow time while the times grow as
-    log(1/scale).
+    in the limit scale → 0. The times grow as log(1/scale), but their error in gradient-flow time is bounded.
 
-    Source: greedy low-rank learning, arXiv 2012.09839; the ordering of the remaining directions and the times from
-    given initial weights are derived here.
+    Source: greedy low-rank learning, arXiv 2012.09839; the order of the remaining directions and the times from given
+    initial weights are derived here.
 
     Example:
         >>> steps = linear_staircase(np.diag([2.0, 0.5]), np.eye(2), 4.25, scale=1e-6)
@@ -198,7 +197,7 @@ def _neurons(first, second, problem: _Problem) -> np.ndarray | None:
 
 
 def _independent_neurons(neurons: np.ndarray) -> int:
-    """Number of modes that the neurons can learn; copies of a neuron stay copies and count once."""
+    """Number of modes that the neurons can learn; identical neurons stay identical and count once."""
     norms = np.linalg.norm(neurons, axis=0)
     return int(np.linalg.matrix_rank(neurons[:, norms > 0] / norms[norms > 0]))
 
@@ -267,7 +266,7 @@ def _independent_modes(problem: _Problem, jumps: int | None) -> _Modes:
 
 
 def _signs(left: np.ndarray) -> np.ndarray:
-    """Signs that make the largest entry of each column positive; the signs of singular vectors are arbitrary."""
+    """Signs that make the largest entry of each column positive, since the signs of singular vectors are arbitrary."""
     largest = np.abs(left).round(9).argmax(axis=0)
     return np.copysign(1.0, left[largest, np.arange(left.shape[1])])
 
@@ -290,7 +289,7 @@ def _times_independent(modes: _Modes, neurons: np.ndarray, log_scale: float) -> 
 
 
 def _times_general(problem: _Problem, modes: _Modes, neurons: np.ndarray, log_scale: float) -> np.ndarray:
-    """Half-loss times from exact growth on each plateau and logistic growth of the mode during its drop."""
+    """Half-loss times from exact growth on each plateau, and logistic growth of the mode during its drop."""
     bundles, clock, times = Bundles.from_neurons(neurons, log_scale), 0.0, []
     for k, drop in enumerate(modes.drops):
         plateau = bundles.ordered(_residual(problem, modes.left[:, :k]), len(modes.drops) - k)

@@ -30,8 +30,8 @@ def accumulated_utility(integral: ArrayLike) -> np.ndarray:
 
         S = ½ log cosh 2G
 
-    G is the integral of −∂L/∂β. Since u ± v = scale·e^(±G), ‖θ‖² = scale² cosh 2G. S is also the integral of κ times
-    the utility û v̂ g of the direction of θ, with κ = 2 and g = G'.
+    G is the integral of −∂L/∂β. Since u ± v = scale·e^(±G), ‖θ‖² = scale² cosh 2G. S is also the integral of κ û v̂ g
+    with κ = 2 and g = G', where û v̂ g is the utility of the direction of θ.
 
     References:
         Alternating Gradient Flows, arXiv 2506.06489.
@@ -97,9 +97,9 @@ def activation_phase(scale: OpenFraction) -> float:
 
         |G| = ½ arccosh(scale⁻²)
 
-    Alternating Gradient Flows activate a neuron at this value. At a finite scale, their times are therefore the
-    accelerated times multiplied by this number instead of log(1/scale). The ratio of the two is
-    1 + log 2/(2 log(1/scale)), up to terms of order scale⁴.
+    Alternating Gradient Flows activate a neuron at this value. At a finite scale, the times of the flows are therefore
+    the accelerated times multiplied by this value instead of log(1/scale). The ratio of the two factors is 1 + log 2/(2
+    log(1/scale)), up to terms of order scale⁴.
 
     Example:
         >>> float(round(activation_phase(1e-4) / np.log(1e4), 9)), round(activation_phase(1e-300), 6)

@@ -110,7 +110,7 @@ def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFracti
         s, with a relative error of at most 1e-8.
 
     Raises:
-        InputError: If m ≤ m₀, or Φ′ is not positive between m₀ and m, so that the overlap does not reach m.
+        InputError: If m ≤ m₀, or Φ′ is not positive between m₀ and m; the overlap then does not reach m.
 
     Source: arXiv:2003.10409; arXiv:2506.06489.
 
@@ -166,8 +166,8 @@ def quadratic_index_staircase(
 
         μ_r = g_r + δ/2,   δ = Σ_unlearned g / (1 + n/2),   L = Σ_unlearned g² + (Σ_unlearned g)²/(n + 2).
 
-    A direction of strength g grows as exp(ρ t) with ρ = (2/√3)(2g + δ), in dormant and active neurons alike, and g = 0
-    for directions that the target does not depend on. The next direction is learned when its total growth ∫ρ dt reaches
+    A direction of strength g grows as exp(ρ t) with ρ = (2/√3)(2g + δ), in dormant and active neurons alike. Directions
+    on which the target does not depend have g = 0. The next direction is learned when its total growth ∫ρ dt reaches
     log(1/α). Directions are therefore learned in the order of their strengths, and those with g = 0 are never learned.
 
     Args:
@@ -175,14 +175,14 @@ def quadratic_index_staircase(
         scale: Order of magnitude α of the initial norm of a neuron, between 0 and 1.
 
     Returns:
-        The staircase, of degree 3 and normalised. Times are those of the limit α → 0, and their error stays bounded.
-        Features: `index_strength` (the learned g), `index_coefficient` (μ of this direction on the plateau after the
-        jump) and `growth_rate` (ρ at the jump).
+        The staircase, of degree 3 and normalised. Its times are those of the limit α → 0, with an error that remains
+        bounded. Features: `index_strength` (the strength g of the learned direction), `index_coefficient` (μ of this
+        direction on the plateau after the jump) and `growth_rate` (ρ at the jump).
 
     Raises:
         InputError: If a strength is not positive, or the scale is outside (0, 1). For strengths of both signs, use
-            `alternating.alternating_flow`: the network can then learn directions that the target does not depend on,
-            and forget them again.
+            `alternating.alternating_flow`: the network can then learn, and later forget, directions on which the target
+            does not depend.
 
     Assumptions: generic neurons, at least one with a > 0 per direction. If all strengths are negative, change the sign
     of y and f.
@@ -235,7 +235,7 @@ def quadratic_index_staircase(
 
 
 def _mean(g: np.ndarray, learned: int) -> float:
-    """Mean error δ = E(y − f) after the given number of strongest directions is learned."""
+    """Mean error δ = E(y − f) after the given number of strongest directions has been learned."""
     return float(np.sum(g[learned:]) / (1 + learned / 2))
 
 
@@ -248,7 +248,7 @@ def _phrase(count: int, strength: float) -> str:
 
 
 def _coefficients(name: str, values: ArrayLike) -> np.ndarray:
-    """Validate that there is at least one coefficient and return the coefficients as an array."""
+    """Validate that there is at least one coefficient, and return the coefficients as an array."""
     array = np.asarray(values)
     require(len(array), f"{name} has no coefficients", argument=name, remedy="give at least one coefficient")
     return array

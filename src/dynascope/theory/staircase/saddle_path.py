@@ -28,8 +28,8 @@ class SaddlePath:
     """Jumps between successive saddles.
 
     Attributes:
-        times: Time of each of J jumps, in the unit in which the boundary is |Sᵢ| = 1, shape (J,).
-        levels: Loss L = ½ E(y − βᵀx)² of each saddle, shape (J + 1,), from the loss of β = 0.
+        times: Time of each of J jumps, in units in which the boundary is |Sᵢ| = 1, shape (J,).
+        levels: Loss L = ½ E(y − βᵀx)² of each saddle, beginning with β = 0, shape (J + 1,).
         maps: β at each saddle, shape (J + 1, d).
         integrals: S at time zero and at each jump, shape (J + 1, d).
         ties: Inputs that hit their boundary simultaneously, one array per tie.
@@ -110,7 +110,7 @@ def successive_saddles(inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarr
 class _ActiveSet:
     """Constrained least-squares problem at a saddle, with an orthonormal basis of its active inputs.
 
-    The rows of a square matrix M are the coefficients of the basis vectors in the active inputs, so MᵀM is the inverse
+    Row j of a square matrix M contains the coefficients of basis vector j in the active inputs, so MᵀM is the inverse
     Gram matrix of the active inputs.
 
     Attributes:
@@ -118,7 +118,7 @@ class _ActiveSet:
         multiplier: xᵀ(y − xβ), shape (d,), computed from the data so that errors of M do not accumulate.
         size: Absolute values of the multipliers.
         largest: Largest absolute multiplier at β = 0.
-        negligible: Bound on multipliers that are rounding errors.
+        negligible: Bound below which a multiplier is a rounding error.
     """
 
     def __init__(self, x: np.ndarray, y: np.ndarray):
@@ -191,7 +191,7 @@ class _ActiveSet:
         return bool(error <= self.negligible)
 
     def _add(self, entering: int) -> bool:
-        """Make an input active by a Gram–Schmidt step; return False if it depends on the active inputs."""
+        """Activate an input by a Gram–Schmidt step; return False if it depends linearly on the active inputs."""
         order, basis = self._active
         shared = basis @ self.gram[entering][order]
         power = self.gram[entering, entering]
@@ -207,7 +207,7 @@ class _ActiveSet:
         return True
 
     def _remove(self, position: int) -> None:
-        """Reflect the rows so that only the last one contains this input, and drop the last row."""
+        """Reflect the rows so that only the last row contains this input, and drop the last row."""
         last = self._count - 1
         order, basis = self._active
         mirror = basis[:, position].copy()
@@ -225,8 +225,8 @@ class _ActiveSet:
 def _constrained_least_squares(x: np.ndarray, y: np.ndarray, integral: np.ndarray, guess: np.ndarray) -> np.ndarray:
     """Minimise the squared error over β with the sign of Sᵢ if |Sᵢ| = 1, and βᵢ = 0 otherwise.
 
-    The guessed support is nearly always correct, which the optimality conditions verify. If it is not, non-negative
-    least squares determines the support.
+    The guessed support is nearly always correct; the optimality conditions verify it. If they fail, non-negative least
+    squares determines the support.
     """
     free = np.flatnonzero(np.abs(integral) == 1.0)
     signed = x[:, free] * integral[free]

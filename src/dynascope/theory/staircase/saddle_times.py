@@ -20,9 +20,9 @@ _VISIBLE = 0.01
 def times_at_scale(x: np.ndarray, y: np.ndarray, path: SaddlePath, growth: CoefficientGrowth) -> np.ndarray:
     """Compute the time at which the loss crosses the middle of each drop, to first order beyond the limit.
 
-    The growth of a coefficient acts on the integrals of the others like a step to its final value. The step occurs when
-    the integral of the growing coefficient would reach its final value at constant multiplier. This is exact if active
-    coefficients relax without delay.
+    The growth of a coefficient acts on the integrals of the other coefficients like a step to its final value. The step
+    occurs when the integral of the growing coefficient would reach its final value at constant multiplier. This
+    description is exact if active coefficients relax without delay.
     """
     integral, clock, times = np.zeros(x.shape[1]), 0.0, []
     multipliers = (y - path.maps @ x.T) @ x / len(x)
@@ -62,7 +62,7 @@ def _phrase(before: np.ndarray, after: np.ndarray, names: list[str]) -> str:
 
 
 def slow_reasons(x: np.ndarray, path: SaddlePath, growth: CoefficientGrowth, names: list[str]) -> tuple[str, ...]:
-    """State for each jump why its time may be far from the limit at this scale; empty if there is no reason."""
+    """For each jump, state why its time may be far from the limit at this scale; empty if there is no reason."""
     near = [np.array([], dtype=int)] + [
         _near_boundary(*each, growth) for each in zip(path.maps[1:], path.integrals[1:], strict=True)
     ]
@@ -101,9 +101,9 @@ def _relaxation_times(
     duration: float,
     growth: CoefficientGrowth,
 ) -> float:
-    """Number of relaxation times of the slowest coordinate on a plateau, during which S changes from start to end.
+    """Number of relaxation times of the slowest coordinate that a plateau lasts, while S changes from start to end.
 
-    The result is ∞ if all coordinates relax often enough.
+    The result is ∞ if the plateau is long enough for all coordinates.
     """
     if np.isinf(duration):
         return np.inf
@@ -123,6 +123,6 @@ def _relaxation_times(
 
 
 def _near_boundary(beta: np.ndarray, integral: np.ndarray, growth: CoefficientGrowth) -> np.ndarray:
-    """Return the inactive coordinates so close to their boundary that they are not negligible, except those on it."""
+    """Return the inactive coordinates that are not negligible because they are close to, but not on, their boundary."""
     inside = (beta == 0) & (np.abs(integral) < 1)
     return np.flatnonzero(inside & (growth.e_folds(1 - np.abs(integral)) < -np.log(_VISIBLE)))

@@ -1,4 +1,4 @@
-"""Charges of networks with symmetries: exact laws for every training step, consequences for norms, and their number."""
+"""Charges of networks with symmetries: exact laws for every training step, effects on norms, and number of laws."""
 
 from dynascope.validation import face
 

@@ -46,11 +46,11 @@ def equilibrium_squared_norm(
                     r̄² = η ‖ĝ‖²/(λ(1 − β)(2 − ηλ/(1 + β)))             (white gradients)
 
     The first form holds if gradients hardly change over 1/(1 − β) steps, the second if gradients at different steps are
-    independent. They differ by the factor (1 + β)/(1 − β). `equilibrium_squared_norm_from_steps` needs neither
+    independent. The two forms differ by the factor (1 + β)/(1 − β). `equilibrium_squared_norm_from_steps` makes neither
     assumption.
 
     Args:
-        squared_gradient: ‖ĝ‖² ≥ 0 of the gradient at unit norm, for white gradients its mean; any shape.
+        squared_gradient: ‖ĝ‖² ≥ 0 of the gradient at unit norm, or its mean for white gradients; any shape.
         sgd: η, β and λ > 0; without weight decay the norm grows forever.
         closure: "coherent" or "white".
 
@@ -94,7 +94,7 @@ def equilibrium_squared_norm_from_steps(
 
         r̄ = (1 + β) E‖d‖² / (2ηλ)
 
-    This is the mean of the exact law for a stationary norm.
+    The formula is the mean of the exact law for a stationary norm.
 
     Args:
         squared_displacement: E‖d‖² ≥ 0 of a step, any shape.
@@ -171,7 +171,7 @@ def equilibration_steps(sgd: SGD) -> float:
 
 
 def decaying_steps(sgd: SGD) -> tuple[float, float, float]:
-    """η, λ and β, after checking that λ > 0 and no batches are given."""
+    """η, λ and β, after checking that λ > 0 and no batch size is given."""
     rate, decay, beta = steps_of(sgd)
     require(
         decay > 0,

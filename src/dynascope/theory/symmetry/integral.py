@@ -48,7 +48,7 @@ def gradient_flow_charge(
         degree: 1 for sums of weights, conserved by translation symmetries, or 2 for quadratic charges.
 
     Returns:
-        The charges, with the axes of the times first.
+        The charges, with the time axes first.
 
     Raises:
         InputError: If a number is out of range.
@@ -83,7 +83,7 @@ def translation_integral(
         sgd: η, β and λ.
 
     Returns:
-        The charges, with the axes of the times first.
+        The charges, with the time axes first.
 
     Raises:
         InputError: If a number is out of range, or a batch size is given.
@@ -117,9 +117,9 @@ def charge_integral(
         r(t) = r_0 h(t) + r'_0 k(t) + 2 ∫ k(t − s) θ'ᵀGθ' ds,   γ = (1 − β)/η(1 + β),   ω² = 4λ/η(1 + β)
 
     h and k are the kernels of `damped_kernels` for γ and ω. The integral is a sum over the steps k with weight η, time
-    ηk and velocity d_k/η, accumulated step by step to avoid growing exponentials. Without momentum the law is of first
-    order, r(t) = exp(−2λt) r_0 + η ∫ exp(−2λ(t − s)) ‖∂L/∂θ + λθ‖²_G ds. Both laws are accurate to first order in the
-    learning rate and mainly serve interpretation; `quadratic_charge` is exact.
+    ηk and velocity d_k/η. The function accumulates the sum step by step to avoid growing exponentials. Without momentum
+    the law is of first order, r(t) = exp(−2λt) r_0 + η ∫ exp(−2λ(t − s)) ‖∂L/∂θ + λθ‖²_G ds. Both laws are accurate to
+    first order in the learning rate and mainly serve interpretation; `quadratic_charge` is exact.
 
     Args:
         initial: Initial charge r_0 = θᵀGθ, one number per charge.

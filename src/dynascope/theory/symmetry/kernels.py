@@ -49,8 +49,8 @@ def damped_kernels(
         k = [exp(α₊t) − exp(α₋t)] / (α₊ − α₋),   h = exp(α₊t) − α₊ k,   α± = −γ ± √(γ² − ω²)   for ω < γ,
         k = exp(−γt) sin(νt)/ν,   h = exp(−γt) cos νt + γ k,   ν = √(ω² − γ²)   for ω > γ,
 
-    and the common limit for ω = γ. The results are accurate for slow decay, late times and critical damping, and
-    nothing overflows.
+    with the common limit at ω = γ. The results are accurate for slow decay, late times and critical damping, and do not
+    overflow.
 
     Args:
         times: Times t ≥ 0, any shape.
@@ -97,7 +97,7 @@ class ModeResponse(NamedTuple):
 
 
 def mode_response(times: np.ndarray, damping: float, squared_frequency: np.ndarray) -> ModeResponse:
-    """Response of modes, in the shape to which the times t and ω² broadcast; modes with ω² < 0 grow.
+    """Response of modes, in the broadcast shape of the times t and ω²; modes with ω² < 0 grow.
 
     The results are accurate to rounding at early times, for flat modes and at critical damping.
     """

@@ -1,4 +1,4 @@
-"""Numbers of conservation laws of gradient flow that hold for any data and loss, in closed form by building block."""
+"""Numbers of conservation laws of gradient flow that hold for any data and loss, for common building blocks."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def homogeneous_laws(widths: Annotated[Sequence[PositiveInt], MinLen(1)]) -> int
 
         κ ‖a‖² − ‖w‖² − b²   for σ(cz) = c^κ σ(z), with outgoing weights a, incoming weights w and bias b
 
-    Other activations, such as tanh, have no law. Linear units have more laws: see `two_layer_linear_laws`.
+    Neurons with other activations, such as tanh, have no law. Linear units have more laws; see `two_layer_linear_laws`.
 
     Args:
         widths: Number of neurons in each hidden layer, each at least one.
@@ -108,14 +108,14 @@ def homogeneous_laws(widths: Annotated[Sequence[PositiveInt], MinLen(1)]) -> int
 def softmax_laws(fan_in: PositiveInt, *, bias: bool = True) -> int:
     """Number of conservation laws of a softmax output.
 
-    Conserved are the sum Σ_o W[o, i] of each column of the last weights and the sum of the biases.
+    The conserved quantities are the sum Σ_o W[o, i] of each column of the last weights, and the sum of the biases.
 
     Args:
-        fan_in: Number of neurons before the last layer, at least one.
+        fan_in: Number of inputs of the last layer, at least one.
         bias: Whether the last layer has a bias.
 
     Returns:
-        The number of laws, fan-in + 1 with a bias.
+        The number of laws: fan-in, plus one with a bias.
 
     Raises:
         InputError: If the number is not a positive integer.
@@ -140,9 +140,10 @@ def normalization_laws(
 ) -> int:
     """Number of conservation laws of weights W (channels, fan-in) and biases b before a normalization with ε = 0.
 
-    Batch norm conserves ‖w_c‖² for each channel and each bias, whose gradient is zero. Layer norm conserves
-    ‖W‖² + ‖b‖², the sum of each column of W, and the sum of b. RMS norm conserves ‖W‖² + ‖b‖² only. A gain γ and a
-    shift that feed linear layers or homogeneous units with weights a add γ² + shift² − ‖a‖² for each channel.
+    Batch norm conserves ‖w_c‖² and the bias of each channel, because the gradient of the bias is zero. Layer norm
+    conserves ‖W‖² + ‖b‖², the sum of each column of W, and the sum of b. RMS norm conserves ‖W‖² + ‖b‖² only. If a gain
+    γ and a shift feed linear layers or homogeneous units with weights a, each channel also conserves
+    γ² + shift² − ‖a‖².
 
     Args:
         kind: "batch", "layer" or "rms".
@@ -188,9 +189,9 @@ def attention_laws(
 
         Σ_h W_Q W_Qᵀ − W_K W_Kᵀ   and   W_V W_Vᵀ − Σ_h W_Oᵀ W_O   for each key-value head, and each key bias b_K
 
-    Each matrix is symmetric and counts d_k (d_k + 1)/2 laws, as in a two-layer linear network with as many inputs and
-    outputs as the residual stream. Rotary positions leave one law for each pair of coordinates of queries and keys. A
-    key bias cancels in the softmax, so its gradient is zero; with rotary positions it does not cancel.
+    Each matrix is symmetric and counts as d_k (d_k + 1)/2 laws, as in a two-layer linear network with as many inputs
+    and outputs as the residual stream. With rotary positions, one law remains for each pair of coordinates of queries
+    and keys. A key bias cancels in the softmax, so its gradient is zero; with rotary positions it does not cancel.
 
     Args:
         width: Width d of the residual stream, at least one.

@@ -29,12 +29,12 @@ def modified_loss(loss: Callable[..., Any], sgd: SGD) -> Callable[..., Any]:
 
         L̃ = L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖²,   where L includes λ/2 ‖θ‖²
 
-    At time ηk the flow θ' = −∇L̃ matches k steps d ← β d − η ∇L, θ ← θ + d from d = 0 up to O(η²), if it starts at
-    `shifted_start`. Gradient flow on L/(1 − β) alone has an error of O(η). The approximation requires that
+    At time ηk the flow θ' = −∇L̃ from `shifted_start` matches k steps d ← β d − η ∇L, θ ← θ + d from d = 0, with an
+    error of O(η²). Gradient flow on L/(1 − β) alone has an error of O(η). The approximation requires that
     `modified_flow_ratio` is far below one; it fails at the edge of stability.
 
     Args:
-        loss: L as a JAX function of the weights, an array or a tree of arrays, and any further arguments.
+        loss: L as a JAX function of the weights (an array or a tree of arrays) and any further arguments.
         sgd: η, β and λ.
 
     Returns:
@@ -76,8 +76,8 @@ def shifted_start(start: FiniteNumbers, gradient: FiniteNumbers, sgd: SGD) -> Fl
 
         θ_0 + ηβ/(1 − β)² (∇L(θ_0) + λ θ_0)
 
-    The shift is the distance that the steps lose while momentum builds up during the first 1/(1 − β) steps. From θ_0
-    itself the modified flow has an error of O(η).
+    The shift is the distance that the steps lose while momentum builds up during the first 1/(1 − β) steps. Without the
+    shift, the modified flow has an error of O(η).
 
     Args:
         start: θ_0, any shape.

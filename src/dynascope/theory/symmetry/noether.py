@@ -28,9 +28,10 @@ class NoetherMotion(NamedTuple):
 
     Attributes:
         friction: −μ/m P.
-        kinetic: m θ'ᵀGθ', from the kinetic energy, which breaks the symmetry; zero for translations and rotations.
+        kinetic: m θ'ᵀGθ', the contribution of the kinetic energy, which breaks the symmetry; zero for translations and
+            rotations.
         decay: −λ ⟨θ, ξ⟩; zero for rotations.
-        total: P', the sum.
+        total: P', the sum of all terms.
     """
 
     friction: Float[np.ndarray, "*shape"]
@@ -51,7 +52,7 @@ def noether_charge_rate(
 
     In continuous time heavy-ball steps obey m θ'' + μ θ' + λ θ + ∂L/∂θ = 0, the Euler–Lagrange equation of exp(μt/m)
     [m/2 ‖θ'‖² − L − λ/2 ‖θ‖²], and L is constant along ξ. Noether's charge in the strict sense is exp(μt/m) P, which
-    soon overflows. Its rate of change follows from the same terms without friction.
+    soon overflows. Its rate of change is exp(μt/m) times the same terms without friction.
 
     Args:
         charge: P, any shape.
@@ -99,7 +100,7 @@ def noether_charge(
 
     The law holds for every generator G, symmetric or not. For rotations, G = −Gᵀ, the added terms vanish and
     J_{k+1} = β J_k. For translations, G = 0, only weight decay adds to the charge. For scale and rescale symmetries, J
-    is not conserved with momentum, even without weight decay. P of `noether_charge_rate` is (1 + β)/2 J.
+    is not conserved with momentum, even without weight decay. The charge P of `noether_charge_rate` equals (1 + β)/2 J.
 
     Args:
         displacements: d_kᵀGd_k at every step, shape (steps, ...).

@@ -39,16 +39,16 @@ def predict_charges(
 ) -> xr.Dataset:
     """Predict the charges r = θᵀGθ of a recorded run at every step, by the law of its optimiser.
 
-    `training.charge_statistics` evaluates the law during training. This function evaluates it afterwards, for any given
-    settings. It uses `scheduled_charge`, or `grouped_charge` if the record has the dimension `group`, for groups of
-    weights with different rates and decays. The buffers are v = −d/η, or −d/η − λ θ for decoupled decay. Adam and other
-    optimisers with per-weight statistics have no law. For them the function splits the drift as `charge_drift` does,
-    and sets the attribute `law` to "no law".
+    `training.charge_statistics` evaluates the law during training. This function evaluates the law afterwards, for any
+    given settings. It uses `scheduled_charge`, or `grouped_charge` if the record has the dimension `group`, for groups
+    of weights with different rates and decays. The buffers are v = −d/η, or −d/η − λ θ for decoupled decay. Adam and
+    other optimisers with per-weight statistics have no law. For such optimisers, the function splits the drift as
+    `charge_drift` does, and sets the attribute `law` to "no law".
 
     Args:
         record: Record of every step along `step`, optionally `group`, and further dimensions. It contains
-            `charge_value` θᵀGθ and `displacement_charge` dᵀGd of the preceding step, whose first value is ignored.
-            Without a law or for decoupled decay it also contains `crossed_charge` θᵀGd, with the weights before the
+            `charge_value` θᵀGθ, and `displacement_charge` dᵀGd of the preceding step, whose first value is ignored.
+            Without a law or for decoupled decay, it also contains `crossed_charge` θᵀGd, with the weights before the
             step. Nesterov momentum requires `crossed_charge` and `slope_charge` dᵀG∇L.
         learning_rate: η > 0; for groups, one per group.
         optimizer: "heavy_ball", "nesterov" or "decoupled", or the name of an optimiser without a law, such as "adam".
@@ -57,8 +57,8 @@ def predict_charges(
         schedule: Factor > 0 of the learning rates, a number or one per step.
 
     Returns:
-        A record with `predicted_charge`, for groups weighted by their rates. Without a law, it contains `memory_drift`
-        and `finite_step_drift`, which add up to the change of the charge.
+        A record with `predicted_charge`; for groups, this is Q of `grouped_charge`. Without a law, the record contains
+        `memory_drift` and `finite_step_drift`, which add up to the change of the charge.
 
     Raises:
         InputError: If the record lacks a required series or a step, or a number is out of range.
@@ -145,7 +145,7 @@ def _series(record: xr.Dataset, name: str) -> np.ndarray:
 
 
 def _step_series(record: xr.Dataset, name: str) -> np.ndarray:
-    """The values of a series at all records but the first, which no step precedes."""
+    """Values of a series at all records except the first, which has no preceding step."""
     values = _series(record, name)
     require(
         len(values) > 1 and values.shape == _series(record, "charge_value").shape,

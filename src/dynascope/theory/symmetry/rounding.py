@@ -32,8 +32,8 @@ class RoundingLevel(NamedTuple):
 
     Attributes:
         bound: Upper bound of the effect of rounding; a larger residual proves that the law is broken.
-        warning: Level that independent rounding errors rarely exceed. Errors of dead units, and of steps below half a
-            unit in the last place, are not independent and may exceed it.
+        warning: Level that independent rounding errors rarely exceed. The rounding errors of dead units, and of steps
+            below half a unit in the last place, are not independent and may exceed this level.
     """
 
     bound: Float[np.ndarray, "steps ..."]
@@ -64,17 +64,17 @@ def rounding_level(
 
         bound = Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)]
 
-    R = θᵀ|G|θ is the size of a charge θᵀGθ, S = dᵀ|G|d the size of a step, and u half the distance between neighbouring
-    floating-point numbers, relative to their value. The first term is the rounding of the stored weights, with a
-    relative error of at most u each. The second is the rounding of gradients and buffers: the error of an entry is at
-    most m u times its sum without cancellation, and momentum repeats it 1/(1 − β) times. For sums of weights (degree
-    one) the bound is Σ_k [w u R_k + m u (S_k + β S_{k−1})/(1 − β)]. The typical level adds errors in quadrature, with
-    √m instead of m for gradients, and multiplies the root by three. Both levels also include 32 rounding errors of the
-    recorded numbers.
+    R = θᵀ|G|θ is the size of a charge θᵀGθ, and S = dᵀ|G|d the size of a step. u is half the relative distance between
+    neighbouring floating-point numbers. The first term bounds the rounding of the stored weights, with a relative error
+    of at most u each. The second bounds the rounding of gradients and buffers: the error of an entry is at most m u
+    times the sum of its absolute terms, and momentum repeats it 1/(1 − β) times. For sums of weights (degree one) the
+    bound is Σ_k [w u R_k + m u (S_k + β S_{k−1})/(1 − β)]. The typical level adds errors in quadrature, with √m instead
+    of m for gradients, and multiplies the root by three. Both levels also include 32 rounding errors of the recorded
+    numbers.
 
-    The first term is attained if every step is below half a unit in the last place and is lost. The second uses |d| as
-    the size of the gradients without cancellation between samples, for which m leaves room. Use a larger m if gradients
-    result from strong cancellation, as at the end of training to zero loss.
+    The first term is attained if every step is below half a unit in the last place and is therefore lost. The second
+    term uses |d| as the size of the gradients, although samples may partly cancel; m leaves room for such cancellation.
+    Use a larger m if gradients result from strong cancellation, as at the end of training to zero loss.
 
     Args:
         sizes: R ≥ 0 before the first step and after each step, shape (steps + 1, ...); Σ|θ| for degree one.
@@ -83,8 +83,8 @@ def rounding_level(
         dtype: Precision of the weights: "float64", "float32", "float16" or "bfloat16".
         recorded: Precision of the recorded charges and steps, with the same choices as `dtype`.
         degree: 1 for sums of weights or 2 for quadratic charges.
-        weight_roundings: w ≥ 1, the number of times a step rounds a weight: 1, or 3 with decoupled decay, which also
-            rounds the factor 1 − ηλ and the product.
+        weight_roundings: w ≥ 1, the number of times that each step rounds a weight: 1, or 3 with decoupled decay, which
+            also rounds the factor 1 − ηλ and the product.
         gradient_roundings: m ≥ 1, the number of terms in the longest sum of the backward pass, such as samples ×
             positions.
 

@@ -104,8 +104,9 @@ def squared_norm_path(
         (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 − β)³ ‖ĝ‖²
 
     Hence ‖θ‖⁴ is an exponential average of ‖ĝ‖². The equation assumes gradients that change slowly over 1/(1 − β)
-    steps, and 4ηλ ≪ (1 − β)². If 4ηλ is 0.2 (1 − β)², the error is about 6 %; the first 1/(1 − β) steps are not
-    described. Without weight decay r² only grows. `quadratic_charge` is exact, from the displacements.
+    steps, and 4ηλ ≪ (1 − β)². If 4ηλ is 0.2 (1 − β)², the error is about 6 %. The equation does not describe the first
+    1/(1 − β) steps. Without weight decay, r² can only grow. For the exact norm from the displacements, use
+    `quadratic_charge`.
 
     Args:
         initial: r_0 > 0, one number per block.
@@ -151,7 +152,7 @@ def effective_learning_rate(
 
         η/((1 − β) r),   r = ‖θ‖²
 
-    Each step moves θ/‖θ‖ along −ĝ by this rate.
+    Each step changes θ/‖θ‖ by −ĝ times the effective learning rate.
 
     Args:
         squared_norm: r > 0, any shape.
@@ -183,11 +184,11 @@ def implicit_rmsprop(sgd: SGD) -> ImplicitRMSProp:
 
         θ̂ ← θ̂ − √(2ηλ/(1 + β)) ĝ/√v,   v ← ρ v + (1 − ρ) ‖ĝ‖²,   ρ = exp(−4ηλ/(1 − β))
 
-    With v = 2λ(1 − β)²/(η(1 + β)) ‖θ‖⁴ this is the dynamics of `squared_norm_path` at the rate of
+    With v = 2λ(1 − β)²/(η(1 + β)) ‖θ‖⁴, these equations are equivalent to `squared_norm_path` with the rate of
     `effective_learning_rate`. Each block has one v, and its learning rate is the stationary angle of a step.
 
     Args:
-        sgd: η, β and λ > 0; without weight decay v has no decay.
+        sgd: η, β and λ > 0; without weight decay v does not decay.
 
     Raises:
         InputError: If a number is out of range, there is no weight decay, or a batch size is given.

@@ -57,8 +57,8 @@ def scheduled_charge(
         optimizer: "heavy_ball", which includes plain gradient descent, "nesterov" or "decoupled".
         weight_decay: λ ≥ 0, a number or one per step.
         momentum: β ≥ 0, below one, a number or one per step.
-        dampening: κ from zero to one, a number or one per step; as in PyTorch, without effect at the first step and if
-            there is no momentum.
+        dampening: κ from zero to one, a number or one per step; as in PyTorch, it has no effect at the first step or
+            without momentum.
         updates: wᵀGw at every step, in the shape of the buffers; for "nesterov" only.
         crossed: wᵀGv at every step, in the shape of the buffers; for "nesterov" only.
         steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
@@ -157,11 +157,11 @@ def grouped_charge(
 
         Q = Σ_A (η_1/η_A) r_A,   r_A = θ_AᵀGθ_A for each group A
 
-    The symmetry implies Σ_A θ_AᵀG ∂L/∂θ_A = 0; the terms of single groups need not vanish. The charges of the groups
-    are therefore weighted by the inverse of their rates. Weight decay acts on Q through Σ_A λ_A r_A, which requires
-    every recorded r_A if the decays differ. Q obeys the law of `scheduled_charge` with λ r replaced by this sum, p by
-    Σ_A (η_A/η_1) p_A, and wᵀGw and wᵀGv by the analogous sums. For equal rates and decays, Q is the charge of
-    `scheduled_charge`.
+    The symmetry implies Σ_A θ_AᵀG ∂L/∂θ_A = 0, but the terms of single groups need not vanish. The charges of the
+    groups are therefore weighted by the inverse of their rates. Weight decay acts on Q through Σ_A λ_A r_A, which
+    requires every recorded r_A if the decays differ. Q obeys the law of `scheduled_charge` with three replacements: λ r
+    by Σ_A λ_A r_A, p by Σ_A (η_A/η_1) p_A, and wᵀGw and wᵀGv by the analogous sums. For equal rates and decays, Q is
+    the charge of `scheduled_charge`.
 
     Args:
         charges: r_A before every step, shape (steps, groups, ...).
@@ -170,7 +170,7 @@ def grouped_charge(
         weight_decay: λ_A ≥ 0, a number or one per group.
         schedule: Factor > 0 of all learning rates, a number or one per step.
         optimizer: "heavy_ball", "nesterov", or "decoupled" if η_A λ_A is equal for all groups.
-        momentum: β ≥ 0, below one, of all groups, a number or one per step.
+        momentum: β ≥ 0, below one, equal for all groups, a number or one per step.
         dampening: κ from zero to one, a number or one per step, as in `scheduled_charge`.
         updates: w_AᵀGw_A at every step, in the shape of the buffers; for "nesterov" only.
         crossed: w_AᵀGv_A at every step, in the shape of the buffers; for "nesterov" only.
@@ -181,7 +181,7 @@ def grouped_charge(
 
     Raises:
         InputError: If an argument is invalid for `scheduled_charge`, or decoupled decay shrinks the groups by different
-            factors, so that there is no law.
+            factors; there is then no law.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, in discrete form.

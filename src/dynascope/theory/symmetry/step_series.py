@@ -1,4 +1,4 @@
-"""Recorded series of a run, step by step, and hyperparameters that may vary with the step."""
+"""Series recorded at every step of a run, and hyperparameters that may vary with the step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ covers_linear_symmetry = functools.partial(
 
 
 def recorded_series(name: str, values: ArrayLike, *, like: np.ndarray | None = None) -> Float[np.ndarray, "steps ..."]:
-    """Check a series, and return it as float64 with the steps on the first axis."""
+    """Check a series, and convert it to float64 with the steps on the first axis."""
     shape = (None,) * max(1, np.ndim(values)) if like is None else like.shape
     return require_array(name, values, shape)
 
@@ -72,7 +72,7 @@ def per_step(name: str, value: ArrayLike, count: int) -> Float[np.ndarray, " ste
 
 
 def require_steps(steps: ArrayLike | None, count: int) -> None:
-    """Raise `InputError` if a step is missing, since the laws relate consecutive steps, not checkpoints."""
+    """Raise `InputError` if a step is missing; the laws relate consecutive steps, not checkpoints."""
     if steps is None:
         return
     numbers = require_array("steps", steps, (count,))
@@ -87,7 +87,7 @@ def require_steps(steps: ArrayLike | None, count: int) -> None:
 
 
 def known_rule(optimizer: str) -> Rule:
-    """Check that charges have a law under the optimiser, and return its name."""
+    """Check that charges have a law under the optimiser, and return the name of the optimiser."""
     require(
         optimizer.lower().replace("_", "") not in WITHOUT_LAW,
         f"charges have no law under {optimizer}, which breaks the symmetry",

@@ -47,19 +47,18 @@ def translation_charge(
 
         s_n / s_0 = zⁿ + δ β/z R_n,
 
-    and for complex roots z = √β exp(±iφ) it is β^(n/2) [cos nφ + (1 − β − ηλ)/2 sin nφ / (√β sin φ)]. The steps are
-    d ← β d − η (∂L/∂θ + λ θ), θ ← θ + d. Both forms are accurate at a double root, for tiny ηλ and for any number of
-    steps.
+    and for complex roots z = √β exp(±iφ) it is β^(n/2) [cos nφ + (1 − β − ηλ)/2 sin nφ / (√β sin φ)]. The steps are d ←
+    β d − η (∂L/∂θ + λ θ), θ ← θ + d. Both forms are accurate at a double root, for tiny ηλ and for any number of steps.
 
     Args:
         steps: Numbers of steps n ≥ 0, whole, any shape.
         initial: s_0, any shape.
         sgd: η, β and λ.
-        dampening: c of PyTorch, from zero to one, which multiplies gradients by 1 − c after the first step; without
-            effect if there is no momentum.
+        dampening: c of PyTorch, from zero to one, which multiplies gradients by 1 − c after the first step; it has no
+            effect without momentum.
 
     Returns:
-        The charges, with the axes of the steps first.
+        The charges, with the step axes first.
 
     Raises:
         InputError: If a number is out of range, a batch size is given, or the numbers of steps are not whole.
@@ -111,8 +110,8 @@ def scheduled_translation(
         optimizer: "heavy_ball", which includes plain gradient descent, "nesterov" or "decoupled".
         weight_decay: λ ≥ 0, a number or one per step.
         momentum: β ≥ 0, below one, a number or one per step.
-        dampening: c from zero to one, a number or one per step; as in PyTorch, without effect at the first step and if
-            there is no momentum.
+        dampening: c from zero to one, a number or one per step; as in PyTorch, it has no effect at the first step or
+            without momentum.
 
     Returns:
         The charges before the first step and after each step, shape (steps + 1, ...).
@@ -144,7 +143,7 @@ def scheduled_translation(
 def hyperparameters(
     count: int, weight_decay: ArrayLike, momentum: ArrayLike, dampening: ArrayLike, optimizer: Rule
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """λ, β and 1 − c, the retained fraction of the gradient, at each step."""
+    """λ, β and 1 − c at each step; 1 − c is the fraction of the gradient that dampening retains."""
     decays = per_step("weight_decay", weight_decay, count)
     momenta = per_step("momentum", momentum, count)
     lost = per_step("dampening", dampening, count)
@@ -160,7 +159,7 @@ def hyperparameters(
 
 
 def _share(counts: np.ndarray, beta: float, later: float, first: float) -> np.ndarray:
-    """s_n / s_0, where ηλ is `first` at the first step and `later` at all others."""
+    """s_n / s_0, where ηλ is `first` at the first step and `later` at all other steps."""
     root, total = np.sqrt(beta), 1 + beta - later
     # (1 + β − ηλ)² − 4β, factorised, because the difference cancels near a double root.
     discriminant = (((1 - beta) / (1 + root)) ** 2 - later) * ((1 + root) ** 2 - later)

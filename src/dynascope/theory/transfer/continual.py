@@ -1,4 +1,4 @@
-"""Continual learning: forgetting of an old task while a two-layer linear network learns a new one."""
+"""Continual learning: how a two-layer linear network forgets an old task while it learns a new one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Forgetting(NamedTuple):
     Attributes:
         old_error: F(t) = ½‖W₁W₂ − A‖², the error on the old map, shape (..., times).
         new_error: ½‖W₁W₂ − B‖², the error on the new map, shape (..., times).
-        end: ½‖B − A‖², the limit of F if the new map is reached, a number.
+        end: ½‖B − A‖², the limit of F if the network reaches the new map; a number.
     """
 
     old_error: Float[AnyArray, "*members times"]
@@ -68,14 +68,14 @@ def forgetting(
     F(t) = ½‖W₁W₂(t) − A‖²
 
     The product W₁W₂ follows the exact solution of `balanced.product` from the given weights. For a network that has
-    learned A, `converged_layers` returns these weights. If B is reached, F converges to ½‖B − A‖² for any λ: the
-    balance of the layers affects the time course of forgetting, but not the final amount. B is not reached by a
-    bottleneck of lower rank, nor by a square network with λ = 0 if the determinants of A and B differ in sign; see
-    `balanced.balanced_limit`.
+    learned A, `converged_layers` returns these weights. If the network reaches B, F converges to ½‖B − A‖² for any λ:
+    the balance of the layers affects the time course of forgetting, but not the final amount. Two kinds of network do
+    not reach B: a bottleneck of width below the rank of B, and a square network with λ = 0 if the determinants of A and
+    B differ in sign; see `balanced.balanced_limit`.
 
     Args:
         first: W₁ at the switch of tasks, shape (..., d, h), with f(x) = x W₁ W₂.
-        second: W₂ at the switch, shape (..., h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I. Members may have different λ.
+        second: W₂ at the switch, shape (..., h, c), with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I. Ensemble members may have different λ.
         old_map: A = E[x yᵀ] of the old task, shape (d, c); inputs have E[x xᵀ] = I.
         new_map: B of the new task, shape (d, c).
         times: Gradient-flow times t ≥ 0 since the switch, shape (times,).
@@ -84,7 +84,7 @@ def forgetting(
         steps: As in `balanced.gram`.
 
     Raises:
-        InputError: If the maps have different shapes, or as for `balanced.product`. Traced values outside this
+        InputError: If the maps have different shapes, or as for `balanced.product`. Inside `jit`, values outside this
             domain give NaN.
 
     References:
@@ -123,14 +123,14 @@ def lazy_forgetting(
         old_map: A, shape (d, c).
         new_map: B, shape (d, c).
         times: Gradient-flow times t ≥ 0 since the switch, shape (times,).
-        balance: λ. The width of the network equals the number of outputs for λ > 0, and of inputs for λ < 0.
+        balance: λ. The width of the network equals the number of outputs for λ > 0, and the number of inputs for λ < 0.
 
     Returns:
         The error on the old map, shape (times,).
 
     Raises:
-        InputError: If the maps have different shapes, a value is not finite, or t < 0. Traced values outside this
-            domain give NaN.
+        InputError: If the maps have different shapes, a value is not finite, or t < 0. Inside `jit`, values outside
+            this domain give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623.

@@ -48,14 +48,14 @@ def converged_layers(
 
     With the singular value decomposition Σ = U diag(s) Vᵀ and ω = √(s² + λ²/4), each of the h strongest modes has the
     first-layer weights u √(ω − λ/2) and the second-layer weights √(ω + λ/2) vᵀ. If there are more hidden neurons than
-    modes, the larger layer has the squared singular value |λ| along each additional hidden direction, and the map does
-    not use this direction. The layers are determined up to a rotation of the hidden neurons, which affects neither the
+    modes, the larger layer has the squared singular value |λ| along each additional hidden direction, which does not
+    contribute to the map. The layers are determined up to a rotation of the hidden neurons, which affects neither the
     function nor further training.
 
-    Quantities that are invariant under this rotation, for example W₁W₂, W₁W₁ᵀ and the results of `forgetting`, are once
-    differentiable in Σ and λ, even at equal singular values. The layers themselves are differentiable in λ, and in Σ if
-    the singular values differ. Forward mode (`jax.jvp`) cannot detect a quantity that depends on the rotation, and uses
-    one particular rotation.
+    Quantities that are invariant under this rotation, such as W₁W₂, W₁W₁ᵀ and the results of `forgetting`, are once
+    differentiable in Σ and λ, even at equal singular values. The layers themselves are differentiable in λ, and also in
+    Σ if the singular values differ. Forward mode (`jax.jvp`) cannot detect that a quantity depends on the rotation; its
+    result then refers to one particular rotation.
 
     Args:
         target_map: Σ, shape (d, c).
@@ -68,10 +68,10 @@ def converged_layers(
     Raises:
         InputError: If the width is not possible at this balance, or if the last mode kept is as strong as the first
             mode left out, so that the limit depends on the initial weights. In reverse mode, if the quantity depends on
-            the rotation of modes with equal singular values. At λ = 0, if the derivative does not exist. This is the
-            case in Σ and λ if a mode of strength zero is kept, and in λ also if there are more hidden neurons than
-            modes. Traced values that are not finite and impossible widths give NaN; in the other cases, traced
-            derivatives are NaN.
+            the rotation of modes with equal singular values. At λ = 0, if the derivative does not exist. The
+            derivatives in Σ and λ do not exist if a mode of strength zero is kept; the derivative in λ also does not
+            exist if there are more hidden neurons than modes. Inside `jit`, impossible widths and values that are not
+            finite give NaN; in the other cases, derivatives are NaN.
 
     References:
         Limit t → ∞ of the solution by Dominé et al., arXiv:2409.14623.
@@ -139,7 +139,8 @@ def _changes(
 
     The columns √(2ω) v are eigenvectors v of F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]] with eigenvalues ω. In perturbation theory,
     the derivative of v along another eigenvector is the matrix element of dF divided by the difference of the
-    eigenvalues. For two columns of equal ω, only the sum of their mutual changes affects Q Qᵀ; it is divided equally.
+    eigenvalues. For two columns of equal ω, only the sum of their mutual changes affects Q Qᵀ; each column receives
+    half of the sum.
     """
     target_map = once_differentiable(target_map, "converged_layers", "target_map")
     balance = once_differentiable(balance, "converged_layers", "balance")
@@ -184,9 +185,9 @@ def _changes(
 
 @float64_jit
 def _rotated(equal: Array, *factors: Array) -> tuple[Array, ...]:
-    """Rotate the degenerate columns of the factors into each other by a rotation with generic angles.
+    """Apply a rotation with generic angles to the degenerate columns of the factors.
 
-    At the rotation that the decomposition returns, a quantity that depends on the rotation may happen to be stationary.
+    At the rotation that the decomposition returns, a quantity that depends on the rotation may be stationary by chance.
     """
     place, identity = jnp.arange(len(equal)), jnp.eye(len(equal))
     angles = jnp.where(equal & (place[:, None] < place), jnp.cos(place[:, None] + 2 * place), 0)
@@ -204,7 +205,7 @@ def _modes(target_map: Array) -> tuple[Array, Array, Array]:
 
 
 def _ratio(one: Array, other: Array) -> Array:
-    """Return one over the other, and zero if the denominator is zero."""
+    """Return the quotient, or zero if the denominator is zero."""
     some = other != 0
     return jnp.where(some, one / jnp.where(some, other, 1), 0)
 
@@ -240,7 +241,7 @@ def _require_unique(strengths: np.ndarray, balance: float, width: int, shape: tu
 
 
 def _require_smooth(strengths: np.ndarray, balance: float, width: int, by_map: bool, by_balance: bool) -> None:
-    """Reject derivatives at λ = 0 if modes without target begin to grow, which they do on one side of λ = 0 only."""
+    """Reject derivatives at λ = 0 if modes of zero strength begin to grow, which they do on one side of λ = 0 only."""
     if balance:
         return
     rank = int(np.sum(strengths > _ROUNDING * np.finfo(strengths.dtype).eps * strengths.max(initial=0)))

@@ -1,4 +1,4 @@
-"""Transfer with both layers trained: new outputs, initialised at zero, are added to the old ones."""
+"""Transfer with both layers trained, after new outputs with zero weights are added to the old outputs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def joint_transfer(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> JointTransfer:
-    """Compute the training of a λ-balanced network on old and new targets, with new outputs that start at zero.
+    """Compute the training of a λ-balanced network on old and new targets, with new outputs initialised at zero.
 
     New outputs with zero weights do not change W₂ W₂ᵀ. The enlarged network is therefore λ-balanced with the same λ,
     and follows the exact solution of `balanced.product` for the enlarged map (A, C). The errors are ½‖W₁W₂ − A‖² over
@@ -87,11 +87,11 @@ def joint_transfer(
         steps: As in `balanced.gram`.
 
     Raises:
-        InputError: If shapes do not fit, or as for `balanced.product`. Traced values outside this domain give
+        InputError: If shapes do not match, or as for `balanced.product`. Inside `jit`, values outside this domain give
             NaN.
 
     References:
-        The exact solution is by Dominé et al., arXiv:2409.14623; its use for new outputs is ours.
+        The exact solution is by Dominé et al., arXiv:2409.14623; its application to new outputs is ours.
 
     Example:
         >>> import jax, numpy as np

@@ -26,8 +26,8 @@ def rotation_invariant(
 ) -> Float[Array, "*batch size width"]:
     """Return the change dQ of a factor Q, and reject gradients that depend on rotations of degenerate columns.
 
-    A function of Q is invariant under a rotation of columns i and j into each other if its gradient G makes Qᵀ G
-    symmetric at (i, j). Other functions have no derivative if the columns are degenerate.
+    A function of Q with gradient G is invariant under a rotation that mixes columns i and j if Qᵀ G is symmetric at (i,
+    j). Other functions have no derivative if the columns are degenerate.
     """
     return _identity.bind(change, factor, degenerate)
 

@@ -30,7 +30,7 @@ class TransferError(NamedTuple):
 
     Attributes:
         error: ½ E‖f(x) − x c‖² over time, shape (times,).
-        floor: Limit of the error: the part of the target that the features cannot express, shape ().
+        floor: Limit of the error, the part of the target that the features cannot express, shape ().
     """
 
     error: Float[AnyArray, " times"]
@@ -54,21 +54,21 @@ def transfer_speed(strength: FiniteArray, balance: FiniteArray) -> Float[AnyArra
 
     The speed is the eigenvalue of W₁ W₁ᵀ along a left singular vector of the old target map (d, c). W₁ (d, h) is the
     frozen first layer of f(x) = x W₁ W₂ after convergence. The error along this direction decays as exp(−speed · t).
-    For strongly negative λ the features are task-agnostic, with speed |λ| in all directions. For λ = 0 the speed is s,
-    and for strongly positive λ it is s²/λ.
+    For strongly negative λ the features are task-agnostic, with speed |λ| in all directions. The speed is s for λ = 0,
+    and s²/λ for strongly positive λ.
 
-    Both arguments broadcast. The result is computed without cancellation, and can be compiled and differentiated.
+    Both arguments broadcast. The function avoids cancellation, and can be compiled and differentiated.
 
     Args:
-        strength: s, singular value of the old target map. It is 0 for a direction that the old task does not use, if
-            the network has at least as many hidden neurons as inputs.
+        strength: s, singular value of the old target map. Use 0 for a direction that the old task does not use,
+            provided that the network has at least as many hidden neurons as inputs.
         balance: λ in W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.
 
     Raises:
-        InputError: If a value is not finite. Traced values outside this domain give NaN.
+        InputError: If a value is not finite. Inside `jit`, values outside this domain give NaN.
 
     References:
-        Dominé et al., arXiv:2409.14623, for the features; the protocol of a frozen first layer is ours.
+        Dominé et al., arXiv:2409.14623, for the features; the protocol with a frozen first layer is ours.
 
     Example:
         >>> import numpy as np
@@ -101,24 +101,24 @@ def transfer_error(
     ½‖exp(−W₁ W₁ᵀ η t) c‖²
 
     The readout v of f(x) = x W₁ v obeys v' = −η W₁ᵀ (W₁ v − c). Along each left singular vector of W₁, the error decays
-    at η times the squared singular value. The component of c orthogonal to the columns of W₁ remains and gives the
-    floor, ½‖(I − Π) c‖².
+    at η times the squared singular value. The component of c orthogonal to the columns of W₁ cannot be learned and
+    gives the floor, ½‖(I − Π) c‖².
 
     The function can be compiled. It is differentiable, even if singular values of W₁ are equal, as long as the rank of
     W₁ does not change.
 
     Args:
-        first: W₁, shape (d, h), for example of a network that has converged on another task.
+        first: W₁, shape (d, h), for example from a network that has converged on another task.
         new_map: c, shape (d, k). The new targets are y = x c, for inputs with E[x xᵀ] = I.
         times: Gradient-flow times t ≥ 0, shape (times,).
         second_rate: η > 0, the learning rate of the readout.
 
     Returns:
-        The error over time and its floor, in which singular values below the rounding error count as zero.
+        The error over time and its floor; singular values of W₁ below the rounding error count as zero.
 
     Raises:
-        InputError: If a value is not finite, t < 0, shapes do not fit, or the rate is not positive. Traced values
-            outside this domain give NaN.
+        InputError: If a value is not finite, t < 0, shapes do not match, or the rate is not positive. Inside `jit`,
+            values outside this domain give NaN.
 
     References:
         The setting is from Dominé et al., arXiv:2409.14623; the protocol and the solution are ours.
@@ -205,7 +205,7 @@ def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[tuple[Ar
 def _directions(first: Array, new_map: Array) -> tuple[Array, Array, Array, Array]:
     """Return the components of the target along all left singular vectors, and these vectors.
 
-    Also returns the rates along the vectors, and which of them W₁ uses.
+    Also return the decay rates along the vectors, and a mask of the vectors in the range of W₁.
     """
     left, sizes, _ = jnp.linalg.svd(first, full_matrices=True)
     used = sizes > max(first.shape) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes, initial=0)

@@ -1,4 +1,4 @@
-"""Reversal learning: a two-layer linear network that has learned a map is trained on its negative."""
+"""Reversal learning: a two-layer linear network that has learned a map is trained on the negative map."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DOMAIN: dict[str, Any] = {
 
 
 class Reversal(NamedTuple):
-    """Trajectory of a mode from s to −s, each number of the broadcast shape.
+    """Trajectory of a mode from s to −s; both arrays have the broadcast shape.
 
     Attributes:
         strength: θ, from s at t = 0 to −s (to 0 for λ = 0).
@@ -52,24 +52,24 @@ def reversal_trajectory(
 
         θ(t) = −s + 2 s ω² e / [λ²/4 + s² e (2 − e)],  ω = √(s² + λ²/4),  e = exp(−2ωt).
 
-    In a converged network, the singular modes of the target map remain decoupled. The formula is evaluated as an
+    In a converged network, the singular modes of the target map evolve independently. The strength is computed as an
     average of the rich solution s e/(2 − e) and the lazy solution s (2e − 1) with the weights s² (2 − e) and (λ²/4)/e,
     without cancellation or overflow. For λ = 0 only the rich solution remains: the mode is unlearned and never
-    relearned, because exactly balanced layers shrink together into the saddle at zero. For |λ| ≫ s only the lazy
+    relearned, because exactly balanced layers converge together to the saddle at zero. For |λ| ≫ s only the lazy
     solution remains, with e = exp(−|λ|t).
 
     All arguments broadcast. The result has the dtype of the arguments, and can be compiled and differentiated.
 
     Args:
         times: Gradient-flow times t ≥ 0 since the reversal.
-        strength: s, singular value of the target map, or −s for a mode that has learned the negative.
+        strength: s, singular value of the target map, or −s for a mode that has learned the negative map.
         balance: λ of either sign, with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I for f(x) = x W₁ W₂. With rates, the condition is
             η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁ = √(η₁ η₂) λ I.
         rates: η₁ and η₂. Time is rescaled by √(η₁ η₂).
 
     Raises:
-        InputError: If a value is not finite, t < 0, or a rate is not positive. Traced values outside this domain give
-            NaN.
+        InputError: If a value is not finite, t < 0, or a rate is not positive. Inside `jit`, values outside this domain
+            give NaN.
 
     References:
         Dominé, Anguita, Proca, Braun, Kunin, Mediano & Saxe, arXiv:2409.14623; the closed form of a mode is ours.
@@ -92,8 +92,8 @@ def reversal_time(
 
     t₀ = ln(1 + 2ω/|λ|)/(2ω), ω = √(s² + λ²/4)
 
-    For a small imbalance, the time grows only logarithmically, t₀ ≈ ln(2s/|λ|)/(2s). Exactly balanced layers never
-    escape from the saddle, t₀ = ∞. (Finite learning rates break the balance, and the mode escapes late.) In lazy
+    For small |λ|, the time grows only logarithmically, t₀ ≈ ln(2s/|λ|)/(2s). Exactly balanced layers never escape from
+    the saddle, t₀ = ∞. (In practice, finite learning rates break the balance, and the mode escapes late.) In lazy
     networks, |λ| ≫ s, all modes have t₀ = ln 2/|λ|.
 
     All arguments broadcast. The result can be compiled and differentiated.
@@ -107,7 +107,7 @@ def reversal_time(
         Gradient-flow times since the reversal, ∞ for λ = 0.
 
     Raises:
-        InputError: If s = 0, or as for `reversal_trajectory`. Traced values outside this domain give NaN.
+        InputError: If s = 0, or as for `reversal_trajectory`. Inside `jit`, values outside this domain give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623, for the setting; the closed form is ours.
@@ -130,12 +130,12 @@ def reversal_time(
 
 
 class _Mode(NamedTuple):
-    """Modes to be reversed; known values stay NumPy arrays.
+    """Modes to be reversed; untraced values are NumPy arrays.
 
     Attributes:
         strength: s.
         balance: λ.
-        rates: η₁ and η₂; all attributes broadcast.
+        rates: η₁ and η₂. All attributes broadcast.
     """
 
     strength: Float[Array, ...]
@@ -144,7 +144,7 @@ class _Mode(NamedTuple):
 
     @property
     def valid(self) -> Bool[Array, ...]:
-        """Whether all values are finite and the rates positive."""
+        """Whether all values are finite and the rates are positive."""
         return jnp.isfinite(self.strength) & jnp.isfinite(self.balance) & positive_rates(self.rates)
 
 
