@@ -191,7 +191,8 @@ def diffusion_window(
     first, last = np.ceil(tau[low] / unit), np.floor(tau[high] / unit)
     require(
         bool(high > low and last >= 3 * first),
-        f"with {d} modes and power {p:g}, the slope is within {tolerance:g} of {exponent:.3g} in no range of steps",
+        f"with {d} modes and power {p:g}, no wide enough range of steps has a slope within {tolerance:g} of "
+        f"{exponent:.3g}",
         argument="modes",
         value=d,
         remedy="use more modes, a power further from one, less momentum, or a larger tolerance",

@@ -162,7 +162,11 @@ def displacement_exponent(
 def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
     """Distinct steps of a window, spaced logarithmically."""
     require(
-        last > first, f"last is {last}, and first {first}", argument="last", value=last, remedy="choose a later step"
+        last > first,
+        f"last is {last}, not above first, {first}",
+        argument="last",
+        value=last,
+        remedy="choose a later step",
     )
     return np.unique(np.geomspace(float(first), float(last), _POINTS).round())
 
@@ -186,7 +190,7 @@ def require_no_negative_curvature(modes: NoisySteps) -> None:
     least = float(modes.curvature.min(initial=0.0))
     require(
         least >= 0,
-        f"curvature plus weight decay is {least:g} along a mode, and the weights diverge along it",
+        f"curvature plus weight decay is {least:g} along a mode, so the weights diverge along this mode",
         argument="curvature",
         value=least,
         remedy="omit such modes, or use the Gauss-Newton matrix, which has no negative eigenvalues",

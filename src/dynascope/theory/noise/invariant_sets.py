@@ -51,10 +51,10 @@ class InvariantSet(NamedTuple):
         rows = require_array("units", units, (None, None))
         require(
             rows.size == self.normal.shape[1],
-            f"units has shape {rows.shape}",
+            f"units has shape {rows.shape}, but the set requires {self.normal.shape[1]} weights",
             argument="units",
             value=rows.shape,
-            remedy=f"give {self.normal.shape[1]} weights, one row per unit",
+            remedy="give the weights of all units, one row per unit",
         )
         return rows
 

@@ -164,7 +164,7 @@ class NoisySteps:
             f"curvature plus weight decay is {flattest:g} along a mode, so the weights have no stationary law",
             argument="curvature",
             value=flattest,
-            remedy="use the moments at a finite time, or the displacement, which grows by diffusion",
+            remedy="use the moments at a finite time, or the displacement, which grows diffusively",
         )
 
 

@@ -66,7 +66,7 @@ def gaussian_input_moments(
     """
     require(
         sgd.samples is None,
-        f"samples is {sgd.samples}, but each batch consists of new samples",
+        f"samples is {sgd.samples}, but the stream of samples is infinite",
         argument="samples",
         value=sgd.samples,
         remedy="omit samples",
@@ -78,7 +78,7 @@ def gaussian_input_moments(
     rounding = len(h) * np.finfo(float).eps * float(np.abs(rho).max())
     require(
         rho.min() >= -rounding,
-        f"hessian has the eigenvalue {rho.min():.6g}",
+        f"hessian has the negative eigenvalue {rho.min():.6g}",
         argument="hessian",
         value=float(rho.min()),
         remedy="give a positive semi-definite matrix",

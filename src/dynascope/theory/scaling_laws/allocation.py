@@ -189,7 +189,9 @@ def plan(
     if joint is not None:
         alone = time is None and parameters is None and contrast is None and floor == 0
         remedy = "give joint with compute and cost only"
-        require(alone, "joint is given with other laws, a contrast or a floor", argument="joint", remedy=remedy)
+        require(
+            alone, "joint is given together with other laws, a contrast or a floor", argument="joint", remedy=remedy
+        )
         law = joint.law if isinstance(joint, JointLawFit) else joint
         best = law.split(compute, cost=cost)
         falls = best.exponent * law.parameters_exponent
@@ -202,7 +204,7 @@ def plan(
             highest = law.floor_interval[1]
             require(
                 floor <= highest,
-                f"floor is {floor:.6g}, and the losses of {name} fall to {highest:.6g}",
+                f"floor is {floor:.6g}, but the losses of {name} fall to {highest:.6g}",
                 argument="floor",
                 value=floor,
                 remedy="give the irreducible loss, less than the floor of any slice; fit_joint estimates it",
@@ -210,10 +212,10 @@ def plan(
         for number in (law.prefactor, law.exponent):
             require(
                 math.isfinite(number) and number > 0,
-                f"{name} has the prefactor {law.prefactor} and the exponent {law.exponent}",
+                f"{name} has prefactor {law.prefactor} and exponent {law.exponent}, which must be finite and positive",
                 argument=name,
                 value=(law.prefactor, law.exponent),
-                remedy="give a law of a falling loss, with positive prefactor and exponent",
+                remedy="give the law of a loss that falls",
             )
     t, n = time.exponent, parameters.exponent
     ratio = math.log(parameters.prefactor) - math.log(time.prefactor)
@@ -223,10 +225,10 @@ def plan(
     else:
         require(
             t < 1,
-            f"time has the exponent {t}",
+            f"time has exponent {t}, but the law for emerging skills requires an exponent below one",
             argument="time",
             value=t,
-            remedy="omit contrast: a sum of skills falls with an exponent below one",
+            remedy="omit contrast, or give a law in time with a smaller exponent",
         )
         steps, excess = _best_steps(t, n, contrast)
         log_theta = math.log(steps) - (math.log(t * float(exact_integral(t, contrast, 0.0))) + ratio) / t

@@ -75,7 +75,7 @@ def diagnose_curve(
         issues.append((OutlierWarning, sentence))
     p_value = misfit_p_value(x_kept, kept, others, floor_known=floor_known)
     if p_value is not None and p_value < UNLIKELY:
-        evidence = "they stay on one side of it for longer than chance explains"
+        evidence = "they stay on one side of the law for longer than chance explains"
         issues.append((MisfitWarning, misfit_sentence(p_value, evidence)))
     return CurveDiagnosis(suspects, p_value, tuple(issues))
 

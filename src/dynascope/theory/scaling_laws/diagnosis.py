@@ -20,7 +20,7 @@ class OutlierWarning(UserWarning):
 
 
 class MisfitWarning(UserWarning):
-    """The law does not describe the losses, so its intervals are too narrow and do not extrapolate."""
+    """The law does not describe the losses, so its intervals are too narrow, also for extrapolation."""
 
 
 def outlier_sentence(
@@ -67,5 +67,5 @@ def misfit_sentence(p_value: float, evidence: str) -> str:
     """Write the warning that the law does not describe the losses, with the evidence and the consequence."""
     return (
         f"the law does not describe the losses: {evidence} (p = {p_value:.1g}), so its intervals are too narrow "
-        "and do not extrapolate; fit a narrower range, and check the law on larger runs"
+        "and unreliable beyond these losses; fit a narrower range, and check the law on larger runs"
     )

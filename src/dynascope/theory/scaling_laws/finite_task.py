@@ -53,17 +53,17 @@ def time_window(
     model = skill_model(exponent, target_scale=target_scale, **given)
     require(
         model.contrast > 1,
-        f"initial_strength is {initial_strength} and target_scale is {target_scale}",
+        f"initial_strength is {initial_strength}, not below half of target_scale, {target_scale}",
         argument="initial_strength",
         value=initial_strength,
-        remedy="choose it below half of target_scale, so that skills emerge at distinct times",
+        remedy="choose a smaller initial_strength, so that skills emerge at distinct times",
     )
     with np.errstate(over="ignore"):
         last = float(np.power(skills, exponent + 1.0))
     low, high = 10 * math.log(model.contrast) / model.rate, 0.05 * last / model.rate
     require(
         low < high,
-        f"the law of {skills} skills ends at {high:.3g}, before it begins at {low:.3g}",
+        f"the power law of {skills} skills ends at time {high:.3g}, before it begins at time {low:.3g}",
         argument="skills",
         value=skills,
         remedy="use more skills or a larger initial_strength",

@@ -216,7 +216,7 @@ def fit(
             chosen = chosen[first:last]
     require(
         len(chosen) >= (3 if floor is not None else 5),
-        f"{len(chosen)} points are in the window",
+        f"only {len(chosen)} points are in the window",
         argument="window" if window is not None else "losses",
         value=len(chosen),
         remedy="record more points, or widen the window",
@@ -225,14 +225,16 @@ def fit(
     least = float(y.mean(axis=0).min())
     require(
         least > 0,
-        f"the loss minus the floor is {least:.6g} in the window" if known else f"the loss is {least:.6g} in the window",
+        f"the loss{' minus the floor' if known else ''} reaches {least:.6g} in the window, but must be positive",
         argument="floor" if known else "losses",
         value=floor if known else least,
         remedy=f"{'lower the floor' if known else 'remove losses that are not positive'}, or end the window earlier",
     )
     decades = (x[-1] - x[0]) / math.log(10)
     if decades < 1:
-        warnings.warn(f"the window spans {decades:.2f} decades, too few to identify a power law", stacklevel=CALLER)
+        warnings.warn(
+            f"the window spans only {decades:.2f} decades, too few to identify a power law", stacklevel=CALLER
+        )
     law = nearest_power_law(x, y, floor_known=floor is not None)
     if floor is None:
         _require_power_law(law)
@@ -241,7 +243,7 @@ def fit(
     rest = rest[np.logical_and.accumulate(rest > 0)]
     require(
         len(rest) >= 3,
-        f"the loss is at its floor of {law.floor:.6g} from point {len(rest) + 1} of the window on",
+        f"the loss is at its floor of {law.floor:.6g} from point {len(rest) + 1} of the window onwards",
         argument="losses",
         value=len(rest),
         remedy="record the loss earlier in training, or give a floor",
@@ -292,8 +294,8 @@ def _warn_of_floor(x: np.ndarray, law: RaisedPowerLaw, floors: tuple[float, floa
     last = float(np.exp(law.logarithm(x[-1:]))[0])
     if floors[0] <= 0 and floors[1] > last / 2:
         warnings.warn(
-            f"the losses do not determine the floor: it may be anything from zero to {floors[1]:.3g}, and the last "
-            f"loss is {last:.3g}; continue the runs, or give the floor",
+            f"the losses do not determine the floor: it may lie anywhere from zero to {floors[1]:.3g} (the last "
+            f"loss is {last:.3g}); continue the runs, or give the floor",
             stacklevel=CALLER + 1,
         )
 

@@ -82,7 +82,7 @@ class JointProfile:
         usual = min(allowed * error, _FARTHEST / _FAR[-1])
         hold = _STIFF * math.sqrt(self._chance) * allowed / max(usual, 1e-300)
 
-        def drawn(offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def evaluated(offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             """Return the values of the quantity and their test statistics."""
             targets = found + usual * offsets
 
@@ -101,12 +101,12 @@ class JointProfile:
 
         def end(side: int, values: np.ndarray, against: np.ndarray) -> float:
             if against.max() <= allowed:
-                values, against = map(np.append, (values, against), drawn(side * _FAR))
+                values, against = map(np.append, (values, against), evaluated(side * _FAR))
             if against.max() <= allowed:
                 return side * math.inf
             return crossing(np.append(found, values), np.append(0.0, against), allowed)
 
-        near = (each.reshape(2, -1) for each in drawn(np.concatenate([-_NEAR, _NEAR])))
+        near = (each.reshape(2, -1) for each in evaluated(np.concatenate([-_NEAR, _NEAR])))
         low, high = zip(*near, strict=True)
         return end(-1, *low), end(1, *high)
 

@@ -41,7 +41,7 @@ def checked_runs(
         )
         require(
             fits,
-            f"{name} has shape {each.shape} and losses {values.shape}",
+            f"{name} has shape {each.shape}, but losses has shape {values.shape}",
             argument=name,
             value=each.shape,
             remedy="give one value per loss, or a table of losses with one N per row and one D per column",
@@ -49,7 +49,7 @@ def checked_runs(
     n, d, values = (each.ravel() for each in np.broadcast_arrays(n, d, values))
     require(
         values.size >= _FEWEST,
-        f"there are {values.size} losses",
+        f"there are only {values.size} losses",
         argument="losses",
         value=values.size,
         remedy=f"give at least {_FEWEST} for a law with five parameters",
@@ -58,7 +58,7 @@ def checked_runs(
         different = len(np.unique(each))
         require(
             different >= 3,
-            f"{name} has {different} different values",
+            f"{name} has only {different} different values",
             argument=name,
             value=different,
             remedy="give at least three different values, or fit the other resource alone with fit",

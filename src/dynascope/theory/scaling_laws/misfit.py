@@ -100,8 +100,8 @@ def require_one_law(runs: Float[np.ndarray, "runs points"]) -> None:
     by_constant = np.sum(((runs - runs.mean(axis=1)[:, None] - mean + mean.mean()) / mean) ** 2)
     require(
         not (ordered or by_factor > _CLEARER * by_constant + 1e-12 * logs.size),
-        f"the {len(runs)} rows of losses differ by {math.exp(float(np.ptp(levels))) - 1:.0%}, like losses of models of "
-        "different size and unlike runs of one model",
+        f"the {len(runs)} rows of losses differ by {math.exp(float(np.ptp(levels))) - 1:.0%} and resemble models of "
+        "different size, not runs of one model",
         argument="losses",
         value=runs.shape,
         remedy="use fit_joint to fit both resources, or fit one row at a time",

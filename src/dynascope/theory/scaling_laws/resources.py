@@ -73,7 +73,7 @@ def time_law(
     if neurons is not None:
         require(
             skills is None or neurons <= skills,
-            f"neurons is {neurons} and skills is {skills}",
+            f"neurons is {neurons}, more than skills, {skills}",
             argument="neurons",
             value=neurons,
             remedy="give at most one neuron for each skill",

@@ -61,8 +61,8 @@ def straight_stretch(x: np.ndarray, y: np.ndarray) -> tuple[int, int]:
             width = x[last - 1] - x[first]
             if width < best[0] - 1e-9:
                 break
-            bend, excused = _bend(x[first:last], y[first:last])
-            if bend <= max(_BENDING, excused) and (width, -bend) > best:
+            bend, tolerance = _bend(x[first:last], y[first:last])
+            if bend <= max(_BENDING, tolerance) and (width, -bend) > best:
                 best, found = (width, -bend), (first, last)
     return found
 

@@ -46,7 +46,7 @@ def checked_curves(
         f"the strength reaches {highest:.3g}, but a perfect network has strength one",
         argument="strength",
         value=highest,
-        remedy="give R/S: divide by the strength S of a network that has learned the skill",
+        remedy="give R/S, the strength divided by that of a network that has learned the skill",
     )
     return amounts, runs
 
@@ -181,7 +181,7 @@ def calibrate(
     if lows[0] <= 0:
         several = f"{len(runs)} runs" if len(runs) > 1 else "the points of one run"
         warnings.warn(
-            f"{several} do not determine the rate: it may be anything up to {highs[0] / unit:.3g}; "
+            f"{several} do not determine the rate: it may lie anywhere from zero to {highs[0] / unit:.3g}; "
             f"{'give more runs' if len(runs) > 1 else 'record more often'}",
             stacklevel=2,
         )
@@ -269,7 +269,7 @@ def _ratio_interval(mean: np.ndarray, covariance: np.ndarray, allowed: float) ->
 def _require_points(inside: np.ndarray) -> None:
     require(
         inside.sum() >= 3,
-        f"{inside.sum()} steps of a run are in the window",
+        f"only {inside.sum()} steps of a run are in the window",
         argument="strength",
         value=int(inside.sum()),
         remedy="record the strength more often, or train until the skill is learned",
@@ -280,7 +280,7 @@ def _require_growth(found: np.ndarray) -> np.ndarray:
     slope, offset = found
     require(
         slope > 0 and offset > 0,
-        "the strength does not grow from below one half" if slope > 0 else "the strength does not grow in the window",
+        "the strength does not start below one half" if slope > 0 else "the strength does not grow in the window",
         argument="strength",
         value=float(slope if slope <= 0 else -offset),
         remedy="give R/S of a skill that is learned from a small initialisation",

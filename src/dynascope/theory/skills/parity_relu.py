@@ -251,7 +251,7 @@ def half_saturation_times(
     highest = logarithms[:3].max()
     require(
         bool(highest < level),
-        f"start has a neuron at {np.exp(highest):g}, and half its final value is {target_scale:g}",
+        f"start has a neuron at {np.exp(highest):g}, not below half its final value, {target_scale:g}",
         argument="start",
         value=float(np.exp(highest)),
         remedy="give A, B and G below target_scale",
@@ -320,7 +320,7 @@ def _integrate(
             )
     require(
         path.success,
-        f"the integration stopped at {path.t[-1] * unit if len(path.t) else 0:g}",
+        f"the integration failed at time {path.t[-1] * unit if len(path.t) else 0:g}",
         argument="start",
         value=logarithms.tolist(),
         remedy="give initial parameters nearer to zero",
@@ -332,7 +332,7 @@ def _logarithms(start: TiedWeights) -> Float[np.ndarray, " parameters"]:
     """Validate the initial parameters; return ln A, ln B, ln G and c."""
     require(
         not any(map(np.ndim, start)),
-        "start holds arrays",
+        "start contains arrays",
         argument="start",
         value=list(map(np.shape, start)),
         remedy="give four numbers",

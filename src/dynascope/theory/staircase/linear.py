@@ -116,7 +116,7 @@ def linear_staircase(
     levels = target_power / 2 - np.concatenate([[0.0], np.cumsum(modes.drops)])
     require(
         levels[-1] >= -1e-9 * target_power,
-        f"the inputs explain {2 * modes.drops.sum():.6g} of a target power of {target_power:.6g}",
+        f"the inputs explain a power of {2 * modes.drops.sum():.6g}, more than target_power, {target_power:.6g}",
         argument="target_power",
         value=target_power,
         remedy="compute all moments from the same data",
@@ -334,7 +334,8 @@ def _warnings(modes: _Modes, times: np.ndarray, neurons: np.ndarray | None, scal
     if _ROUND_OFF < modes.coupling < _NEARLY_INDEPENDENT:
         yield (
             f"The modes are nearly independent (coupling {modes.coupling:.1g}): the network may first learn them in the"
-            " order of the singular values of Σyx, and leaving such a plateau takes a further log(1/coupling)."
+            " order of the singular values of Σyx, and leaves the plateaus of this order only after a further time of"
+            " order log(1/coupling)."
         )
     largest = 0.0 if neurons is None else scale * np.linalg.norm(neurons, axis=0).max()
     if largest > _SMALL_START:

@@ -120,7 +120,7 @@ def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFracti
     """
     require(
         final > initial,
-        f"final is {final}, and initial is {initial}",
+        f"final is {final}, not above initial, {initial}",
         argument="final",
         value=final,
         remedy="choose final above initial",

@@ -175,7 +175,7 @@ def decaying_steps(sgd: SGD) -> tuple[float, float, float]:
     rate, decay, beta = steps_of(sgd)
     require(
         decay > 0,
-        "without weight decay there is no equilibrium: the norm grows forever",
+        "weight_decay is zero, so there is no equilibrium and the norm grows forever",
         argument="weight_decay",
         value=decay,
         remedy="choose a positive number, or compute the growth with squared_norm_path",

@@ -118,7 +118,7 @@ def predict_charges(
         "the displacements divided by the learning rate overflow",
         argument="learning_rate",
         value=float(rates.min()),
-        remedy="give the learning rate of the run",
+        remedy="check that learning_rate is that of the run",
     )
     if grouped:
         path = grouped_charge(

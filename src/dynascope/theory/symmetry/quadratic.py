@@ -107,7 +107,7 @@ def quadratic_charge_from_gradients(
     start = initial_charge("initial", initial, g.shape[1:])
     require(
         momentum == 0,
-        f"momentum is {momentum:g}, but gradient norms determine the charge without momentum only",
+        f"momentum is {momentum:g}, but gradient norms determine the charge only without momentum",
         argument="momentum",
         value=momentum,
         remedy="use quadratic_charge with the displacements, or scheduled_charge with the buffers",

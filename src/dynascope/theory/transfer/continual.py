@@ -162,7 +162,7 @@ def _require_one_shape(old_map: Any, new_map: Any) -> None:
     require_shape("old_map", old_map, (..., None, None))
     require(
         old_map.shape == new_map.shape,
-        f"new_map has shape {new_map.shape} and old_map {old_map.shape}",
+        f"new_map has shape {new_map.shape}, but old_map has shape {old_map.shape}",
         argument="new_map",
         value=new_map.shape,
         remedy="give two maps of the same shape",

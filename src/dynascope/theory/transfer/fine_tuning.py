@@ -108,14 +108,14 @@ def joint_transfer(
     readout, old, new = given.values()
     require(
         len(old) == len(new),
-        f"new_map has shape {new.shape} and old_map {old.shape}",
+        f"new_map has shape {new.shape}, but old_map has shape {old.shape}",
         argument="new_map",
         value=new.shape,
         remedy="give both maps one row per input",
     )
     require(
         readout.shape[-1] == old.shape[1],
-        f"second has shape {readout.shape} and old_map {old.shape}",
+        f"second has shape {readout.shape}, but old_map has shape {old.shape}",
         argument="second",
         value=readout.shape,
         remedy="give second and old_map one column per old output",

@@ -135,7 +135,7 @@ def transfer_error(
     features, targets = given.values()
     require(
         len(features) == len(targets),
-        f"new_map has shape {targets.shape} and first {features.shape}",
+        f"new_map has shape {targets.shape}, but first has shape {features.shape}",
         argument="new_map",
         value=targets.shape,
         remedy="give new_map and first one row per input",
