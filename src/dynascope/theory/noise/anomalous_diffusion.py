@@ -1,4 +1,4 @@
-"""Anomalous diffusion of SGD with a power-law curvature spectrum: its exponent, and the steps that show it."""
+"""Anomalous diffusion of SGD with a power-law curvature spectrum: exponent and range of steps."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _Power = Annotated[FiniteFloat, Ge(0.05)]
 _GRID = 20  # grid points per decade of time
 _OVERFLOWS = 700.0  # exp(700) is close to the largest floating-point number
 _SMOOTH = 3.0  # largest power for which the closed form holds for the first modes too
-_FEW = 20  # number of modes, divided by the power, that are summed one by one for larger powers
-_NEGLIGIBLE = 1e17  # a mode with τ l⁻ᵖ below the inverse does not move
+_FEW = 20  # number of individually summed modes, divided by the power, for larger powers
+_NEGLIGIBLE = 1e17  # modes with τ l⁻ᵖ below the inverse of this number do not move
 _covers = functools.partial(
     covers,
     network="any, near a minimum",
@@ -99,8 +99,8 @@ def power_law_displacement(
 
         Σ_{l ≤ d} [1 − exp(−τ l⁻ᵖ)] ≃ τ^{1/p} Γ(1 − 1/p, y) + (d + ½)(1 − e⁻ʸ) − ½,   y = τ d⁻ᵖ
 
-    E‖Δ‖² is the returned value times ησ²/(S(1 − β)) at τ = ηkρ₁/(1 − β). This holds for noise Σ = σ² H, no weight
-    decay, and many more than 1/(1 − β) steps. For 1 ≪ τ ≪ dᵖ and p > 1 the value is Γ(1 − 1/p) τ^{1/p} − ½ − τ
+    E‖Δ‖² is the returned value times ησ²/(S(1 − β)) at τ = ηkρ₁/(1 − β), for noise Σ = σ² H, no weight decay, and many
+    more than 1/(1 − β) steps. For 1 ≪ τ ≪ dᵖ and p > 1 the returned value is Γ(1 − 1/p) τ^{1/p} − ½ − τ
     d^{1−p}/(p − 1). The function approximates the sum by an integral plus half of the first and last terms. For p ≤ 3
     the relative error is below 4 % for τ ≥ 1, 0.5 % for τ ≥ 10, and 10⁻⁴ for τ ≥ 100.
 

@@ -80,8 +80,8 @@ def discrete_stationary_moments(
 
         Var a = ηs(1 + β)/(S h (1 − β)(2(1 + β) − ηh)),   Var b = 2s/(S(1 − β)(2(1 + β) − ηh)),   Cov = η/2 Var b
 
-    These are the limits of `discrete_moments` after many steps. The variances in continuous time are smaller by the
-    factor 1 − ηh/(2(1 + β)).
+    The stationary moments are the limits of `discrete_moments` after many steps. The variances in continuous time are
+    smaller by the factor 1 − ηh/(2(1 + β)).
 
     Args:
         sgd: η, β, λ, S and N, with ηh < 2(1 + β).

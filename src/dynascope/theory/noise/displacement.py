@@ -131,8 +131,8 @@ def displacement_exponent(
 
         log E‖θ_{j+k} − θ_j‖² ≃ c log k + constant
 
-    The exponent can be compared with `probes.diffusion.fit_exponent`, which fits a run in the same window. It is 2 for
-    persistent motion, 1 for independent steps, and lower once steep modes have equilibrated.
+    The exponent can be compared with `probes.diffusion.fit_exponent`, which fits a run in the same window. The exponent
+    is 2 for persistent motion, 1 for independent steps, and lower once steep modes have equilibrated.
 
     The cost is 2000 operations per mode.
 

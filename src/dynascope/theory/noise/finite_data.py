@@ -144,7 +144,7 @@ def finite_data_stationary_moments(inputs: FiniteNumbers, targets: FiniteNumbers
         spread = found.position
         if change <= _CONVERGED * size:
             return _stationary_moments(data, found.position, found.cross, found.velocity)
-        # The noise is increasing in the covariance, so the increments eventually decrease, or increase forever.
+        # The noise increases with the covariance, so the increments either decrease eventually or increase forever.
         require(
             np.isfinite(size) and (count < 100 or change < before),
             "the second moment of the weights diverges for this learning rate and batch size",

@@ -57,7 +57,7 @@ def noisy_student_strength(
 
     In continuous time u = v follows the double-well equation of `quartic_stationary_law` with μ = s and ζ² = ης². Each
     mode of a diagonal network obeys this law. For Gaussian noise, `gaussian_collapse_exponent(−s, ς)` is the exact
-    growth rate of u + v near zero; to leading order in η, it vanishes at s = ης²/2.
+    growth rate of u + v near zero; to leading order in η, the growth rate vanishes at s = ης²/2.
 
     Args:
         strength: s of the teacher, any shape.
@@ -135,8 +135,8 @@ def noisy_imbalance(
 
         (u² − v²)_n = (u² − v²)_0 Π_{k<n} (1 − η² z_k²)
 
-    Gradient flow conserves the imbalance. With finite steps, label noise of variance ς² makes it decay at the rate ης²
-    per unit of time.
+    Gradient flow conserves the imbalance. With finite steps and label noise of variance ς², the imbalance decays at the
+    rate ης² per unit of time.
 
     Args:
         imbalance: Initial u² − v², a number or one per run.

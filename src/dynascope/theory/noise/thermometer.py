@@ -63,7 +63,7 @@ def thermometer(
     noise: NonNegativeNumbers,
     sgd: SGD,
 ) -> Thermometer:
-    """Stationary SGD noise ("temperature") of a trained network along Hessian directions, and rotation per step.
+    """Stationary SGD noise ("temperature") along Hessian directions, and the rotation of normalised layers.
 
         E a² = ηs(1 + β)/(Sh(1 − β)(2(1 + β) − ηh)) along each direction,   angle per step √(2ηλ/(1 + β)),   h = ρ + λ
 

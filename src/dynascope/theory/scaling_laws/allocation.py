@@ -163,7 +163,7 @@ def plan(
         time: Power law a T^−t, from `fit` or a `PowerLaw`.
         parameters: Power law b N^−n, from `fit` or a `PowerLaw`.
         joint: Joint law from `fit_joint`, or a `JointLaw`, instead of `time` and `parameters`.
-        contrast: c = S/R₀ − 1 > 0 of skills that emerge one by one; exp(offset) of `skills.calibrate`.
+        contrast: c = S/R₀ − 1 > 0 of skills that emerge one after another; exp(offset) of `skills.calibrate`.
         cost: Compute per step and parameter, positive; for example, 6 times the batch size in FLOPs.
         floor: Irreducible loss E ≥ 0, less than the floors of `time` and `parameters` if these are fits. Do not give it
             with a joint law.

@@ -50,7 +50,7 @@ class PowerLawFit(NamedTuple):
         floor_interval: Confidence interval of the floor, of zero width if the floor was given.
         missing: The given loss of the skills that the task lacks.
         spread: `Spread` of ln(L − known + missing) for a further run, from which `loss` computes its interval.
-        suspects: Indices of the points that contradict the law fitted to the others. They are part of the fit.
+        suspects: Indices of the points that contradict the law fitted to the others. The fit includes the suspects.
         misfit_p_value: P value of the test that the law, without the suspects, describes the losses. If it is below
             0.01, the law does not describe the losses, and the intervals are invalid. None if there are too few points
             for the test.
@@ -135,22 +135,21 @@ def fit(
     from the floor, the wider its interval.
 
     If the floor is given, the fit is a straight line of ln(L − floor + missing) against ln x. If no window is given,
-    `fit` chooses the window that is widest in ln x and in which the log-log curve is straight. A window is straight if
-    its local exponents, between thirds or decades, differ by less than 3 %, or by less than twice the effect of the
-    scatter of neighbouring points. Of equally wide windows, `fit` chooses the straightest. The window ends before the
-    loss first reaches the floor.
+    `fit` chooses the widest window in ln x in which the log-log curve is straight. A window is straight if its local
+    exponents, between thirds or decades, differ by less than 3 % or by less than twice the effect of scatter. Of
+    equally wide windows, `fit` chooses the straightest. The window ends before the loss first reaches the floor.
 
     Confidence intervals are profile intervals (`profile_intervals.profile_interval`): they contain the values of a
     coefficient that are compatible with the losses when all other coefficients are refitted. For a single run, their
-    coverage is correct if the points scatter independently, in proportion to the loss above a known floor. Several runs
-    must be independent of each other, but the points of a run need not be.
+    coverage is correct if the points scatter independently, in proportion to the loss above a known floor. Different
+    runs must be independent of each other, but the points of each run need not be.
 
     With at least six fitted points, two checks detect invalid intervals. Neither check changes the fit, and both ignore
     deviations from the law below 0.1 % of the loss. `suspects` lists the points that are more than six standard
     deviations from a law fitted without them, by least trimmed squares and a forward search. `misfit_p_value` tests
     whether the residuals of the law, fitted without the suspects, are curved in ln x or correlated between neighbours.
-    One valid fit in a hundred fails this test by chance. A fitted floor can absorb a bend that has another cause. If
-    `floor` is given, the automatic window excludes points before the checks.
+    One valid fit in a hundred fails the test of `misfit_p_value` by chance. A fitted floor can absorb a bend that has
+    another cause. If `floor` is given, the automatic window excludes points before the checks.
 
     Args:
         losses: L > 0, shape (points,) or (runs, points). Runs may differ only in their seeds; for models of different

@@ -31,7 +31,7 @@ def scatter_trend(
     resources: Sequence[Float[np.ndarray, " points"]],
     kept: Bool[np.ndarray, " points"] | None = None,
 ) -> Float[np.ndarray, " points"]:
-    """Estimate the relative standard deviation of each loss, up to a common factor, as powers of the resources.
+    """Estimate the relative standard deviation of the losses, up to a factor, as a product of powers of resources.
 
     The slopes of ln |residual| against ln of each resource are Theil–Sen estimates (medians of pairwise slopes), which
     tolerate 29 % outliers.
@@ -75,10 +75,10 @@ def outlying_points(family: Family, law: Float[np.ndarray, " numbers"]) -> Bool[
 
     The first law is fitted to the three quarters of the points with the smallest sum of squares (least trimmed squares,
     by concentration steps from random subsets). Then the function adds the nearest other points and refits the law,
-    until all remaining points are too far away. A point is too far away if its distance exceeds six standard deviations
-    and the quantile of Student's t distribution. The standard deviation combines the scatter, which may grow with a
-    resource, and the error of the law at the point. Because the law is fitted without them, outliers at the edge of the
-    design are also found. A point that alone determines a coefficient of the law is never marked.
+    until all remaining points are too far away. A point is too far away if its distance exceeds both six standard
+    deviations and the quantile of Student's t distribution. The standard deviation combines the scatter, which may grow
+    with a resource, and the error of the law at the point. Outliers at the edge of the design are also found, because
+    the law is fitted without them. A point that alone determines a coefficient of the law is never marked.
 
     References:
         Rousseeuw & Van Driessen, Data Min. Knowl. Discov. 12, 29 (2006), for concentration steps; Hadi & Simonoff,

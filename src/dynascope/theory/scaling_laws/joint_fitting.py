@@ -74,8 +74,8 @@ class JointLawFit:
         data_exponent_interval: Confidence interval of b.
         scatter: Standard deviation of ln L about the law, without outliers.
         points: Number of losses, including outliers.
-        outliers: Indices, in the flattened losses, of the runs that contradict the law fitted to the others. They are
-            excluded from the fit.
+        outliers: Indices, in the flattened losses, of the runs that contradict the law fitted to the others. The fit
+            excludes the outliers.
         misfit_p_value: P value of the test for residual curvature in ln N and ln D. If it is below 0.01, the law does
             not describe the losses, and the intervals are invalid. None if there are too few runs for the test.
         confidence: Confidence level of the intervals.
@@ -181,20 +181,20 @@ def fit_joint(
 ) -> JointLawFit:
     """Fit L = E + A N^−a + B D^−b to the losses of runs with N parameters and D samples.
 
-    Outliers are excluded from the fit: runs more than six standard deviations from a law that is fitted without them,
-    by least trimmed squares and a forward search. The search also detects failed runs at the edge of the design. A run
-    that alone determines a coefficient of the law cannot be checked.
+    The fit excludes outliers, that is, runs more than six standard deviations from a law fitted without them, by least
+    trimmed squares and a forward search. The search also detects failed runs at the edge of the design. A run that
+    alone determines a coefficient of the law cannot be checked.
 
     The other runs are fitted with the Huber loss of ln L: quadratic for residuals up to 1.345 times their scatter, and
     linear above. A grid of exponents, with E, A and B from linear least squares, gives the initial values. Then all
     five coefficients are optimised under the constraint that none is negative. Approach 3 of Hoffmann et al. uses a
-    threshold of 1e-3 instead, so that approach nearly minimises the sum of absolute residuals.
+    threshold of 1e-3 instead, and thus nearly minimises the sum of absolute residuals.
 
     Confidence intervals are profile intervals: they contain the values of a coefficient that are compatible with the
-    losses when all other coefficients are refitted. They use Student's t with n − 5 degrees of freedom for n losses.
-    Their coverage is correct if the law describes the losses, each loss is from a separate run, and the scatter is
-    proportional to the loss. An F test of the curvature in ln N and ln D detects losses that the law does not describe;
-    one valid fit in a hundred fails this test by chance.
+    losses when all other coefficients are refitted. The intervals use Student's t with n − 5 degrees of freedom for n
+    losses. Their coverage is correct if the law describes the losses, each loss is from a separate run, and the scatter
+    is proportional to the loss. An F test of the curvature in ln N and ln D detects losses that the law does not
+    describe; one valid fit in a hundred fails the F test by chance.
 
     Args:
         parameters: N > 0, broadcast to the shape of the losses, or one N per row for losses of shape (sizes, amounts).
@@ -211,7 +211,7 @@ def fit_joint(
 
     Warns:
         OutlierWarning: If some runs contradict the law fitted to the others. The warning lists these runs, and both
-            exponents with and without them.
+            exponents with and without the runs.
         MisfitWarning: If the law does not describe the losses. The intervals are then too narrow, and the law must not
             be extrapolated.
         UserWarning: If the losses do not determine all terms, because N and D are proportional in all runs, a term may

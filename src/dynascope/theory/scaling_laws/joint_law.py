@@ -119,7 +119,7 @@ class JointLaw(NamedTuple):
 
         Args:
             compute: C > 0, of any shape.
-            cost: Compute per parameter and sample: 6 FLOPs per parameter and token for a transformer.
+            cost: Compute per parameter and sample; for a transformer, 6 FLOPs per parameter and token.
 
         Raises:
             InputError: If a number is not positive, or a term of the law does not fall.

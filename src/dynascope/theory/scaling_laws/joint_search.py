@@ -108,8 +108,8 @@ def nearest_joint_law(data: Scaled) -> tuple[Float[np.ndarray, " 5"], float]:
     """Fit E, ln A, ln B, a and b; return them and the threshold of the Huber loss.
 
     For given exponents, the law is linear in E, A and B, so the function solves a grid of exponents at once by least
-    squares of (law − L)/L. Starting from each local minimum of the grid, it fits all five coefficients to ln L. The
-    Huber threshold is proportional to the median absolute residual, which is robust to outliers.
+    squares of (law − L)/L. From each local minimum of the grid, the function then fits all five coefficients to ln L.
+    The Huber threshold is proportional to the median absolute residual, which is robust to outliers.
     """
     laws = joint_starts(data)
 

@@ -37,12 +37,12 @@ def misfit_p_value(
     """P value of systematic deviations of the losses from the fitted power law.
 
     The p value combines two tests of the residuals of ln L, corrected for multiple testing: a test of the term (ln x)²,
-    and a test of all residuals. The second test detects any other smooth deviation and may cause a tenth of the false
+    and a test of all residuals. The second test detects any other smooth deviation and is allowed a tenth of the false
     alarms. For a single run, the tests are an F test and von Neumann's ratio of neighbouring residuals, and both assume
-    independent points. For several runs, deviations may be correlated along a curve: Student's t test compares the
-    curvature of the mean with the scatter among the runs, and an F ratio compares the deviation of the mean from the
-    law with the scatter of the runs about the mean. The degrees of freedom of the F ratio follow from the spectrum of
-    this scatter.
+    independent points. For several runs, deviations may be correlated along a curve. Student's t test then compares the
+    curvature of the mean with the scatter among the runs. An F ratio compares the deviation of the mean from the law
+    with the scatter of the runs about the mean. The degrees of freedom of the F ratio follow from the spectrum of this
+    scatter.
 
     Returns:
         The p value; 1 if the root mean square residual is below 0.1 %; None if there are fewer than six points.

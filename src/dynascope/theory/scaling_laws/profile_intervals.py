@@ -34,10 +34,10 @@ def profile_interval(
     """Compute the profile interval of a coefficient of a fitted law, with all other coefficients refitted.
 
     For a single run, the interval ends where the increase of the sum of squares is incompatible with the scatter of the
-    points about the law, assumed independent. For several runs, the scatter among the runs determines the interval;
-    this scatter may affect whole curves. Each run contributes a score: the derivative of the sum of squares in the
-    coefficient, orthogonal to the derivatives in the others. The mean score is compared with zero by Student's t with
-    n − 1 degrees of freedom for n runs.
+    points about the law. The scatter is assumed to be independent. For several runs, the interval is based on the
+    scatter among the runs, which may affect whole curves. Each run contributes a score: the derivative of the sum of
+    squares in the coefficient, orthogonal to the derivatives in the others. The mean score is compared with zero by
+    Student's t with n − 1 degrees of freedom for n runs.
 
     Returns:
         The lower and upper end. If the runs do not bound the coefficient on one side, the end is the limit of its range

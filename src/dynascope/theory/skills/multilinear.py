@@ -208,7 +208,7 @@ class _Model(NamedTuple):
 
 def _unlearned(times: np.ndarray, shares: np.ndarray, model: _Model) -> Float[np.ndarray, "times shares"]:
     """Compute (S − R)/S without cancellation."""
-    # A skill without samples does not change in any time; the products avoid 0 · ∞.
+    # A skill without samples never changes; the products avoid 0 · ∞.
     moved = np.multiply.outer(model.growth * np.where(times > 0, times, 1), np.where(shares > 0, shares, 1))
     return expit(model.offset - np.where((times > 0)[:, None] & (shares > 0), moved, 0))
 

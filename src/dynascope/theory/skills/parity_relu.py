@@ -38,7 +38,7 @@ _PRE_ACTIVATION = INPUTS @ [-1.0, 1.0, -1.0]
 # (u)₊, (u + 1)₊ and (−u − 1)₊ on the eight inputs, times the signs and factors of the output weights.
 _MODES = np.maximum([_PRE_ACTIVATION, _PRE_ACTIVATION + 1, -_PRE_ACTIVATION - 1], 0) * np.array([[-2.0], [1.0], [1.0]])
 _LARGEST = 600.0  # largest logarithm of A, B or G that is passed to exp, to avoid overflow
-_MOST_EVALUATIONS = 60_000  # of the explicit method, a few seconds
+_MOST_EVALUATIONS = 60_000  # largest number for the explicit method, a few seconds
 _MOST_SPANS = 12  # largest number of doublings of the integration time
 _covers = functools.partial(
     covers,
@@ -49,12 +49,12 @@ _covers = functools.partial(
 
 
 class TiedWeights(NamedTuple):
-    """The four parameters; A, B and G are squares. Each is a number or an array of shape (...).
+    """The four parameters A, B, G and c, each a number or an array of shape (...); A, B and G are squares.
 
     Attributes:
-        first: A = α² ≥ 0 of the neuron −2 α (α u)₊.
-        second: B = β² ≥ 0, of β (β u + β)₊.
-        third: G = γ² ≥ 0, of γ (−γ u − γ)₊.
+        first: A = α² ≥ 0, of the neuron −2 α (α u)₊.
+        second: B = β² ≥ 0, of the neuron β (β u + β)₊.
+        third: G = γ² ≥ 0, of the neuron γ (−γ u − γ)₊.
         bias: Output bias c.
     """
 

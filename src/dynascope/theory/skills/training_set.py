@@ -17,7 +17,7 @@ __all__ = ["Definition", "Needed", "finite_size_fraction", "from_fraction", "ski
 Definition = Literal["correlation", "loss_equivalent"]
 Needed: TypeAlias = Annotated[float, Ge(1)]
 
-_TERMS = 200  # of the continued fraction; its error falls as exp(−4 √(terms d/2)), to 1e-17 for a single sample
+_TERMS = 200  # terms of the continued fraction; the error, exp(−4 √(terms d/2)), is below 1e-17 for a single sample
 
 
 @covers(

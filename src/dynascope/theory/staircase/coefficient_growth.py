@@ -25,7 +25,7 @@ class CoefficientGrowth:
     Attributes:
         threshold: |G| at which a coefficient leaves zero, in the limit of small scale.
         reached: Function of |β| > 0 that returns |G| − threshold when the coefficient has the size |β|.
-        half_loss: Function of the final |β| and |m|. It returns the time at which the loss has fallen by half of its
+        half_loss: Function of the final |β| and |m| that returns the time at which the loss has fallen by half of its
             drop, relative to the time at which |G| would reach threshold + `reached`(|β|) at constant m.
         rate: Function of |β| that returns the relaxation rate of the coefficient, divided by the curvature of the loss.
         e_folds: Function of 1 − |G|/threshold that returns log(1/|β|) to leading order.

@@ -63,11 +63,11 @@ def diagonal_staircase(
 
     Returns:
         The staircase. Its feature `coefficient` is β after each jump. The times at this scale add the growth time of
-        each coordinate to the limit. A coordinate has half its value at the time log(4|βᵢ|)/(2|mᵢ|) after
-        |Gᵢ| = log(1/scale). Only then do the multipliers of the other coordinates change. A jump is marked slow, with
+        each coordinate to the limit. After |Gᵢ| reaches log(1/scale), a coordinate needs the time log(4|βᵢ|)/(2|mᵢ|) to
+        reach half its value. Only then do the multipliers of the other coordinates change. A jump is marked slow, with
         the reason, if its time may have a larger error. One reason is that an adjacent plateau is too short to be
-        reached at this scale. Other reasons are that an inactive coordinate on an adjacent plateau is close to its
-        boundary, or that the learned coordinate was close to its boundary on an earlier plateau.
+        reached at this scale. Another is that an inactive coordinate on an adjacent plateau is close to its boundary. A
+        third is that the learned coordinate was close to its boundary on an earlier plateau.
 
     Raises:
         InputError: If an input or target is not finite, the shapes or names do not match, no input explains the

@@ -66,8 +66,8 @@ def linear_staircase(
 
     On plateau k, the remaining directions grow at the rates σ_j(M_k), the singular values of M_k = (I − P_k) Σyx. Their
     log-amplitudes start at −1 (in units of log(1/scale)) and keep their order; a jump occurs when the largest reaches
-    zero. If Σyxᵀ Σyx and Σxx commute, the modes are independent instead. They are then learned in the order of the
-    singular values σ_k of Σyx, at times 1/σ_k, and each lowers the loss by σ_k²/(2λ_k), with λ_k = v_kᵀ Σxx v_k.
+    zero. If Σyxᵀ Σyx and Σxx commute, the modes are independent instead. Independent modes are learned in the order of
+    the singular values σ_k of Σyx, at times 1/σ_k, and each lowers the loss by σ_k²/(2λ_k), with λ_k = v_kᵀ Σxx v_k.
 
     If initial weights are given, they determine the jump times at this scale: the function propagates bundles of
     neurons exactly through each plateau, and each drop is the logistic growth of its mode. Otherwise, the times are the
@@ -83,11 +83,11 @@ def linear_staircase(
         second: W₂ at scale one, shape (width, c).
 
     Returns:
-        The staircase, with the features `output_feature` (the unit vector u_k), `input_feature` (the unit vector v_k
-        that grows on the preceding plateau, the first right singular vector of M_{k−1}), `learned_map` (the map that
-        the jump adds, u_kᵀ (W_k − W_{k−1})), `main_map` (the part of that map that causes most of the drop),
-        `singular_value` (s_k; σ_k for independent modes) and `settling_time` (how long the loss stays visibly above the
-        plateau after the jump, because inputs of small variance are learned slowly).
+        The staircase. Its feature `output_feature` is the unit vector u_k. `input_feature` is the unit vector v_k that
+        grows on the preceding plateau, the first right singular vector of M_{k−1}. `learned_map` is the map that the
+        jump adds, u_kᵀ (W_k − W_{k−1}), and `main_map` is the part of this map that causes most of the drop.
+        `singular_value` is s_k, or σ_k for independent modes. `settling_time` is the time for which the loss remains
+        visibly above the plateau after the jump, because inputs of small variance are learned slowly.
 
     Raises:
         InputError: If the shapes do not match, no data have the given moments, the inputs explain none of the targets,

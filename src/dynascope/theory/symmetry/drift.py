@@ -46,7 +46,8 @@ def charge_drift(
 
         r_{k+1} − r_k = 2 θ_kᵀ G d_{k+1} + d_{k+1}ᵀ G d_{k+1}
 
-    This is an identity, not a law. It explains the drift of a charge, for example under Adam, but does not predict it.
+    The formula is an identity, not a law. It explains the drift of a charge, for example under Adam, but does not
+    predict the drift.
 
     Args:
         initial: Initial charge r_0 = θᵀGθ, one number per charge.

@@ -52,7 +52,7 @@ def noether_charge_rate(
 
     In continuous time heavy-ball steps obey m θ'' + μ θ' + λ θ + ∂L/∂θ = 0, the Euler–Lagrange equation of exp(μt/m)
     [m/2 ‖θ'‖² − L − λ/2 ‖θ‖²], and L is constant along ξ. Noether's charge in the strict sense is exp(μt/m) P, which
-    soon overflows. Its rate of change is exp(μt/m) times the same terms without friction.
+    soon overflows; its rate of change is exp(μt/m) times the same terms without friction.
 
     Args:
         charge: P, any shape.

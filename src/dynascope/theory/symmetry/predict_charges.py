@@ -39,17 +39,17 @@ def predict_charges(
 ) -> xr.Dataset:
     """Predict the charges r = θᵀGθ of a recorded run at every step, by the law of its optimiser.
 
-    `training.charge_statistics` evaluates the law during training. This function evaluates the law afterwards, for any
-    given settings. It uses `scheduled_charge`, or `grouped_charge` if the record has the dimension `group`, for groups
-    of weights with different rates and decays. The buffers are v = −d/η, or −d/η − λ θ for decoupled decay. Adam and
-    other optimisers with per-weight statistics have no law. For such optimisers, the function splits the drift as
-    `charge_drift` does, and sets the attribute `law` to "no law".
+    `training.charge_statistics` evaluates the law during training; `predict_charges` evaluates the law afterwards, for
+    any given settings. The function uses `scheduled_charge`, or `grouped_charge` if the record has the dimension
+    `group`, for groups of weights with different rates and decays. The buffers are v = −d/η, or −d/η − λ θ for
+    decoupled decay. Adam and other optimisers with per-weight statistics have no law. For such optimisers, the function
+    splits the drift as `charge_drift` does, and sets the attribute `law` to "no law".
 
     Args:
-        record: Record of every step along `step`, optionally `group`, and further dimensions. It contains
+        record: Record of every step along `step`, optionally `group`, and further dimensions. The record contains
             `charge_value` θᵀGθ, and `displacement_charge` dᵀGd of the preceding step, whose first value is ignored.
-            Without a law or for decoupled decay, it also contains `crossed_charge` θᵀGd, with the weights before the
-            step. Nesterov momentum requires `crossed_charge` and `slope_charge` dᵀG∇L.
+            Without a law or for decoupled decay, the record also contains `crossed_charge` θᵀGd, with the weights
+            before the step. Nesterov momentum requires `crossed_charge` and `slope_charge` dᵀG∇L.
         learning_rate: η > 0; for groups, one per group.
         optimizer: "heavy_ball", "nesterov" or "decoupled", or the name of an optimiser without a law, such as "adam".
         weight_decay: λ ≥ 0, a number or one per group.

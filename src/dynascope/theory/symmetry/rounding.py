@@ -65,12 +65,12 @@ def rounding_level(
         bound = Σ_k [2 w u R_k + 2 m u √R_k (√S_k + β √S_{k−1})/(1 − β)]
 
     R = θᵀ|G|θ is the size of a charge θᵀGθ, and S = dᵀ|G|d the size of a step. u is half the relative distance between
-    neighbouring floating-point numbers. The first term bounds the rounding of the stored weights, with a relative error
-    of at most u each. The second bounds the rounding of gradients and buffers: the error of an entry is at most m u
-    times the sum of its absolute terms, and momentum repeats it 1/(1 − β) times. For sums of weights (degree one) the
-    bound is Σ_k [w u R_k + m u (S_k + β S_{k−1})/(1 − β)]. The typical level adds errors in quadrature, with √m instead
-    of m for gradients, and multiplies the root by three. Both levels also include 32 rounding errors of the recorded
-    numbers.
+    neighbouring floating-point numbers. The first term bounds the rounding of the stored weights, each with a relative
+    error of at most u. The second term bounds the rounding of gradients and buffers. The error of an entry is at most m
+    u times the sum of its absolute terms, and momentum repeats this error 1/(1 − β) times. For sums of weights (degree
+    one) the bound is Σ_k [w u R_k + m u (S_k + β S_{k−1})/(1 − β)]. The typical level adds errors in quadrature, with
+    √m instead of m for gradients, and multiplies the root by three. Both levels also include 32 rounding errors of the
+    recorded numbers.
 
     The first term is attained if every step is below half a unit in the last place and is therefore lost. The second
     term uses |d| as the size of the gradients, although samples may partly cancel; m leaves room for such cancellation.

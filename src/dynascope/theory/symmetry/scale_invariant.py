@@ -184,8 +184,8 @@ def implicit_rmsprop(sgd: SGD) -> ImplicitRMSProp:
 
         θ̂ ← θ̂ − √(2ηλ/(1 + β)) ĝ/√v,   v ← ρ v + (1 − ρ) ‖ĝ‖²,   ρ = exp(−4ηλ/(1 − β))
 
-    With v = 2λ(1 − β)²/(η(1 + β)) ‖θ‖⁴, these equations are equivalent to `squared_norm_path` with the rate of
-    `effective_learning_rate`. Each block has one v, and its learning rate is the stationary angle of a step.
+    With v = 2λ(1 − β)²/(η(1 + β)) ‖θ‖⁴, the RMSProp equations are equivalent to `squared_norm_path` with the rate of
+    `effective_learning_rate`. Each block has one v, and the learning rate of RMSProp is the stationary angle of a step.
 
     Args:
         sgd: η, β and λ > 0; without weight decay v does not decay.

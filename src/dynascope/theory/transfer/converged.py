@@ -66,9 +66,9 @@ def converged_layers(
         W₁, shape (d, h), and W₂, shape (h, c).
 
     Raises:
-        InputError: If the width is not possible at this balance, or if the last mode kept is as strong as the first
-            mode left out, so that the limit depends on the initial weights. In reverse mode, if the quantity depends on
-            the rotation of modes with equal singular values. At λ = 0, if the derivative does not exist. The
+        InputError: If the width is not possible at this balance; if the last mode kept is as strong as the first mode
+            left out, so that the limit depends on the initial weights; in reverse mode, if the quantity depends on the
+            rotation of modes with equal singular values; or, at λ = 0, if the derivative does not exist. At λ = 0, the
             derivatives in Σ and λ do not exist if a mode of strength zero is kept; the derivative in λ also does not
             exist if there are more hidden neurons than modes. Inside `jit`, impossible widths and values that are not
             finite give NaN; in the other cases, derivatives are NaN.

@@ -104,8 +104,8 @@ def transfer_error(
     at η times the squared singular value. The component of c orthogonal to the columns of W₁ cannot be learned and
     gives the floor, ½‖(I − Π) c‖².
 
-    The function can be compiled. It is differentiable, even if singular values of W₁ are equal, as long as the rank of
-    W₁ does not change.
+    The function can be compiled. It is differentiable as long as the rank of W₁ does not change, even if singular
+    values of W₁ are equal.
 
     Args:
         first: W₁, shape (d, h), for example from a network that has converged on another task.
