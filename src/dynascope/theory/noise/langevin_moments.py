@@ -66,7 +66,7 @@ def langevin_moments(
 
     `theory.symmetry.damped_kernels` computes the kernels h and k. For ω > 0 the covariance equals B − P B Pᵀ with
     B = diag(η s/(2S(1 − β)(ρ + λ)), s/(S(1 − β²))). The function evaluates the integral instead, which is also accurate
-    at early times and for flat modes. The moments are exact for the equation. The steps of SGD deviate from the
+    at early times and for flat modes. The moments solve the equation exactly. The steps of SGD deviate from the
     equation by a relative error of about η(ρ + λ)/(2(1 + β)); for exact moments of the steps, use `discrete_moments`.
 
     Args:

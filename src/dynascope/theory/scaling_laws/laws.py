@@ -59,10 +59,10 @@ def power_laws(
         parameters  A_N = S² A/(2α)                                       exponent α
         compute     A_C = min_θ θ^(α/(α+2)) F(θ), see `compute_optimum`   exponent α/(α + 2)
 
-    The laws hold for infinitely many skills and a large amount of the resource. Their relative error is 1e-6 for time
-    from T = 1000 (c = 99, η S = 1), 3e-5 for samples at D = 1e4, and 2e-4 for compute at C = 1e9. `time_law`,
-    `data_law` and `parameter_law` include finite-size corrections. With n_s skills, A = 1/(ζ(α + 1) − ζ(α + 1,
-    n_s + 1)), and the laws hold as long as the rarest skills are not yet learned.
+    The laws hold for infinitely many skills and a large amount of the resource. For α ≤ 1, c = 99 and η S = 1, their
+    relative error is at most 1e-6 for time at T ≥ 1000, 4e-5 for samples at D = 1e4, and 2.5e-4 for compute at C = 1e9.
+    `time_law`, `data_law` and `parameter_law` include finite-size corrections. With n_s skills,
+    A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)), and the laws hold as long as the rarest skills are not yet learned.
 
     Args:
         exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).

@@ -34,7 +34,7 @@ def misfit_p_value(
     *,
     floor_known: bool = False,
 ) -> float | None:
-    """P value of systematic deviations of the losses from the fitted power law.
+    """P value of a test for systematic deviations of the losses from the fitted power law.
 
     The p value combines two tests of the residuals of ln L, corrected for multiple testing: a test of the term (ln x)²,
     and a test of all residuals. The second test detects any other smooth deviation and is allowed a tenth of the false

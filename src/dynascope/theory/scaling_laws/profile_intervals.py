@@ -34,9 +34,9 @@ def profile_interval(
     """Compute the profile interval of a coefficient of a fitted law, with all other coefficients refitted.
 
     For a single run, the interval ends where the increase of the sum of squares is incompatible with the scatter of the
-    points about the law. The scatter is assumed to be independent. For several runs, the interval is based on the
-    scatter among the runs, which may affect whole curves. Each run contributes a score: the derivative of the sum of
-    squares in the coefficient, orthogonal to the derivatives in the others. The mean score is compared with zero by
+    points about the law. The points are assumed to scatter independently. For several runs, the interval is based on
+    the scatter among the runs, which may affect whole curves. Each run contributes a score: the derivative of the sum
+    of squares in the coefficient, orthogonal to the derivatives in the others. The mean score is compared with zero by
     Student's t with n − 1 degrees of freedom for n runs.
 
     Returns:

@@ -127,8 +127,8 @@ def calibrate(
     For several runs, rates and offsets are averaged, and the intervals are Student's intervals over runs. For a single
     run of n points, the standard errors are HC3 errors, from squared residuals over (1 − leverage)², and the interval
     uses Student's t with n − 2 degrees of freedom. The points must scatter independently, with any variance. The
-    intervals have their stated coverage from two runs, or from about five points in the window, but are wide for so few
-    runs or points.
+    intervals have their stated coverage for at least two runs, or for a single run with at least about five points in
+    the window, but are wide for so few runs or points.
 
     You may omit η and S both here and in the prediction: the rate is then in units of 2 η S, and the predicted steps
     are the same. With η and S, rates can be compared between runs.

@@ -152,9 +152,9 @@ def expected_loss(
         E L = ½ S² [Σ_{k ≤ N} P(k) Σ_d Bin(d; D, P(k)) u(d)² + Σ_{k > N} P(k)]
 
     The number of samples of skill k is d ~ Bin(D, P(k)), and u(d) = 1/(1 + exp(2 η S T d/D)/c) is the unlearned
-    fraction. The sum over d omits terms below rounding. If D P(k) is large, the sum includes only every h-th d, where h
-    is less than a third of the standard deviation and half the scale on which u changes. The error of the thinned sum
-    is of order exp(−2π²/0.6), because the terms are analytic in d.
+    fraction. The sum over d omits terms below the rounding error. If D P(k) is large, the sum includes only every h-th
+    d, where h is less than a third of the standard deviation and half the scale on which u changes. The error of the
+    thinned sum is of order exp(−2π²/0.6), because the terms are analytic in d.
 
     Args:
         times: T ≥ 0, shape (times,), in steps of gradient descent; ∞ is allowed.

@@ -64,10 +64,11 @@ def linear_staircase(
 
         L_k = ½ (tr Σyy − Σ_{j≤k} s_j²).
 
-    On plateau k, the remaining directions grow at the rates σ_j(M_k), the singular values of M_k = (I − P_k) Σyx. Their
-    log-amplitudes start at −1 (in units of log(1/scale)) and keep their order; a jump occurs when the largest reaches
-    zero. If Σyxᵀ Σyx and Σxx commute, the modes are independent instead. Independent modes are learned in the order of
-    the singular values σ_k of Σyx, at times 1/σ_k, and each lowers the loss by σ_k²/(2λ_k), with λ_k = v_kᵀ Σxx v_k.
+    On plateau k, the remaining directions grow at the rates σ_j(M_k), the singular values of M_k = (I − P_k) Σyx. The
+    log-amplitudes of these directions start at −1 (in units of log(1/scale)) and keep their order; a jump occurs when
+    the largest reaches zero. If Σyxᵀ Σyx and Σxx commute, the modes are independent instead. Independent modes are
+    learned in the order of the singular values σ_k of Σyx, at times 1/σ_k, and each lowers the loss by σ_k²/(2λ_k),
+    with λ_k = v_kᵀ Σxx v_k.
 
     If initial weights are given, they determine the jump times at this scale: the function propagates bundles of
     neurons exactly through each plateau, and each drop is the logistic growth of its mode. Otherwise, the times are the

@@ -225,8 +225,8 @@ class _ActiveSet:
 def _constrained_least_squares(x: np.ndarray, y: np.ndarray, integral: np.ndarray, guess: np.ndarray) -> np.ndarray:
     """Minimise the squared error over β with the sign of Sᵢ if |Sᵢ| = 1, and βᵢ = 0 otherwise.
 
-    The guessed support is nearly always correct; the optimality conditions verify it. If they fail, non-negative least
-    squares determines the support.
+    The guessed support is nearly always correct; the optimality conditions verify it. If these conditions fail,
+    non-negative least squares determines the support.
     """
     free = np.flatnonzero(np.abs(integral) == 1.0)
     signed = x[:, free] * integral[free]

@@ -84,7 +84,7 @@ def quadratic_charge_from_gradients(
 
     Args:
         initial: Initial charge r_0 = θᵀGθ, one number per charge.
-        gradients: g_kᵀ G g_k of the gradient of the loss, without weight decay, at every step, shape (steps, ...).
+        gradients: g_kᵀ G g_k at every step, where g_k is the loss gradient without weight decay, shape (steps, ...).
         sgd: η and λ, equal for all weights of the charge, without momentum; with momentum use `quadratic_charge`.
         steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
