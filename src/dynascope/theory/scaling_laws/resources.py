@@ -41,8 +41,8 @@ def time_law(
         L = S² A/(2(α + 1)) τ^−β J(τ (N + ½)^−(α+1)) + ½ S² A [ζ(α + 1, N + 1) − ζ(α + 1, n_s + 1)]
 
     Here τ = 2 η S A T, A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)) and J = `skill_integral`. An integral replaces the sum over
-    skills. For α ≤ 1, c = 99 and η S = 1, its relative error is at most 1e-6 for T ≥ 1000 and 5e-4 for T ≥ 100.
-    `multilinear.training_loss` computes the exact sum.
+    skills. For α ≤ 1, c = 99, η S = 1 and N ≥ 1000, its relative error is at most 1e-6 for T ≥ 1000 and 5e-4 for
+    T ≥ 100. `multilinear.training_loss` computes the exact sum.
 
     Args:
         times: Number of steps T > 0, of any shape.
@@ -106,7 +106,7 @@ def data_law(
         L = (S − R₀)² A^(1/(α+1))/(2(α + 1)) B(β, D + 1) [1 − I_x(β, D + 1)] + ½ S² A ζ(α + 1, N + 1)
 
     Here B is the beta function, I its regularised incomplete form, and x = A (N + ½)^−(α+1). An integral replaces the
-    sum over skills. For α ≤ 1, its relative error is at most 1e-6 for D ≥ 300 (3e-6 at finite N).
+    sum over skills. For α ≤ 1, its relative error is at most 1e-6 for D ≥ 300 (3e-6 for N ≥ 100).
 
     Args:
         samples: Number of samples D > 0, of any shape.
