@@ -39,7 +39,7 @@ class Assumption:
         meaning: Plain statement of the assumption.
         measure: Definition of the number that measures the violation.
         limit: Largest number at which the assumption holds.
-        almost: Largest number at which the theory is still approximate; equal to `limit` if it fails beyond the limit.
+        almost: Largest number at which the theory is still approximate; equal to `limit` if the theory fails beyond it.
         growth: Effect of a larger number on the prediction.
         remedy: What the user can do about a violation.
     """
@@ -53,7 +53,7 @@ class Assumption:
     remedy: str = dataclasses.field(compare=False)
 
     def costing(self, growth: str) -> Assumption:
-        """Return the same assumption for a theory on which a violation has another effect.
+        """Return a copy of the assumption for a theory on which a violation has another effect.
 
         Args:
             growth: Effect of a larger number on the prediction of this theory.

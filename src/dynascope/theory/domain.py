@@ -36,7 +36,7 @@ _EXPLAINED = """    covariance: E[x xᵀ] of the inputs, shape (d, d), to check 
 
 
 class Covering(Protocol[_Arguments, _Answer]):
-    """A function with a domain, which accepts the covariance of the inputs if the domain restricts it."""
+    """A function with a declared domain; it accepts the covariance of the inputs if the domain restricts the inputs."""
 
     domain: Domain
 
@@ -108,7 +108,7 @@ def covers(
 
 
 def _of_a_covariance(function: Callable[..., Any], assumes: tuple[Assumption, ...]) -> Callable[..., Any]:
-    """Return the function with a further argument, E[x xᵀ], which is checked."""
+    """Add to a function the argument `covariance`, E[x xᵀ], which is checked against its domain."""
     name = f"{function.__module__.split('.')[-2]}.{function.__name__}"
 
     @functools.wraps(function)
@@ -128,7 +128,7 @@ def _of_a_covariance(function: Callable[..., Any], assumes: tuple[Assumption, ..
 
 
 def warn_of_large_scale(name: str, scale: Any, assumed: Assumption = SMALL_START) -> None:
-    """Warn the user of a scale at which a theory of small initial weights is unreliable.
+    """Warn if a theory of small initial weights is unreliable at the given scale.
 
     Args:
         name: Name of the theory, for the message.
@@ -144,7 +144,7 @@ def warn_of_large_scale(name: str, scale: Any, assumed: Assumption = SMALL_START
 
 
 def _of_a_small_scale(function: Callable[..., Any], assumed: Assumption) -> Callable[..., Any]:
-    """Return the function with a warning of a scale at which a theory of small initial weights is unreliable."""
+    """Make a function warn if its `scale` is too large for a theory of small initial weights."""
     name = f"{function.__module__.split('.')[-2]}.{function.__name__}"
     signature = inspect.signature(function)
 
@@ -160,7 +160,7 @@ def _of_a_small_scale(function: Callable[..., Any], assumed: Assumption) -> Call
 
 
 def _explained(documentation: str, entry: str) -> str:
-    """Insert an entry for a further argument in the docstring, before `**options`."""
+    """Insert an entry for an additional argument into the docstring, before `**options`."""
     head, arguments, rest = re.split(
         r"(?<=^Args:\n)((?: .*\n|\n(?= ))*)", documentation, maxsplit=1, flags=re.MULTILINE
     )

@@ -20,14 +20,14 @@ _ORDINARY = 64  # arguments between 2⁻⁶⁴ and 2⁶⁴ do not make a result 
 
 
 def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function]:
-    """Decorate a function so that its arguments are `checked` and a result that is not finite raises.
+    """Decorate a function so that it checks its arguments and raises `InputError` for a result that is not finite.
 
     Args:
         infinite: Whether ∞ is a valid result, so that only NaN raises.
 
     Raises:
-        InputError: When the function is called: if the result or an intermediate value is not finite. The
-            error lists the arguments above 2⁶⁴ or below 2⁻⁶⁴, or all numeric arguments if there are none.
+        InputError: If a result or an intermediate value of a call is not finite. The error lists the arguments above
+            2⁶⁴ or below 2⁻⁶⁴, or all numeric arguments if there are none.
 
     Example:
         >>> @finite_answers()
@@ -64,7 +64,7 @@ def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function
 
 
 def require_answer(answer: Any, arguments: Mapping[str, Any], *, infinite: bool = False) -> Any:
-    """Return a result if all its known numbers are finite.
+    """Return a result if all its concrete numbers are finite.
 
     Args:
         answer: Arrays and numbers, in tuples and records.
@@ -84,7 +84,7 @@ def require_answer(answer: Any, arguments: Mapping[str, Any], *, infinite: bool 
 
 
 def is_finite(answer: Any, infinite: bool) -> bool:
-    """Whether no known number of a result is NaN, or infinite unless ∞ is valid."""
+    """Whether no concrete number of a result is NaN and, unless ∞ is valid, none is infinite."""
     import jax  # not at the top, so that the command line reports a bad argument without it
     import numpy as np
 
@@ -99,7 +99,7 @@ def is_finite(answer: Any, infinite: bool) -> bool:
 
 
 def arguments_of(signature: inspect.Signature, positional: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by name, with defaults filled in and `**options` merged."""
+    """Return the arguments of a call by name, with defaults filled in and `**options` merged."""
     bound = signature.bind(*positional, **named)
     bound.apply_defaults()
     found: dict[str, Any] = {}
@@ -109,7 +109,7 @@ def arguments_of(signature: inspect.Signature, positional: tuple[Any, ...], name
 
 
 def _overflow(arguments: Mapping[str, Any]) -> InputError:
-    """The error of a result that is not finite."""
+    """Return the error for a result that is not finite."""
     sizes = _sizes(arguments)
     values = {name: f"{2.0**size:.3g}" for name, size in (_extreme(sizes) or sizes).items()}
     listed = ", ".join(f"{name} ≈ {value}" for name, value in values.items())
@@ -127,7 +127,7 @@ def _sizes(arguments: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _extreme(sizes: Mapping[str, float]) -> dict[str, float]:
-    """The sizes above 2⁶⁴ or below 2⁻⁶⁴."""
+    """Return the sizes above 2⁶⁴ or below 2⁻⁶⁴."""
     return {name: size for name, size in sizes.items() if abs(size) > _ORDINARY}
 
 

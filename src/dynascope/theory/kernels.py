@@ -26,7 +26,7 @@ def broadcast(**values: Any) -> list[Any]:
     """Check that the arguments broadcast, and broadcast them as `broadcast_known` does.
 
     Args:
-        **values: Checked values by the name of the argument.
+        **values: Validated values by the name of the argument.
 
     Raises:
         InputError: If the shapes do not broadcast.
@@ -67,7 +67,7 @@ def broadcast_known(*values: Any) -> list[Any]:
 
 
 def all_finite(*arrays: np.ndarray | Array) -> Array:
-    """Element-wise test that all of the arrays, which broadcast, are finite; for use inside a compiled function.
+    """Test element-wise whether several arrays, which broadcast, are all finite; for use inside a compiled function.
 
     Example:
         >>> import numpy as np

@@ -35,7 +35,7 @@ class LayerRates(NamedTuple):
 
 
 def rate_shapes(rates: LayerRates) -> dict[str, tuple[int, ...]]:
-    """The shapes of checked rates, keyed by the names that error messages use."""
+    """The shapes of validated rates, keyed by the names that error messages use."""
     return {f"rates.{name}": getattr(each, "shape", ()) for name, each in zip(rates._fields, rates, strict=True)}
 
 

@@ -29,17 +29,18 @@ _HALF_DELAY = 1 / _HALF - _HALF**2 / 2 * scipy.special.hyp2f1(1, 2 / 3, 5 / 3, _
 
 @dataclasses.dataclass(frozen=True)
 class Activation:
-    """Activation of a head, or of several heads at once, which grows from near zero and learns a mode.
+    """Activation of one or several heads, which grow from near zero and learn a mode.
 
     Attributes:
         heads: Indices of the heads, from 0.
-        mode: Index of the eigenvalue among those given.
+        mode: Index of the learned mode in `rates`.
         direction: Learned unit vector in the eigenbasis: an eigenvector, or a combination of degenerate ones.
-        blow_up: Time s = α·t at which the weights would become infinite.
-        half_learned: Time s at which the loss crosses the middle of the drop, at the given scale.
+        blow_up: Time s = α·t at which the weights would diverge.
+        half_learned: Time s at which half of the drop in the loss is complete, at the given scale.
         degenerate: Whether several modes have the same eigenvalue as this mode.
-        mixing: Largest weight of the head along another unlearned mode, relative to its weight along this mode, just
-            before it learns; divided by the relative gap 1 − m′/m of the rates, at which the mixture decays afterwards.
+        mixing: Largest ratio of the head's weight along another unlearned mode to its weight along this mode, just
+            before the jump, divided by the relative gap of the rates, 1 − m′/m. The mixture decays slowly if the gap is
+            small.
         crowding: Largest norm of any other small head at this moment, at the given scale.
     """
 
@@ -64,16 +65,16 @@ def activations(
 ) -> list[Activation]:
     """Integrate the heads v' = Σ m k q, k' = m v q, q' = m v k to their successive blow-ups, in the eigenbasis of Σ.
 
-    With V = ∫ v dt, each coordinate is k ± q = (k ± q)(0) exp(±m V). A head is therefore a particle in one dimension,
-    V″ = Σ m/4 [(k + q)(0)² exp(2 m V) − (k − q)(0)² exp(−2 m V)], for any number of inputs. All heads are integrated in
-    the variable ∫ max ‖θ‖ dt, in which the first blow-up is approached exponentially. The head that blows up learns the
-    unlearned mode with the largest rate m, and this mode is removed for the other heads.
+    With V = ∫ v dt, each coordinate is k ± q = (k ± q)(0) exp(±m V). For any number of inputs, a head is therefore a
+    particle in one dimension, V″ = Σ m/4 [(k + q)(0)² exp(2 m V) − (k − q)(0)² exp(−2 m V)]. All heads are integrated
+    in the variable ∫ max ‖θ‖ dt, so that the first blow-up is approached exponentially. The head that blows up learns
+    the unlearned mode with the largest rate m. This mode is then removed for the other heads.
 
-    At a scale α > 0, the leading corrections are included. A balanced head v = k = q = a learns by
-    a' = m a²(1 − γ a³), with the gain γ. It completes half of the drop at t = s/α − 1.2535 γ^⅓/m, where s is the time
-    of the blow-up. For the other heads, the integral of m (1 − γ a³) is the same as if the mode were removed at
-    t = s/α − γ^⅓/m. The remaining error is of order α^(2 − m′/m). It comes from the component of the head along the
-    next mode, whose rate is m′.
+    At a scale α > 0, the leading corrections are included. A balanced head v = k = q = a learns according to a' = m
+    a²(1 − γ a³), with the gain γ. It completes half of the drop at t = s/α − 1.2535 γ^⅓/m, where s is the time of the
+    blow-up. For the other heads, the integral of m (1 − γ a³) is the same as if the mode were removed at
+    t = s/α − γ^⅓/m. The remaining error is of order α^(2 − m′/m) and is due to the component of the head along the next
+    mode, whose rate is m′.
 
     Args:
         v: Values of the heads at unit scale.
@@ -84,7 +85,7 @@ def activations(
         scale: α, or zero for the limit.
 
     Returns:
-        The activations in order. There are fewer than modes if there are too few heads, or the remaining heads do not
+        The activations in order. They do not cover all modes if there are too few heads or the remaining heads do not
         grow.
     """
     # Heads at a stationary point are excluded, because rounding errors would make them grow.
@@ -148,7 +149,7 @@ class _Heads:
 
     @property
     def norms(self) -> np.ndarray:
-        """‖θ‖ of each head within the unlearned modes."""
+        """Return ‖θ‖ of each head, restricted to the unlearned modes."""
         return np.sqrt(self.v**2 + np.sum(self.plus**2 + self.minus**2, axis=1) / 2)
 
     def growing(self, head: int) -> np.ndarray:
@@ -156,7 +157,7 @@ class _Heads:
         return self.plus[head] if self.v[head] > 0 else self.minus[head]
 
     def moved(self, time: float, travel: np.ndarray, v: np.ndarray) -> _Heads:
-        """Return the heads at another time, after ∫ v dt has increased by `travel`."""
+        """Return the heads after ∫ v dt has increased by `travel`."""
         exponent = np.outer(travel, self.rates)
         return _Heads(v, _grown(self.plus, exponent), _grown(self.minus, -exponent), self.rates, time)
 

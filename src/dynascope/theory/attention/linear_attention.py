@@ -49,9 +49,9 @@ def linear_attention_staircase(
 ) -> Staircase:
     """Predict the staircase of linear attention with rank-one heads on in-context regression.
 
-    Each head (v, k, q) has degree 3. While it is small, it obeys v' = kᵀMq, k' = v M q, q' = v Mᵀk with M = Σ² on the
-    modes that are not yet learned. It blows up at a finite s = α·t, which depends on its initial direction, and learns
-    the strongest unlearned mode within a time that stays bounded as α → 0. The jump times at the given scale include
+    Each head (v, k, q) has degree 3. While the head is small, it obeys v' = kᵀMq, k' = v M q, q' = v Mᵀk with M = Σ² on
+    the unlearned modes. It blows up at a finite s = α·t, which depends on its initial direction. It then learns the
+    strongest unlearned mode within a time that is bounded as α → 0. The jump times at the given scale include
     corrections of order one in t. The remaining error is of order α^(1 − λ′²/λ²), where λ′ is the next eigenvalue.
 
     In the homogeneity-normalised flow, all heads align first, and the jumps occur at t = √3/λ_j² · log(1/α) + O(1).
@@ -68,8 +68,8 @@ def linear_attention_staircase(
 
     Returns:
         The staircase, of degree 3. Its feature `input_feature` is the unit vector learned at each jump. A jump is
-        marked slow, with the reason, if its time is unknown. It is also marked if, at this scale, the head of an
-        earlier jump learned a mixture of modes, or another head was no longer small at an earlier jump.
+        marked slow, with the reason, if its time is unknown, if the head of an earlier jump learned a mixture of modes
+        at this scale, or if another head was no longer small at an earlier jump.
 
     Raises:
         InputError: If N is below one, Σ is not symmetric, positive semidefinite and nonzero, the scale is out of range,
@@ -138,7 +138,7 @@ class _Step:
 
 
 def _aligned(modes: AttentionModes, j: int, factor: float, unit: float, slow: str = "") -> _Step:
-    """Jump of a head that is initially aligned with its mode, at factor/λ²."""
+    """Return the jump, at factor/λ², of a head that is initially aligned with its mode."""
     limit = factor / modes.variances[j] ** 2
     return _Step(j, modes.axes[:, j], limit, limit * unit, _phrase(modes, j), slow)
 
@@ -176,7 +176,7 @@ def _from_heads(
 
 
 def _disturbance(limit: Activation, actual: Activation) -> str:
-    """State why the times of later jumps are uncertain; empty if they are not."""
+    """Return the reason why the times of later jumps are uncertain; empty if they are not."""
     if limit.heads != actual.heads:
         return "at this scale the heads activate in a different order"
     if actual.mixing > _MIXED:

@@ -43,7 +43,7 @@ def merged_attention_staircase(
     """Predict the single drop of linear attention with merged keys and queries on in-context regression.
 
     Each head (v, K) has degree 2 and the utility v⟨K, Σ²⟩, whose only maximum has K ∝ Σ². Under gradient flow, all
-    heads therefore grow along one direction at the rate ‖Σ²‖_F, and learn all modes at once:
+    heads therefore grow along one direction at the rate ‖Σ²‖_F and learn all modes at once:
 
         t = log(1/α)/‖Σ²‖_F + O(1).
 
@@ -106,7 +106,7 @@ def merged_attention_staircase(
 
 
 def _merged_passage(modes: AttentionModes, rate: float) -> float:
-    """Time from unit size of the unsaturated growth to half of the drop, for one head (w, Q) in the eigenbasis."""
+    """Return the time of a head (w, Q) from unit size to half of the drop, if small heads grow at the given rate."""
     return _half_drop(modes.variances, modes.gains, rate) + np.log(_SMALL / np.sqrt(modes.gains[0])) / rate
 
 

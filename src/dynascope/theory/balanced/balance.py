@@ -51,7 +51,7 @@ MapTimes: TypeAlias = Annotated[Real[ArrayLike, " times"], Ge(0)]
 
 
 class TwoLayers(NamedTuple):
-    """The layers of f(x) = x W₁ W₂ and their rates, or an ensemble; known values stay NumPy arrays.
+    """Layers of f(x) = x W₁ W₂ with their rates, of one network or an ensemble; concrete values remain NumPy arrays.
 
     Attributes:
         first: W₁, shape (..., d, h).
@@ -122,8 +122,8 @@ def layer_balance(first: FirstLayer, second: SecondLayer, *, rates: LayerRates =
         rates: η₁ and η₂, each a number or one value per member.
 
     Raises:
-        InputError: If the shapes of the layers do not match, a value is not finite, or a rate is not positive. Traced
-            values outside this domain give NaN.
+        InputError: If the shapes of the layers do not match, a value is not finite, or a rate is not positive. Inside
+            `jit`, values outside this domain give NaN.
 
     References:
         Dominé et al., arXiv:2409.14623.
@@ -142,7 +142,7 @@ def _balance(network: TwoLayers) -> Balance:
 
 
 def balance_of(network: TwoLayers, numbers: Any = jnp) -> Balance:
-    """Return the balance of checked layers, using `numpy` or `jax.numpy`."""
+    """Return the balance of validated layers, using `numpy` or `jax.numpy`."""
     first, second, rates = network
     ratio = numbers.sqrt(numbers.divide(*rates))
     charges, width = layer_charges(first, second, (1 / ratio, ratio)), first.shape[-1]
@@ -155,9 +155,9 @@ def balance_of(network: TwoLayers, numbers: Any = jnp) -> Balance:
 
 
 def require_balanced(network: TwoLayers, approximate: bool) -> Balance:
-    """Return the balance of known layers, in NumPy.
+    """Return the balance of layers with concrete values, in NumPy.
 
-    If the layers are not λ-balanced, warns if `approximate` is set, and otherwise raises `InputError`.
+    Raise `InputError` if the layers are not λ-balanced, or only warn if `approximate` is set.
     """
     # In NumPy, because JAX may be tracing the times.
     known = jax.tree.map(np.asarray, network)

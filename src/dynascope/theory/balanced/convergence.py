@@ -40,14 +40,14 @@ class BalancedLimit(NamedTuple):
         product: W₁ W₂, shape (d, c).
         second: W₂ᵀ W₂, shape (c, c).
         loss: ½‖W₁W₂ − Σ‖².
-        status: "converges" to the best map of the rank of the network, exponentially; "power law" if modes without
-            target vanish as 1/t; "saddle" if the initial weights lack a required direction; "static" if they are a
-            fixed point.
-        reachability: Smallest component of the initial weights along a direction that is learned, relative to the norm
-            of the initial weights. Values below 1e-10 count as missing. In training, finite steps and rounding errors
-            eventually find such a direction.
-        decay_rates: Rates at which errors of the map decay near the limit, if the map is learned: the eigenvalues of
-            the NTK in ascending order, shape (d·c,).
+        status: "converges" to the best map of the rank of the network, exponentially; "power law" if modes with zero
+            target decay as 1/t; "saddle" if the initial weights lack a required direction; "static" if the initial
+            weights are a fixed point.
+        reachability: Smallest component of the initial weights along a learned direction, relative to the norm of the
+            initial weights. Components below 1e-10 count as missing. In training, finite steps and rounding errors
+            eventually excite a missing direction.
+        decay_rates: Decay rates of the error of the map near the limit, if the map is learned: the eigenvalues of the
+            NTK in ascending order, shape (d·c,).
         sharpness: Largest eigenvalue of the Hessian, in the metric of the rates.
         largest_stable_step: 2/sharpness, the learning rate (as a factor on η₁ and η₂) above which gradient descent is
             unstable at the limit. With equal rates, it is 1/ω₁ = 1/√(λ²/4 + s₁²) if the map is learned.
@@ -153,8 +153,8 @@ def balanced_limit(
 def slowest_rate(inputs: int, outputs: int, weakest: float, balances: np.ndarray) -> float:
     """Return the smallest convergence rate over all λ, for networks as wide as their inputs or outputs.
 
-    The rate is the gap between the eigenvalue ω of the weakest mode and that of the strongest direction that is not
-    learned.
+    The rate is the gap between the eigenvalue ω of the weakest mode and the eigenvalue of the strongest unlearned
+    direction.
 
     Args:
         inputs: Number of inputs.
@@ -168,7 +168,7 @@ def slowest_rate(inputs: int, outputs: int, weakest: float, balances: np.ndarray
 
 
 def _limiting_factor(drift: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, float, bool]:
-    """Return a factor of P∞, the reachability, and whether a direction with neither growth nor decay is present."""
+    """Return a factor of P∞, the reachability, and whether a neutral direction (with eigenvalue zero) is present."""
     values, vectors = np.linalg.eigh(drift)
     values, vectors = values[::-1], vectors[:, ::-1]
     size = float(np.linalg.norm(start))

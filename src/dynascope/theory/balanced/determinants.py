@@ -21,8 +21,8 @@ def distance_kept(
 ) -> Float[np.ndarray, "*all_members"]:
     """Return the smallest distance ‖W₁W₂ − Σ‖ that balanced layers (λ = 0) with a square map can reach.
 
-    Gradient flow conserves the sign of their determinant. If Σ has the opposite sign, the nearest reachable map is
-    singular, and the distance is the smallest singular value of Σ. Otherwise, and if one of the maps does not have full
+    Gradient flow conserves the sign of det W₁W₂. If det Σ has the opposite sign, the nearest reachable map is singular,
+    and the distance is the smallest singular value of Σ. If the signs agree, or one of the maps does not have full
     rank, the distance is zero.
 
     Example:
@@ -40,7 +40,7 @@ def distance_kept(
 def warn_of_opposite_determinants(
     network: TwoLayers, target_map: Any, balance: Balance
 ) -> Bool[np.ndarray, "*members"]:
-    """Warn of layers that flow into a saddle because their determinant has the wrong sign.
+    """Warn if layers flow into a saddle because their determinant has the wrong sign.
 
     Returns:
         Whether each member flows into a saddle.

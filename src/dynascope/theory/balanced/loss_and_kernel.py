@@ -61,7 +61,7 @@ def loss(
         L, shape (..., times).
 
     Raises:
-        InputError: If E‖y‖² is below ‖Σ‖², or as for `gram`. Traced values outside this domain give NaN.
+        InputError: If E‖y‖² is below ‖Σ‖², or as for `gram`. Inside `jit`, values outside this domain give NaN.
 
     Example:
         >>> print(loss([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 3.0]), target_power=4.5).round(4))
@@ -119,7 +119,7 @@ def ntk(
         K between all outputs at all points, shape (..., times, n c, n c). Row o·n + i belongs to output o at point i.
 
     Raises:
-        InputError: As for `gram`, or if the inputs do not fit the map.
+        InputError: As for `gram`, or if the dimension of the inputs does not match the map.
 
     Example:
         >>> print(ntk([[0.1]], [[0.1]], [[2.0]], np.array([0.0, 9.0]), [[1.0]]).ravel().round(4))

@@ -44,8 +44,7 @@ class Steps(NamedTuple):
 
     Attributes:
         lengths: Length Δ of the steps that lead to each time, shape (times,).
-        counts: Number of steps that lead to each time, shape (times,). None if the number is the same for all and a
-            static argument of the program.
+        counts: Number of steps that lead to each time, shape (times,). None if one static number applies to all times.
         ranks: Position of each given time among the sorted times, shape (times,).
     """
 
@@ -88,7 +87,7 @@ def fixed_steps(speed: float | None, times: Any, steps: int) -> Steps:
 
     Args:
         speed: As in `plan_steps`; None if it is not known.
-        times: Times t ≥ 0 that increase. If traced times decrease, the steps have negative lengths.
+        times: Increasing times t ≥ 0. If traced times decrease, the steps have negative lengths.
         steps: Number of steps between neighbouring times.
 
     Example:
@@ -144,7 +143,7 @@ def propagate(
             saddle.
 
     Returns:
-        Q at each time; NaN after steps that are too long for 16 digits.
+        Q at each time; NaN from the first step on that is too long for double precision.
     """
     values, vectors = jax.lax.stop_gradient(jnp.linalg.eigh(drift))
     # For a saddle, the eigenbasis of F prevents rounding errors of shrinking modes from entering growing modes.
@@ -173,10 +172,10 @@ def propagate(
 
 
 def _kept_at_saddle(factor: Array, values: Array) -> Array:
-    """Rotate the columns of a factor so that the first columns have exactly no growing part.
+    """Rotate the columns of a factor so that the growing part of the first columns is exactly zero.
 
-    Half of the modes grow, and one of them is missing at a saddle. A step adds to each column only columns before it,
-    so that zeros in the first columns remain.
+    Half of the modes grow, and one of them is missing at a saddle. A step adds to each column only multiples of earlier
+    columns, so that zeros in the first columns remain.
     """
     growing = values[:, None] > 0
     _, _, rows = jnp.linalg.svd(jax.lax.stop_gradient(jnp.where(growing, factor, 0.0)))

@@ -84,13 +84,13 @@ def gram(
 
     The solution is evaluated in steps that propagate a factor of P. Unequal rates are absorbed by U₁ = (η₂/η₁)^¼ W₁,
     U₂ = (η₁/η₂)^¼ W₂, in the time √(η₁ η₂) t. All widths are covered, including bottlenecks, wide layers (λ = 0), maps
-    without full rank and singular F. The result is differentiable in all arguments. Second derivatives exist only in
-    the times; others raise `InputError`.
+    without full rank and singular F. The result is differentiable in all arguments. Second derivatives exist only with
+    respect to the times; all others raise `InputError`.
 
     With λ = 0, a square map of full rank conserves the sign of its determinant. If the initial sign differs from that
     of Σ, the function warns, and the flow stops at a saddle with ½‖W₁W₂ − Σ‖² ≥ ½ s², where s is the smallest singular
-    value of Σ. In floating-point arithmetic, here and in training, rounding errors find the missing direction at about
-    t = 37/s. `balanced_limit` computes the saddle itself.
+    value of Σ. In floating-point arithmetic, rounding errors excite the missing direction at about t = 37/s, both in
+    this function and in training. `balanced_limit` computes the saddle itself.
 
     Args:
         first: Initial W₁, shape (..., d, h).
@@ -102,12 +102,12 @@ def gram(
             `balance.error` of the result gives the deviation.
         steps: Number of steps between neighbouring times, which must then increase. In each step max|f|·√(η₁η₂)·Δ
             should be below 4, where f are the eigenvalues of F, and must be below 16. By default, the number is
-            computed from the values. It is required if values are traced by JAX.
+            computed from the values. It is required if JAX traces the values.
 
     Raises:
-        InputError: If shapes do not fit, a value is not finite, t < 0, a rate is not positive, the weights are not
+        InputError: If shapes do not match, a value is not finite, t < 0, a rate is not positive, the weights are not
             λ-balanced, the times do not increase although `steps` is given, the times need more than a million steps,
-            or `steps` is too small. Traced values outside this domain give NaN.
+            or `steps` is too small. Inside `jit`, values outside this domain give NaN.
 
     References:
         Dominé, Anguita, Proca, Braun, Kunin, Mediano, Saxe, From Lazy to Rich, arXiv:2409.14623; our derivation does
@@ -156,7 +156,7 @@ def product(
         W₁ W₂, shape (..., times, d, c).
 
     Raises:
-        InputError: As for `gram`. Traced values outside this domain give NaN.
+        InputError: As for `gram`. Inside `jit`, values outside this domain give NaN.
 
     Example:
         >>> with jax.enable_x64(True):

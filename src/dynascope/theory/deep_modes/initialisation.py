@@ -16,7 +16,7 @@ __all__ = ["InitialisationExponents", "initialisation_exponents"]
 
 
 class InitialisationExponents(NamedTuple):
-    """Powers of the width w by which a deep linear network scales at initialisation, as arrays of the shape of γ.
+    """Exponents of the width w in the scaling of a deep linear network at initialisation, as arrays of the shape of γ.
 
     Attributes:
         output_variance: Exponent of the variance of an output, L − 1 − γL.
@@ -50,8 +50,8 @@ def initialisation_exponents(depth: Annotated[int, Ge(2)], gamma: FiniteArray) -
 
     For weights of variance v and fixed numbers of inputs and outputs, the output variance is ‖x‖² v (v w)^(L−1), and
     the expected tangent kernel is L ‖x‖² (v w)^(L−1). The output stays finite for γ ≥ 1 − 1/L. For γ < 1 the kernel
-    diverges, and the weights find a minimum nearby. For γ > 1 it vanishes, and the initial weights are near the saddle
-    at the origin.
+    diverges, and training finds a minimum near the initial weights. For γ > 1 the kernel vanishes, and the initial
+    weights are near the saddle at the origin.
 
     Args:
         depth: Number of layers L ≥ 2.

@@ -38,7 +38,7 @@ def saddle_escape_time(
     t = ln(σ/s₀)/(2σ) for L = 2, t = s₀^−(1−2/L)/((L − 2) σ) for L ≥ 3
 
     With layers of scale ε, s₀ = ε^L. The length of a plateau thus scales as ln(1/ε) for two layers and as ε^(2−L) for
-    more layers, and stronger modes are learned first.
+    more layers. Stronger modes are learned first.
 
     Args:
         target: σ ≠ 0.
@@ -49,8 +49,8 @@ def saddle_escape_time(
         Gradient-flow times of the broadcast shape.
 
     Raises:
-        InputError: If an initial strength is not between zero and its target, shapes do not fit, or the depth is not an
-            integer of at least 2. Traced values outside this domain give NaN.
+        InputError: If an initial strength is not between zero and its target, shapes do not match, or the depth is not
+            an integer of at least 2. Inside `jit`, values outside this domain give NaN.
 
     References:
         Leading term of `time_to_strength` for s₀ ≪ σ.

@@ -39,7 +39,7 @@ _covers = functools.partial(
 
 
 class DeepModeStrength(NamedTuple):
-    """Strength of a mode over time, each number of the broadcast shape.
+    """Strength of a mode over time, in arrays of the broadcast shape.
 
     Attributes:
         strength: s.
@@ -91,7 +91,7 @@ def time_to_strength(
 
     Args:
         strength: s, between s₀ and its limit.
-        target: σ; values below 1e-77 of s₀ (in double precision) count as zero.
+        target: σ; values below 1e-77·|s₀| (in double precision) count as zero.
         initial_strength: s₀.
         depth: Number of layers L ≥ 1.
         unreachable: "raise", or "infinity" to return ∞ for strengths that the mode never reaches. For traced values,
@@ -102,7 +102,7 @@ def time_to_strength(
 
     Raises:
         InputError: If the mode never reaches the strength (for s₀ = 0 with L ≥ 2, any strength but 0), a value is not
-            finite, shapes do not fit, or the depth is not an integer of at least 1.
+            finite, shapes do not match, or the depth is not an integer of at least 1.
 
     References:
         Saxe, McClelland & Ganguli, arXiv:1312.6120, equation 12 for L = 2; our derivation for other L.
@@ -146,13 +146,13 @@ def strength_at(
 
     Args:
         times: Gradient-flow times t ≥ 0.
-        target: σ; values below 1e-77 of s₀ (in double precision) count as zero.
+        target: σ; values below 1e-77·|s₀| (in double precision) count as zero.
         initial_strength: s₀; for L ≥ 2, zero is a fixed point.
         depth: Number of layers L ≥ 1.
 
     Raises:
-        InputError: If t < 0, a value is not finite, shapes do not fit, or the depth is not an integer of at least 1.
-            Traced values outside this domain give NaN.
+        InputError: If t < 0, a value is not finite, shapes do not match, or the depth is not an integer of at least 1.
+            Inside `jit`, values outside this domain give NaN.
 
     References:
         Saxe, McClelland & Ganguli, arXiv:1312.6120; Jacot et al., arXiv:2106.15933, for depth and saddles.
@@ -180,7 +180,7 @@ def deep_mode_limit(target: FiniteArray, initial_strength: FiniteArray, *, depth
         depth: Number of layers L ≥ 1.
 
     Raises:
-        InputError: If a value is not finite or is traced by JAX, shapes do not fit, or the depth is not an integer of
+        InputError: If a value is not finite or is traced by JAX, shapes do not match, or the depth is not an integer of
             at least 1.
 
     Example:
@@ -200,7 +200,7 @@ def deep_mode_limit(target: FiniteArray, initial_strength: FiniteArray, *, depth
 
 @functools.cache
 def _strength_in_units(layers: int) -> Callable[..., DeepModeStrength]:
-    """Return `_strength` with units in powers of the weights w: w^L for strengths, w^(2−2L) for times."""
+    """Return `_strength` with rescaled arguments, in units w^L for strengths and w^(2−2L) for times."""
     size = f"w^{layers}"
     duration = f"w^{2 - 2 * layers}"
 
@@ -212,7 +212,7 @@ def _strength_in_units(layers: int) -> Callable[..., DeepModeStrength]:
 
 @functools.cache
 def _passage_in_units(layers: int) -> Callable[..., tuple[Any, Any]]:
-    """Return `_passage_time` with the same units."""
+    """Return `_passage_time` with arguments rescaled in the same way."""
     size = f"w^{layers}"
     gives = (f"w^{2 - 2 * layers}", "")
 

@@ -1,7 +1,7 @@
 """Closed-form map between strength and time of a mode with three or more layers, and its inverse.
 
-All quantities are relative to the size of the target: z is the smaller of strength and target over the larger, and u is
-time times |σ|^(2−2/L). The phase n is a coordinate in which a mode moves at a bounded speed,
+All quantities are relative to the size of the target: z is the smaller of strength and target divided by the larger,
+and u is the time multiplied by |σ|^(2−2/L). The phase n is a coordinate in which a mode moves at a bounded speed,
 
     below the target    n = ln[s/(σ − s)],   u(n) = −z^(2/L−1)/(L − 2) + ∫ w dw/(1 − w^L),        concave;
     above               n = ln[σ/(s − σ)],   u(n) = ∫ w^(2L−3) dw/(1 − w^L),                        convex;
@@ -101,7 +101,7 @@ def _velocity(layers: int, strength: Array, target: Array, residual: Array) -> A
 
 
 def _vanishing(target: Array, strength: Array) -> Array:
-    """Whether the target is so small that a difference quotient by it is less accurate than its value at zero."""
+    """Whether the target is so small that a difference quotient in it is less accurate than its limit at zero."""
     return jnp.abs(target) <= jnp.sqrt(jnp.finfo(strength.dtype).eps) * strength
 
 
@@ -132,7 +132,7 @@ def _solve(layers: int, elapsed: Array, initial_phase: Array, below: Array, oppo
     """Return the phase n at which u has increased by `elapsed` from its value at the initial phase.
 
     Newton's method approaches the root from one side: from the left if u(n) is concave, from the right if it is convex.
-    It therefore never overshoots. Bisection of the bracket gives convergence from any distance.
+    It therefore never overshoots. Bisection ensures convergence from any distance.
     """
     goal = _clock(layers, initial_phase, below, opposite) + elapsed
     fastest, late = (

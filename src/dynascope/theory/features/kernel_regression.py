@@ -110,13 +110,13 @@ def kernel_regression_error(
 
         noisy mse = E₀ [Σ_k (1 − L_k)² v_k² + ‖f⊥‖² + σ²],    training mse = (δ/(n κ))² · noisy mse.
 
-    A part f⊥ of the target outside the modes, and modes of intensity zero, act as noise that no kernel learns. If
+    The part f⊥ of the target outside the modes, and modes of intensity zero, cannot be learned and act as noise. If
     κ = 0 (no ridge, n ≥ rank r), the limits of the formulas are returned: for a target in the span, E₀ = n/(n − r),
     clean mse = σ² r/(n − r) and training mse = σ² (1 − r/n). For n = r, the errors are infinite with noise and zero
     without.
 
     All arguments broadcast, so several `samples` with one spectrum give a learning curve. The function can be compiled
-    and differentiated in all arguments. Traced values outside the domain give NaN.
+    and differentiated in all arguments. Inside `jit`, values outside the domain give NaN.
 
     Args:
         intensity: Eigenvalues ρ_k ≥ 0 of the kernel, shape (..., k).

@@ -1,8 +1,8 @@
 """Benign and malignant overfitting of a linear model that interpolates noise.
 
-A few strong modes and a long tail of weak modes interpolate any noisy samples. The strong modes fit the signal in their
-span, and the tail fits the remainder by spikes at the samples. A target in the strong modes is learned despite the
-noise; a target in the tail is lost.
+A few strong modes and a long tail of weak modes can interpolate any noisy samples. The strong modes fit the signal in
+their span, and the tail fits the remainder with spikes at the samples. A target in the strong modes is learned despite
+the noise; a target in the tail is lost.
 """
 
 from __future__ import annotations

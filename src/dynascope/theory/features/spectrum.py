@@ -48,7 +48,7 @@ class FeatureSpectrum(NamedTuple):
     def eigenfeatures(self, features: IsFinite[Real[npt.ArrayLike, "m p"]]) -> Float[np.ndarray, "m r"]:
         """Evaluate the eigenfeatures e_k(x) = u_k·Φ(x)/√ρ_k on any samples.
 
-        They are orthonormal in the mean over the samples of the spectrum.
+        The eigenfeatures are orthonormal on average over the samples of the spectrum.
 
         Args:
             features: Φ(x), shape (m, p).
@@ -156,7 +156,7 @@ def mode_flow(
         ⟨e_k|f⟩(t) = c_k + (c_k⁰ − c_k) exp(−η ρ_k t)
         L(t) = ½ Σ_k (c_k − c_k⁰)² exp(−2 η ρ_k t) + ½ ‖f⊥‖²
 
-    For a finite number of samples, use `training_flow`. Traced values outside the domain give NaN.
+    For a finite number of samples, use `training_flow`. Inside `jit`, values outside the domain give NaN.
 
     Args:
         times: Gradient-flow times t ≥ 0, of any shape.

@@ -62,7 +62,7 @@ class Collapse(NamedTuple):
         class_mean_gram: Inner products μ_i·μ_j of the class means of the features, shape (..., C, C).
         classifier_gram: Inner products w_i·w_j of the columns of W, shape (..., C, C).
         nc2_angle: Largest |cos(M_i, M_j) − (C δ_ij − 1)/(C − 1)| of the centred class means M_i, shape (...).
-        nc2_norm: Standard deviation of ‖M_i‖ over their mean, shape (...).
+        nc2_norm: Standard deviation of ‖M_i‖ divided by their mean, shape (...).
         nc3: Frobenius norm ‖Wᵀ/‖W‖ − M/‖M‖‖, shape (...).
         nc3_centred: `nc3` with the columns of W centred over classes, shape (...).
     """
@@ -151,8 +151,8 @@ def collapse_trajectory(
     layers, η_W a₀² = η_H b₀², and s₀ = a₀ b₀, it is s(t) = σ/(1 + (σ/s₀ − 1) exp(−2 √(η_H η_W) σ t/n)), where
     σ = √(n/C) for C classes of equal size. The bias stays at the mean of the targets.
 
-    The function can be compiled, and differentiated in all arguments except the class sizes. Traced values outside the
-    domain give NaN.
+    The function can be compiled, and differentiated in all arguments except the class sizes. Inside `jit`, values
+    outside the domain give NaN.
 
     Args:
         times: Gradient-flow times t ≥ 0, any shape.
@@ -215,8 +215,8 @@ def collapse_end(
     (after a time ∝ log(1/scale)). NC1 vanishes. NC2 and NC3 vanish only for classes of equal size, and the uncentred
     NC3 only with a bias; without a bias it is √(2 − 2√(1 − 1/C)).
 
-    From an aligned initialisation of any size, η_W a² − η_H b² is conserved in each mode. Traced values outside the
-    domain give NaN.
+    From an aligned initialisation of any size, η_W a² − η_H b² is conserved in each mode. Inside `jit`, values outside
+    the domain give NaN.
 
     Args:
         class_sizes: Number of samples n_c of each class, positive integers, shape (C,), C ≥ 2.

@@ -50,8 +50,8 @@ def conserved_matrix(
         Δ, shape (..., h, h).
 
     Raises:
-        InputError: If the shapes of the layers do not fit, a value is not finite, or a rate is not positive. Traced
-            values outside this domain give NaN.
+        InputError: If the shapes of the layers do not match, a value is not finite, or a rate is not positive. Inside
+            `jit`, values outside this domain give NaN.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 4.
@@ -185,8 +185,8 @@ def single_output_preconditioner(
         M, shape (..., d, d).
 
     Raises:
-        InputError: As for `neuron.preconditioner`, except for dead neurons. Traced values outside this domain
-            give NaN.
+        InputError: As for `neuron.preconditioner`, except that dead neurons are allowed. Inside `jit`, values outside
+            this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.

@@ -57,8 +57,8 @@ def layer_spectra(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[AnyArr
         x_ℓ, shape (..., L), in the units of the gaps.
 
     Raises:
-        InputError: If s < 0, a value is not finite, or `gaps` is not one-dimensional. Traced values outside this domain
-            give NaN.
+        InputError: If s < 0, a value is not finite, or `gaps` is not one-dimensional. Inside `jit`, values outside this
+            domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.
@@ -126,8 +126,8 @@ def deep_isotropic_flow(
         The map and the loss at the times.
 
     Raises:
-        InputError: If the map is not square, shapes do not fit, a value is not finite, the times do not increase, or
-            the equation is too stiff. Traced values outside this domain give NaN.
+        InputError: If the map is not square, shapes do not match, a value is not finite, the times do not increase, or
+            the equation is too stiff. Inside `jit`, values outside this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4; for zero gaps Arora, Cohen, Hazan, arXiv:1802.06509.
@@ -218,7 +218,7 @@ def _(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tuple[Array, Arr
 
 
 def _differences(spectra: Array) -> Array:
-    """Return (p(x_i) − p(x_j))/(x_i − x_j) of the products p = Π_{k<ℓ} x_k for every ℓ, without cancellation."""
+    """Return (p(x_i) − p(x_j))/(x_i − x_j) for the products p = Π_{k<ℓ} x_k at every ℓ, without cancellation."""
     before, _ = _products(spectra)
     found = [jnp.zeros((len(spectra), len(spectra)), spectra.dtype)]
     for layer in range(spectra.shape[1] - 1):
@@ -235,7 +235,7 @@ def _products(spectra: Array) -> tuple[Array, Array]:
 
 
 def _spectra(sizes: Array, gaps: Array) -> Array:
-    """Return the x_ℓ, which differ by known offsets and fulfil Π x_ℓ = s²."""
+    """Return the x_ℓ, which differ by known offsets and satisfy Π x_ℓ = s²."""
     offsets = _offsets(gaps)
     return _smallest(sizes, offsets)[..., None] + offsets
 

@@ -46,7 +46,7 @@ _Rate: TypeAlias = Annotated[Real[ArrayLike, ""], Gt(0)]
 
 
 class _IsotropicMap(NamedTuple):
-    """A map with the imbalance, rate and width of its network; known values stay NumPy arrays.
+    """A map with the imbalance, rate and width of its network; concrete values remain NumPy arrays.
 
     Attributes:
         coefficients: β, shape (..., d, c).
@@ -90,7 +90,7 @@ class _IsotropicMap(NamedTuple):
     def active(self) -> Array:
         """The number of singular values of β that may grow.
 
-        In a balanced network zero singular values stay zero; rounding errors must not let them grow.
+        In a balanced network, zero singular values stay zero; rounding errors must not make them grow.
         """
         return jnp.where(self.imbalance == 0, rank(self.coefficients), min(self.coefficients.shape[-2:]))
 
@@ -121,10 +121,10 @@ def isotropic_preconditioner(
 
     vec(β)' = −M vec(∂L/∂β), M(β) = √(κ² βᵀβ + δ²/4) ⊗ I + I ⊗ √(κ² ββᵀ + δ²/4), β = W₁ W₂
 
-    The two parts of `preconditioner_matrix` are these roots plus and minus δ/2, and the δ/2 cancel. Networks with a
-    large first layer therefore have the same function-space dynamics as networks with a large second layer. The roots
-    are computed from the singular values of β to avoid a loss of digits. The function can be compiled and
-    differentiated, even if singular values are equal.
+    The two terms of `preconditioner_matrix` are these square roots plus δ/2 and minus δ/2, so that δ/2 cancels in their
+    sum. Networks with a large first layer therefore have the same function-space dynamics as networks with a large
+    second layer. The roots are computed from the singular values of β to avoid a loss of digits. The function can be
+    compiled and differentiated, even if singular values are equal.
 
     Args:
         coefficients: β, shape (..., d, c).
@@ -137,7 +137,7 @@ def isotropic_preconditioner(
 
     Raises:
         InputError: If the flow does not close in function space (δ > 0 and h ≠ c, or δ < 0 and h ≠ d), the rank of β is
-            above h, or a value is not finite. Traced values outside this domain give NaN.
+            above h, or a value is not finite. Inside `jit`, values outside this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4; we derived the domain.
@@ -193,8 +193,8 @@ def isotropic_flow(
         The map and the loss at the times.
 
     Raises:
-        InputError: As for `isotropic_preconditioner`, or if shapes do not fit, the times do not increase, β(0)
-            and δ are zero, or the equation is too stiff.
+        InputError: As for `isotropic_preconditioner`, or if shapes do not match, the times do not increase, β(0) and δ
+            are zero, or the equation is too stiff.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.

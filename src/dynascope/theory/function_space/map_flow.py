@@ -40,7 +40,7 @@ class MapPath(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Inputs and targets, one sample per row; known values stay NumPy arrays.
+    """Inputs and targets, one sample per row; concrete values remain NumPy arrays.
 
     Attributes:
         inputs: X, shape (n, d).
@@ -52,7 +52,7 @@ class Samples(NamedTuple):
 
     @classmethod
     def checked(cls, inputs: Any, targets: Any, times: Any, shape: tuple[int, ...]) -> tuple[Samples, Any]:
-        """Check samples for a map of the given shape, and times that must increase."""
+        """Check that the samples match a map of the given shape, and that the times increase."""
         require_shape("inputs", inputs, (..., None, shape[0]))
         require_shape("targets", targets, (..., len(inputs), shape[1]))
         if not is_traced(times):

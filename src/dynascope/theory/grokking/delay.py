@@ -20,7 +20,7 @@ _FALLEN, _VANISHED = 0.5, 0.01  # a loss curve ends below these fractions of its
 
 
 class GrokkingDelay(NamedTuple):
-    """Number of steps by which the test curve reaches its threshold later than the training curve.
+    """Number of steps between the threshold crossings of the training curve and the test curve.
 
     Attributes:
         train_step: First step at which the training curve reaches its threshold, None if it never does.
@@ -29,7 +29,7 @@ class GrokkingDelay(NamedTuple):
             threshold first, so there is no grokking.
         decades: log10(test_step/train_step), None if either is None or zero.
         resolution: Possible error of the delay: the longer of the two recording intervals in which the curves passed
-            their thresholds. If a threshold was not passed, it is the longest of all intervals.
+            their thresholds. If a curve never passes its threshold, it is the longest of all intervals.
         train_threshold: Threshold of the training curve.
         test_threshold: Threshold of the test curve.
         hold: Number of consecutive records for which a curve must be at or above its threshold.
@@ -47,7 +47,7 @@ class GrokkingDelay(NamedTuple):
     __repr__ = short_repr
 
     def recorded(self, last: float) -> dict[str, Any]:
-        """The values for a record, with the last step in place of a step that is None.
+        """Return the values of a record, with the last step in place of any step that is None.
 
         Args:
             last: The last step.
@@ -88,7 +88,7 @@ def grokking_delay(
     Args:
         steps: Steps or times of the records, increasing, shape (records,).
         train: Training accuracy as a fraction, or any other score that rises to at most 1, such as 1 − relative error,
-            shape (records,). It may exceed 1, as in percent, if both thresholds do.
+            shape (records,). Scores above 1, such as percentages, require both thresholds to exceed 1.
         test: The same score on test samples, shape (records,).
         train_threshold: Threshold of the training curve, in its unit.
         test_threshold: Threshold of the test curve, in its unit.
@@ -100,9 +100,9 @@ def grokking_delay(
 
     Raises:
         InputError: If the steps do not increase, there are fewer than two records or fewer than `hold`, a value is not
-            finite, or the lengths differ. Also if curves and thresholds appear to have different units: one threshold
+            finite, or the lengths differ; if curves and thresholds appear to have different units: one threshold
             exceeds 1 and the other does not, a curve exceeds 1 but not its threshold, or a threshold exceeds 1 and its
-            curve stays below 1 but reaches a hundredth of the threshold. Also if a curve falls like a loss: it starts
+            curve stays below 1 but reaches a hundredth of the threshold; or if a curve falls like a loss: it starts
             near its largest value and ends below half of it, or below 1 % if it starts far below its threshold.
 
     References:

@@ -58,13 +58,13 @@ def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: Po
     which makes the iteration globally convergent. The tangent dμ/d ln b = −(X D Xᵀ)⁻¹ y, D = √(w² + 4b²), gives the
     initial guess. No term overflows for small b.
 
-    The cost is about three solves of n equations per product, and eight per decade of b.
+    The cost is about three linear solves with n equations per product, and eight per decade of b.
 
     Args:
         inputs: X, one sample per row, shape (n, d); of any rank.
-        targets: y, shape (n,), in the range of X; if the rows of X are independent, any y is.
-        products: b > 0, the products u_i v_i of the weights, shape (m,), in any order; at least 1e-40 of the largest
-            coefficient of the interpolant of least ℓ2 norm.
+        targets: y, shape (n,), in the range of X. If the rows of X are independent, its range contains every y.
+        products: b > 0, the products u_i v_i of the weights, shape (m,), in any order; at least 1e-40 times the largest
+            coefficient of the least-ℓ2-norm interpolant.
 
     Returns:
         `InterpolantPath`.
@@ -101,7 +101,7 @@ class Constraint(NamedTuple):
         strengths: S > 0, shape (r,).
         rows: A, shape (r, d).
         values: c, shape (r,).
-        size: The largest coefficient of the interpolant of least ℓ2 norm.
+        size: Largest coefficient of the least-ℓ2-norm interpolant.
     """
 
     samples: Float[np.ndarray, "n r"]
@@ -156,7 +156,7 @@ def constraint(inputs: ArrayLike, targets: ArrayLike) -> Constraint:
 
 
 def trace_path(system: Constraint, log_products: Float[np.ndarray, " m"]) -> Iterator[Point]:
-    """Interpolants along decreasing b, at the given increasing ln b and, if needed, in between."""
+    """Yield interpolants along decreasing b, at the given ln b and at additional ln b where the gaps are large."""
     if not len(log_products):
         return
     # Start at b for which sinh is nearly linear; zero targets have no scale and need no path.

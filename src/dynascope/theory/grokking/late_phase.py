@@ -43,7 +43,7 @@ class LateCurve(NamedTuple):
         products: b(t) = u_i v_i, shape (times,).
         coefficients: w(t) = u² − v², the sum of the interpolant and its lag, shape (times, d).
         test_error: E(x·w − y)²/E y² on the test samples, shape (times,).
-        interpolant_error: The test error without the lag, the limit λ → 0 at equal b, shape (times,).
+        interpolant_error: The test error without the lag, the limit λ → 0 at fixed b, shape (times,).
         loss: 1/(2n) ‖X w − y‖² to leading order, λ², shape (times,).
         lag: ‖w − w(b)‖/‖w(b)‖, shape (times,); the curve is accurate while it is small.
     """
@@ -62,7 +62,7 @@ class LateCurve(NamedTuple):
 def weight_product(
     times: NonNegativeNumbers, *, scale: PositiveFloat, weight_decay: PositiveFloat
 ) -> Float[np.ndarray, "*times"]:
-    """Product of the two weights of every input at any time under weight decay, for any data.
+    """Product of the two weights of each input over time under weight decay, which does not depend on the data.
 
         u_i v_i = α² exp(−2λt)
 
@@ -110,7 +110,7 @@ def late_curve(
 
     Gradient flow on L = 1/(2n) ‖X w − y‖² + ½λ(‖u‖² + ‖v‖²) from u = v = α has w = 2b(t) sinh(Xᵀμ) at all times, with
     μ' = −4(X w − y)/n. After fitting, w is close to the interpolant w(b(t)) of `interpolant_path`, and b decreases
-    slowly. To keep up with b, the network needs this training error, so that w lags behind w(b). With the lag, the
+    slowly. A training error of order λ drives w as b decreases, so that w lags behind w(b). With the lag included, the
     error of the curve is of order λ².
 
     The curve is valid from `fitting_time` on, while the lag is small. For test inputs equal to the unit vectors, with
@@ -171,8 +171,8 @@ def fitting_time(
         8 α² s² (1 − exp(−2λt))/(2λn) = ln(1/ε)
 
     The training errors decrease at the rates of (4/n) X D Xᵀ with D ≥ 2b(t). They are therefore below a fraction ε of
-    the initial errors at this time t, where s is the smallest non-zero singular value of X. From then on the network is
-    on the path of `late_curve`.
+    the initial errors at this time t, where s is the smallest non-zero singular value of X. From then on, the network
+    follows `late_curve`.
 
     Args:
         inputs: X, training samples in rows.
@@ -203,7 +203,7 @@ def fitting_time(
 def lag_per_decay(
     system: Constraint, spread: Float[np.ndarray, " d"]
 ) -> tuple[Float[np.ndarray, " r"], Float[np.ndarray, " d"]]:
-    """Residual of A w = c, and difference between w and the interpolant with derivative D, both divided by λ."""
+    """Return the residual of A w = c and the lag of w behind the interpolant with derivative D, both divided by λ."""
     hessian = (system.rows * spread) @ system.rows.T
     # With μ = U ν/S and d ln b/dt = −2λ, dν/dt is −2λ times the tangent −(A D Aᵀ)⁻¹ c.
     residual = -len(system.samples) / 2 * np.linalg.solve(hessian, system.values) / system.strengths**2

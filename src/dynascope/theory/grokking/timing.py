@@ -50,8 +50,8 @@ def critical_point(
 
         b* = max {b: e(b) ≤ threshold},   e(b) = E(x·w(b) − y)²/E y² on the test samples
 
-    The network reaches the threshold with a delay τ. It is the error due to the lag of `late_curve`, proportional to λ,
-    divided by the rate 2λ|de/d ln b| at which the error decreases, so that λ cancels.
+    The network reaches the threshold with a delay τ. This delay is the error due to the lag of `late_curve`, divided by
+    the rate 2λ|de/d ln b| at which the error decreases. The lag is proportional to λ, so that λ cancels.
 
     Args:
         inputs: X, training samples in rows, shape (n, d).
@@ -62,7 +62,7 @@ def critical_point(
 
     Returns:
         `CriticalPoint`, or None in two cases. Either the interpolant of least ℓ2 norm already generalises, so that
-        there is no delay, or not even the interpolant of least ℓ1 norm does (down to b = 1e-12 of the largest
+        there is no delay, or not even the interpolant of least ℓ1 norm does (down to b = 1e-12 times the largest
         coefficient).
 
     Raises:
@@ -115,8 +115,8 @@ def grokking_time(
 
         t = ln(α²/b*)/(2λ) + τ
 
-    Multiplying the initial scale by c delays grokking by ln(c)/λ, for any data. A time before `fitting_time`, negative
-    if α² is below b*, means that there is no delay: the network generalises as it fits.
+    Multiplying the initial scale by c delays grokking by ln(c)/λ, for any data. If the time is before `fitting_time`,
+    there is no delay: the network generalises as it fits. The time is negative if α² is below b*.
 
     Args:
         product: b* > 0, from `critical_point`; any shape that broadcasts with the other arguments.
@@ -125,7 +125,7 @@ def grokking_time(
         lag: τ, from `critical_point`; zero for the leading order in λ.
 
     Returns:
-        Gradient-flow time, of the broadcast shape; with the lag, the error vanishes with λ.
+        Gradient-flow time, of the broadcast shape; with the lag included, the error of the time vanishes as λ → 0.
 
     Raises:
         InputError: If an argument is not positive, the lag is not finite, or the shapes do not broadcast.

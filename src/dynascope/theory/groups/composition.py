@@ -177,7 +177,7 @@ def construction_width(group: Group, encoding: Encoding, sequence_length: Sequen
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """Part `place` of `count` of an irrep, which is learned at one utility."""
+    """Part `place` of the `count` parts of an irrep; each part has a single utility."""
 
     irrep: Irrep
     utility: float
@@ -255,11 +255,11 @@ def _slow(jumps: list[list[_Part]], place: int, k: int) -> str:
 
 
 def _coupled(source: Irrep, target: Irrep, k: int) -> bool:
-    """Whether active neurons of the source irrep acquire weight in the target irrep while they fit.
+    """Whether active neurons of the source irrep acquire weight in the target irrep during fitting.
 
-    The gradient is an average of 2k − 1 factors in the source and one in the target over each element separately. It
-    vanishes unless the product of m source factors contains the target and the product of the others contains the
-    trivial irrep.
+    The gradient averages products of 2k − 1 factors in the source and one factor in the target, separately over each
+    group element. It vanishes unless the product of m source factors contains the target and the product of the others
+    contains the trivial irrep.
     """
     character = source.character if source.members == 1 else 2 * np.real(source.character)
     return any(

@@ -37,8 +37,8 @@ class AlignmentChange(NamedTuple):
     Attributes:
         initial: ζ at t = 0.
         final: ζ as t → ∞.
-        sign: 1 if ζ increases, −1 if it decreases, 0 if it is constant: S = θ₀, or parallel layers whose output keeps
-            its sign.
+        sign: 1 if ζ increases, −1 if it decreases, 0 if it is constant (S = θ₀, or parallel layers whose output keeps
+            its sign).
     """
 
     initial: Float[np.ndarray, ...]
@@ -79,7 +79,7 @@ def layer_cosine(
         ζ between −1 and 1, shape (..., times); 0 at times at which a layer vanishes.
 
     Raises:
-        InputError: As for `line_trajectory`. Traced values outside this domain give NaN.
+        InputError: As for `line_trajectory`. Inside `jit`, values outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equations 20 to 22.

@@ -50,7 +50,7 @@ STANDARDS = (
 
 
 class LineStart(NamedTuple):
-    """An initial network and the data on a line, whose shapes fit; JAX may trace any part.
+    """An initial network and data on a line, of matching shapes; JAX may trace any part.
 
     Attributes:
         network: W, u, γ, η₁ and η₂.
@@ -84,7 +84,7 @@ class LineStart(NamedTuple):
         )
 
     def require_known(self) -> None:
-        """Raise `InputError` if JAX traces a part, because texts need known values."""
+        """Raise `InputError` if JAX traces any part, because results that contain text need concrete values."""
         first, second, multiplier, rates = self.network
         layers = {"network.first": first, "network.second": second, "network.multiplier": multiplier}
         require_known(**layers, **{f"network.rates.{name}": each for name, each in rates._asdict().items()})
@@ -220,7 +220,7 @@ def decompose(start: LineStart) -> Decomposition:
 
 
 def end_of_growth(start: Decomposition, initial_strength: Array | np.ndarray, drive: Array | np.ndarray) -> GrowthLimit:
-    """Return the limit of the growth factor for known numbers; "static" also if S = θ₀ up to rounding."""
+    """Return the limit of the growth factor for concrete numbers; also "static" if S = θ₀ up to rounding."""
     growing, shrinking = (np.asarray(start.multiplier * each) for each in (start.growing_power, start.shrinking_power))
     end = growth_limit(start.target, growing, shrinking, log_scale=np.log(start.unit))
     resting = np.asarray(drive) == 0
@@ -252,7 +252,7 @@ def _sum(one: Array, other: Array) -> Array:
 def _distance(p: Array, q: Array) -> Array:
     """Return √(PQ − Y²), without cancellation.
 
-    The result is the length of one vector times the component of the other across it.
+    The result is the length of one vector times the component of the other that is perpendicular to it.
     """
     p_longer = (jnp.sum(p**2, -1) >= jnp.sum(q**2, -1))[..., None]
     long, short = jnp.where(p_longer, p, q), jnp.where(p_longer, q, p)

@@ -49,8 +49,8 @@ def tangent_kernel(
         Kernel of shape (..., n, m).
 
     Raises:
-        InputError: If shapes do not fit, a value is not finite, or γ or a rate is not positive. Traced values outside
-            this domain give NaN.
+        InputError: If shapes do not match, a value is not finite, or γ or a rate is not positive. Inside `jit`, values
+            outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equation 18.

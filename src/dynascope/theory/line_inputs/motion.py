@@ -132,8 +132,8 @@ def line_trajectory(
         The trajectory. The axis of the times follows the leading axes and is absent for a scalar time.
 
     Raises:
-        InputError: If shapes do not fit, a value is not finite, t < 0, ‖n‖ ≠ 1, E[a²] ≤ 0, or γ, a rate or the
-            prefactor is not positive. Traced values outside this domain give NaN.
+        InputError: If shapes do not match, a value is not finite, t < 0, ‖n‖ ≠ 1, E[a²] ≤ 0, or γ, a rate or the
+            prefactor is not positive. Inside `jit`, values outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, Theorem 1 and Proposition 1.
@@ -163,9 +163,9 @@ def time_scale(
 
     1/t_c² = (4 p E[a²] γ)² η₁ η₂ (S² + 4 γ² P Q)
 
-    At late times, the distance to the limit decays as exp(−t/t_c). The first term is target × learning rate, the second
-    initialisation × input; P and Q are defined in `line_trajectory`. A network that is initialised near a saddle may
-    stay there for many t_c.
+    At late times, the distance to the limit decays as exp(−t/t_c). The first term is the contribution of the target,
+    the second that of the initial weights; P and Q are defined in `line_trajectory`. A network that is initialised near
+    a saddle may stay there for many t_c.
 
     Args:
         network: Both initial layers, γ, η₁ and η₂.
@@ -176,7 +176,7 @@ def time_scale(
         The time constant and both rates; `status` is "power law" if t_c is infinite. The function can be compiled.
 
     Raises:
-        InputError: As for `line_trajectory`. Traced values outside this domain give NaN.
+        InputError: As for `line_trajectory`. Inside `jit`, values outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equation 17.
@@ -203,8 +203,8 @@ def line_limit(
     p → p √g∞, q → q/√g∞, g∞ = (S + √(S² + 4γ²PQ))/(2γP)
 
     Layers that are exactly opposite (P = 0) with S > 0, or exactly parallel (Q = 0) with S < 0, are trapped in the
-    saddle f = 0. Layers count as exactly opposite or parallel if they are so up to rounding; in training, such layers
-    stay on a long plateau.
+    saddle f = 0. Layers that are opposite or parallel up to rounding count as exactly so; in training, they stay on a
+    long plateau.
 
     Args:
         network: Both initial layers, γ, η₁ and η₂.

@@ -82,7 +82,7 @@ def layer_norms(
         prefactor: p > 0 in the loss p E(f − y)².
 
     Raises:
-        InputError: As for `line_trajectory`. Traced values outside this domain give NaN.
+        InputError: As for `line_trajectory`. Inside `jit`, values outside this domain give NaN.
 
     References:
         Xu & Ziyin, arXiv:2401.07085, equations 25 and 26.

@@ -1,4 +1,4 @@
-"""Balanced growth rates: of the rates that the symmetries of a network allow, the rates that gradient flow realises."""
+"""Balanced growth rates: the rates that gradient flow realises, among all that the symmetries of a network allow."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def balanced_rates(
         lexicographic minimum of the sorted entries λ_1 ≥ λ_2 ≥ … over all λ + Σ c_k s_k ≥ 0
 
     Elements grow as θ_i ∝ exp(λ_i τ). For a rescaling field s ⊙ θ that leaves the network unchanged, gradient flow
-    conserves Σ s_i θ_i². Hence max_{s > 0} λ = max_{s < 0} λ: the fastest elements on both sides of the charge have
-    equal rates, and if all s have one sign, no element with s ≠ 0 grows. These conditions are equivalent to the
-    lexicographic minimum. If the largest rates of the two sides differ, a step along s reduces the larger one. If they
-    are equal for every s, any step raises one of the largest rates among those it changes. The solution is unique. Each
-    factor of a product of k factors has the rate 1/k. A bias that the margin needs raises the rate of the layer above
-    to the rate of the bias: three layers with a second bias have 1/4, 1/4, 1/2.
+    conserves Σ s_i θ_i². Hence max_{s > 0} λ = max_{s < 0} λ: the fastest elements with s > 0 and with s < 0 have equal
+    rates. If all s have one sign, no element with s ≠ 0 grows. These conditions are equivalent to the lexicographic
+    minimum. If the largest rates of the two signs differ, a step along s reduces the larger one. If they are equal for
+    every s, any step raises one of the largest rates among those it changes. The solution is unique. Each factor of a
+    product of k factors has the rate 1/k. If the margin needs a bias, the layer above has the same rate as the bias:
+    three layers with a bias in the second layer have the rates 1/4, 1/4 and 1/2.
 
     Args:
         rates: One solution λ of the Euler identity Σ λ_i θ_i ∂f/∂θ_i = f, with λ + Σ c_k s_k ≥ 0 for some c, shape
@@ -51,7 +51,7 @@ def balanced_rates(
         λ, shape (elements,), in the units of the given rates.
 
     Raises:
-        InputError: If the shapes do not match, or the charges stay finite for negative rates only.
+        InputError: If the shapes do not match, or only negative rates keep the charges finite.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; the choice of the rates is derived here from the charges.
@@ -87,7 +87,7 @@ def balanced_rates(
 
 
 def _lexicographic_minimum(rates: np.ndarray, fields: np.ndarray, slow: np.ndarray) -> np.ndarray:
-    """The solution for distinct elements; discarded elements are determined last."""
+    """Return the solution for distinct elements; discarded elements are determined last."""
     start, all_fields = rates, fields
     level, levels = np.full(rates.size, -1), []
     for group in (~slow, slow):
@@ -107,7 +107,7 @@ def _lexicographic_minimum(rates: np.ndarray, fields: np.ndarray, slow: np.ndarr
 
 
 def _least_maximum(rates: np.ndarray, fields: np.ndarray, free: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """The least maximum of the free rates, a solution with it, and the elements that attain it in every solution."""
+    """Return the least possible maximum of the free rates, a solution, and the elements at it in every solution."""
     many, count = len(fields), int(free.sum())
     # min t over (c, t ≥ 0): λ + cs ≤ t.
     above = np.column_stack([fields[:, free].T, -np.ones(count)])
@@ -136,7 +136,7 @@ def _solve(goal: np.ndarray, above: np.ndarray, most: np.ndarray, bounds: list[A
 
 
 def _fixing(fields: np.ndarray, settled: np.ndarray) -> np.ndarray:
-    """The combinations of the generators that leave the settled elements unchanged."""
+    """Return the combinations of the generators that leave the settled elements unchanged."""
     left, values, _ = np.linalg.svd(fields[:, settled])
     rank = int((values > 1e-9).sum())
     return left[:, rank:].T @ fields

@@ -69,16 +69,16 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
 
         min ½ Σ θ² over the parameters of the largest rate, subject to z_i · β ≥ 1, with β_j a product of k_j parameters
 
-    The factors of a product of k have the rate λ = 1/k, and cost ½ k |β_j|^(2/k) together. Only the products with the
-    fewest factors are penalised; all others are free. With one factor the problem is a quadratic programme, and the
-    support vector machine if this holds for all inputs; with two factors it is a linear programme, the smallest ℓ1
-    norm. If the free inputs alone separate the data, the penalised ones are discarded with a warning, and the next rate
-    is penalised. The direction of gradient flow converges to the solution as 1/q.
+    A product of k factors has the rate λ = 1/k for each factor, and the total cost ½ k |β_j|^(2/k). Only the products
+    with the fewest factors are penalised; all others are free. With one factor, the problem is a quadratic programme;
+    if all inputs have one factor, it is the support vector machine. With two factors, it is a linear programme that
+    minimises the ℓ1 norm. If the free inputs alone separate the data, the penalised inputs are discarded with a
+    warning, and the next rate is penalised. The direction of gradient flow converges to the solution as 1/q.
 
     Args:
         data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs), linearly separable: z_i · β > 0 for some β. For
             several classes, use `class_differences`.
-        factors: k_j ≥ 1 of each input, whole, a number or shape (inputs,).
+        factors: Number of factors k_j ≥ 1 of each input, an integer or shape (inputs,).
 
     Raises:
         InputError: If the shapes do not match, the data are not separable, or products of three or more factors are
@@ -164,14 +164,14 @@ def class_differences(
 
     Args:
         features: h, shape (samples, features).
-        labels: y from 0 to classes − 1, whole, shape (samples,).
+        labels: Integers y from 0 to classes − 1, shape (samples,).
         classes: K ≥ 2.
 
     Returns:
         z for `max_margin`, shape (samples (classes − 1), classes features); its weights are the rows of W, flattened.
 
     Raises:
-        InputError: If the shapes do not match, or a label is not a class.
+        InputError: If the shapes do not match, or a label is not an integer from 0 to classes − 1.
 
     References:
         Crammer, Singer, Journal of Machine Learning Research 2 (2001); as used by Kunin et al., arXiv:2210.03820.
@@ -205,7 +205,7 @@ def _separates(z: np.ndarray) -> bool:
 
 
 def _quadratic(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Min ½‖w‖² for aw + bv ≥ 1: first with almost free v to find the active constraints, then exactly on them."""
+    """Minimise ½‖w‖² for aw + bv ≥ 1: first with almost free v to find the active constraints, then exactly."""
     rescaled = b / np.maximum(np.abs(b).max(axis=0, initial=0.0), np.finfo(float).tiny) * np.abs(a).max() * _FREE
     both = np.hstack([a, rescaled])
     unit = np.abs(both).max()
@@ -247,7 +247,7 @@ def _with_active(a: np.ndarray, b: np.ndarray, active: np.ndarray) -> tuple[np.n
 
 
 def _linear(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Min ‖w‖₁ for aw + bv ≥ 1."""
+    """Minimise ‖w‖₁ subject to aw + bv ≥ 1."""
     goal = np.concatenate([np.ones(2 * a.shape[1]), np.zeros(b.shape[1])])
     bounds = [(0.0, None)] * (2 * a.shape[1]) + [(None, None)] * b.shape[1]
     found = linprog(goal, A_ub=-np.hstack([a, -a, b]), b_ub=-np.ones(len(a)), bounds=bounds, method="highs")

@@ -86,8 +86,8 @@ def normalised_margin(
         γ, shape (...).
 
     Raises:
-        InputError: If the shapes do not match, the rates are negative or all zero, or the data are not separated yet,
-            L ≥ 1.
+        InputError: If the shapes do not match, the rates are negative or all zero, or the data are not separated yet
+            (L ≥ 1).
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; Lyu, Li, arXiv:1906.05890, for homogeneous

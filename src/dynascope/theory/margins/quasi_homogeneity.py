@@ -37,7 +37,7 @@ class QuasiHomogeneity:
     """Growth rates Λ of a quasi-homogeneous network: f(x; exp(αΛ)θ) = exp(α) f(x; θ).
 
     Attributes:
-        rates: λ of each parameter for which gradient flow conserves its charges, by path in the tree.
+        rates: λ of each parameter, selected by the charges that gradient flow conserves, by path in the tree.
         minimum_norm: Solution of the Euler identity with the least Σ λ², by path; some rates may be negative.
         vector: `rates` as a flat array in the order of the paths, as `normalised_margin` expects it.
         generators: Rescaling symmetries, the directions in which the rates are not determined, shape (generators,
@@ -102,18 +102,19 @@ def quasi_homogeneity(
     tolerance: Annotated[float, Interval(gt=0, lt=1)] = 1e-6,
     seed: Seed = 0,
 ) -> QuasiHomogeneity:
-    """Growth rates of the parameters of a network, or an error if the network is not quasi-homogeneous.
+    """Compute the growth rates of the parameters of a quasi-homogeneous network.
 
         λ ≥ 0 with Σ λ_i θ_i ∂f/∂θ_i = f for all outputs, inputs and parameters
 
     The function solves linear least squares for λ from gradients at random points. Rescaling symmetries leave the
     solution undetermined; `minimum_norm` is the solution with the least Σ λ². Gradient flow conserves a charge for each
-    symmetry and realises the solution of `balanced_rates`. It has equal rates within a product and zero for weights
-    before a normalisation; a bias has the rate of the signal to which it is added. ReLU networks with biases, residual
-    blocks and normalisation have rates. Networks with an added constant, or with an ε > 0 in a normalisation inside a
-    residual block, have no rates. If a readout follows tanh, or a normalisation over features or over the batch, only
-    the readout grows, and all layers below have rate zero. Batch normalisation must use the moments of the batch, as in
-    training; stored moments are constants and define a different function of the weights, with other rates.
+    symmetry and realises the solution of `balanced_rates`. In this solution, the factors of a product have equal rates,
+    weights before a normalisation have rate zero, and a bias has the rate of the signal to which it is added. Rates
+    exist for ReLU networks with biases, residual blocks and normalisation. They do not exist for networks with an added
+    constant, or with an ε > 0 in a normalisation inside a residual block. If a readout follows tanh, or a normalisation
+    over features or over the batch, only the readout grows, and all layers below have rate zero. Batch normalisation
+    must use the moments of the batch, as in training; stored moments are constants and define a different function of
+    the weights, with other rates.
 
     Args:
         apply: Function (params, inputs) → outputs f, which are logits, not probabilities; for an equinox module,

@@ -134,7 +134,7 @@ def normalised_time(
         s = 2λ²P ∫_{ν_0}^{ν} u^{−(2 − 2λ)} du
 
     The integral is 2P (ν − ν_0) for λ = 1, P/2 log(ν/ν_0) for λ = ½, and (ν^(2λ − 1) − ν_0^(2λ − 1)) 2λ²P/(2λ − 1)
-    otherwise. For λ < ½, in networks with more than two layers, all margins are reached at finite s.
+    otherwise. For λ < ½ (more than two layers), all margins are reached at finite s.
 
     Args:
         margin: ν = log(1/L), at least `start`, any shape.

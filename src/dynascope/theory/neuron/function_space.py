@@ -98,7 +98,7 @@ def preconditioner(
 
     Raises:
         InputError: If a value is not finite, a rate is not positive, or β = 0 with δ ≤ 0, where M depends on the
-            direction of w, which β = 0 does not determine. Traced values outside this domain give NaN.
+            direction of w, which β = 0 does not determine. Inside `jit`, values outside this domain give NaN.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3.
@@ -158,8 +158,8 @@ def function_space_flow(
         The trajectory, with β of shape (..., times, d). The function is compiled, and differentiable in reverse mode.
 
     Raises:
-        InputError: If a value is not finite, shapes do not fit, t < 0, a rate is not positive, β(0) = 0 with δ ≤ 0, or
-            the times need more than 65536 integration steps. Traced values outside this domain give NaN.
+        InputError: If a value is not finite, shapes do not match, t < 0, a rate is not positive, β(0) = 0 with δ ≤ 0,
+            or the times need more than 65536 integration steps. Inside `jit`, values outside this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 3; the regular form is ours.

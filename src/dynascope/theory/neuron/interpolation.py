@@ -136,8 +136,8 @@ def interpolator(
         differentiable in all arguments as long as the rank of X does not change.
 
     Raises:
-        InputError: If a value is not finite, shapes do not fit, or a rate is not positive. Traced values outside this
-            domain give NaN.
+        InputError: If a value is not finite, shapes do not match, or a rate is not positive. Inside `jit`, values
+            outside this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, theorem 3.1, which extends Azulay et al., arXiv:2102.09769, theorem 2. The
@@ -199,8 +199,8 @@ def implicit_bias_objective(
         The objective, shape (...). Differentiable except at the tip β = 0.
 
     Raises:
-        InputError: If a value is not finite, shapes do not fit, a rate is not positive, or β₀ = 0 with δ ≤ 0. Traced
-            values outside this domain give NaN.
+        InputError: If a value is not finite, shapes do not match, a rate is not positive, or β₀ = 0 with δ ≤ 0. Inside
+            `jit`, values outside this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, theorem 3.1, here with learning rates.

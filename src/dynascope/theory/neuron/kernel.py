@@ -76,8 +76,8 @@ def kernel_change(
         The distance and the relative change. The function can be compiled and differentiated.
 
     Raises:
-        InputError: If a value is not finite, shapes do not fit, a rate is not positive, or a state has a = 0 and w = 0
-            and thus no kernel. Traced values outside this domain give NaN.
+        InputError: If a value is not finite, shapes do not match, a rate is not positive, or a state has a = 0 and
+            w = 0 and thus no kernel. Inside `jit`, values outside this domain give NaN.
 
     References:
         Fort et al., arXiv:2010.15110, for S, as used by Kunin et al., arXiv:2406.06158; the closed form is ours.

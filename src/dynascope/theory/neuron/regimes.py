@@ -93,8 +93,8 @@ def rich_delay(
         aligned), ∞ for a neuron that never leaves the saddle.
 
     Raises:
-        InputError: If the target is zero, or as for `neuron_trajectory`. Traced values outside this domain
-            give NaN.
+        InputError: If the target is zero, or as for `neuron_trajectory`. Inside `jit`, values outside this domain give
+            NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, describe the delay; the formula for the time is ours.

@@ -100,8 +100,8 @@ def neuron_imbalance(
         δ of the broadcast shape, accurate to the rounding error of the weights even if δ is small.
 
     Raises:
-        InputError: If a value is not finite, shapes do not fit, or a rate is not positive. Traced values outside this
-            domain give NaN.
+        InputError: If a value is not finite, shapes do not match, or a rate is not positive. Inside `jit`, values
+            outside this domain give NaN.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3, here with learning rates.
@@ -158,8 +158,8 @@ def neuron_trajectory(
         except in a target of zero.
 
     Raises:
-        InputError: If a value is not finite, shapes do not fit, t < 0, or a rate is not positive. Traced values outside
-            this domain give NaN.
+        InputError: If a value is not finite, shapes do not match, t < 0, or a rate is not positive. Inside `jit`,
+            values outside this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 3 and appendix A; the form for any imbalance is ours.

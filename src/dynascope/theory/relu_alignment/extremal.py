@@ -111,7 +111,7 @@ def extremal_directions(
         angle.
 
     Raises:
-        InputError: If shapes do not fit, a value is not finite, there are several outputs, or all residuals vanish.
+        InputError: If shapes do not match, a value is not finite, there are several outputs, or all residuals vanish.
 
     References:
         Maennel, Bousquet, Gelly, Gradient descent quantizes ReLU network features, arXiv:1803.08367.

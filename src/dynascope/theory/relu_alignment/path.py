@@ -142,7 +142,7 @@ def alignment_path(
         The trajectory, for all times.
 
     Raises:
-        InputError: If shapes do not fit, a value is not finite, there are several outputs, all residuals vanish,
+        InputError: If shapes do not match, a value is not finite, there are several outputs, all residuals vanish,
             `start` is zero, or `sign` is not ±1.
 
     Assumptions: one output; |a| = ‖w‖ (for |a| > ‖w‖ the path is the same, but the times differ); generic data.

@@ -129,8 +129,8 @@ def growth_factor(
         ln g, the strength θ and the residual S − θ.
 
     Raises:
-        InputError: If a value is not finite, t < 0, C < 0, D < 0, k ≤ 0, or shapes do not fit. Traced values outside
-            this domain give NaN.
+        InputError: If a value is not finite, t < 0, C < 0, D < 0, k ≤ 0, or shapes do not match. Inside `jit`, values
+            outside this domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), Theorem 1 of chapter 6, and Xu & Ziyin, arXiv:2401.07085, Theorem 1, in one form.
@@ -170,7 +170,7 @@ def growth_limit(
         The limit, in NumPy arrays of the broadcast shape.
 
     Raises:
-        InputError: If a value is not finite, C or D is negative, shapes do not fit, or JAX traces a value.
+        InputError: If a value is not finite, C or D is negative, shapes do not match, or JAX traces a value.
 
     Example:
         >>> limit = growth_limit(np.array([1.0, -1.0]), 0.5, 0.0)

@@ -161,8 +161,8 @@ def scalar_trajectory(
         The trajectory. The axis of the times follows the leading axes and is absent for a scalar time.
 
     Raises:
-        InputError: If Z = 0, E[x²] ≤ 0, η ≤ 0, t < 0, a value is not finite, or shapes do not fit. Traced values
-            outside this domain give NaN.
+        InputError: If Z = 0, E[x²] ≤ 0, η ≤ 0, t < 0, a value is not finite, or shapes do not match. Inside `jit`,
+            values outside this domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), Theorem 1 of chapter 6, with the exponent −2 E[x²] r t/Z in equation 6.12.
@@ -240,7 +240,7 @@ def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Sc
         A `Scaling` for each of "target", "output", "input" and "weights".
 
     Raises:
-        InputError: If c ≤ 0, or as for `scalar_trajectory`. Traced values outside this domain give NaN.
+        InputError: If c ≤ 0, or as for `scalar_trajectory`. Inside `jit`, values outside this domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), chapter 6; Nam et al., arXiv:2502.21009, for the ratio of weights to target.

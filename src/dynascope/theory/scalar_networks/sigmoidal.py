@@ -108,8 +108,8 @@ def mode_strength(
         learning_rate: η > 0, equal for both layers.
 
     Raises:
-        InputError: If a value is not finite, t < 0, λ ≤ 0, η ≤ 0, or shapes do not fit. Traced values outside this
-            domain give NaN.
+        InputError: If a value is not finite, t < 0, λ ≤ 0, η ≤ 0, or shapes do not match. Inside `jit`, values outside
+            this domain give NaN.
 
     References:
         Nam, DPhil thesis (2024), chapters 3 and 6; Saxe, McClelland & Ganguli, arXiv:1312.6120, for a₀ = b₀.
@@ -158,7 +158,7 @@ def linear_mode_strength(
         learning_rate: η > 0.
 
     Raises:
-        InputError: As for `mode_strength`. Traced values outside this domain give NaN.
+        InputError: As for `mode_strength`. Inside `jit`, values outside this domain give NaN.
 
     Example:
         >>> print(f"{linear_mode_strength(1.0, 2.0, 0.5):.4f}")
@@ -197,7 +197,7 @@ def emergence_time(
         initial weights of such a mode lie exactly on the path into the saddle at zero.
 
     Raises:
-        InputError: If S = 0, ε is not between 0 and 1, or as for `mode_strength`. Traced values outside this
+        InputError: If S = 0, ε is not between 0 and 1, or as for `mode_strength`. Inside `jit`, values outside this
             domain give NaN.
 
     References:
@@ -240,7 +240,7 @@ def saturation_time(
         emerges. For a mode that has initially emerged, the time counts from t = 0.
 
     Raises:
-        InputError: If S = 0, ε is not between 0 and ½, or as for `mode_strength`. Traced values outside this
+        InputError: If S = 0, ε is not between 0 and ½, or as for `mode_strength`. Inside `jit`, values outside this
             domain give NaN.
 
     References:

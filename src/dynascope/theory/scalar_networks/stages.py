@@ -53,7 +53,8 @@ def stage_threshold(
         next_input_power: λ′ of the mode learned next, between 0 and λ.
 
     Raises:
-        InputError: If a value is out of range, or shapes do not fit. Traced values outside this domain give NaN.
+        InputError: If a value is out of range, or shapes do not match. Inside `jit`, values outside this domain give
+            NaN.
 
     References:
         Nam, DPhil thesis (2024), equations 3.13 and 3.14, corrected.
@@ -86,7 +87,7 @@ def is_stage_like(
     """Return whether each mode saturates (at 1 − ε) before the next one emerges (at ε), for any initial weights.
 
     The condition for mode k is τ_k + Δ_k < τ_{k+1}, with τ from `emergence_time` and Δ from `saturation_time`. All
-    arguments broadcast. Traced values outside the domain give False, because Booleans have no NaN.
+    arguments broadcast. Inside `jit`, values outside the domain give False, because Booleans have no NaN.
 
     Args:
         target: S ≠ 0 of the modes, along the last axis in the order in which they are learned.
