@@ -1,4 +1,4 @@
-"""Papers on which several theories or studies rest, as records cite them."""
+"""Citations of papers on which several theories or studies rest."""
 
 __all__ = [
     "ALTERNATING",

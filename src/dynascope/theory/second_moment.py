@@ -16,7 +16,7 @@ __all__ = ["MEASURED", "distance_from_white", "largest_correlation", "require_mo
 
 
 def distance_from_white(moment: Float[np.ndarray, "d d"]) -> float:
-    """Largest deviation of an eigenvalue of E[x xᵀ] from the mean eigenvalue, relative to the mean; 1 if all vanish.
+    """Largest relative deviation of an eigenvalue of E[x xᵀ] from the mean eigenvalue; 1 if all eigenvalues vanish.
 
     Example:
         >>> distance_from_white(np.diag([1.0, 3.0])), distance_from_white(4 * np.eye(2))
@@ -47,7 +47,7 @@ MEASURED: Mapping[str, Callable[[np.ndarray], float]] = {
 
 
 def require_moment(covariance: Any, assumptions: Iterable[Assumption], theory: str) -> None:
-    """Raise if a second moment violates the assumptions of a theory, and warn if it violates them slightly.
+    """Raise `InputError` if a second moment violates the assumptions of a theory; warn if the violation is slight.
 
     Args:
         covariance: E[x xᵀ], shape (d, d).

@@ -26,7 +26,7 @@ class SGD:
         learning_rate: η > 0.
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
-        batch_size: S ≥ 1, the samples in a batch.
+        batch_size: S ≥ 1, the number of samples in a batch.
         samples: N ≥ S, the number of samples in the data, if batches are drawn without replacement, which reduces the
             noise by the factor (N − S)/(N − 1). None if batches are drawn with replacement.
 
@@ -65,7 +65,7 @@ class SGD:
 
     @property
     def without_batches(self) -> SGD:
-        """The same settings without batches, for laws that do not depend on them."""
+        """The same settings without batches, for laws that do not depend on the batch size."""
         return dataclasses.replace(self, batch_size=1, samples=None)
 
     def require_without_batches(self) -> None:

@@ -32,18 +32,19 @@ def in_units(
     """Declare the units of a function, and rescale its arguments if any is above 2⁶⁴ or below 2⁻⁶⁴.
 
     Units are powers of two, so that rescaling does not round; they are chosen such that the standards are of order one.
-    Values that JAX traces are not rescaled. The decorated function is also `checked`.
+    Values that JAX traces are not rescaled. The decorated function also checks its arguments by `validation.checked`.
 
     Args:
-        *standards: Names of the arguments that should be of order one, the most important first; for "target|weights",
-            the one that leaves the other below one. Standards that are zero or depend on earlier ones are skipped.
+        *standards: Names of the arguments that should be of order one, the most important first; in "target|weights",
+            the argument whose unit makes the other at most of order one. Standards that are zero or depend on earlier
+            ones are skipped.
         gives: Units of the result: one for all numbers, a mapping by name, or a tuple in the order of its parts.
         infinite: Whether ∞ is a valid result.
         **units: Units of each argument that has units, such as "metre^2 second^-1"; for a record, by the names of its
-            parts. An argument that the function accepts through `**options` counts as one if it is omitted.
+            parts. An omitted argument of `**options` is taken as one.
 
     Raises:
-        InputError: When the function is called: if the result is NaN or overflows.
+        InputError: If the result of a call is NaN or overflows.
 
     Example:
         >>> @in_units("length", length="m", gives="m^2")
@@ -88,7 +89,7 @@ def in_units(
 
 
 def _is_ordinary(value: Any) -> bool:
-    """Whether no number needs rescaling; False if that needs a closer look."""
+    """Quick check that no number needs rescaling; False if the full check is necessary."""
     kind = type(value)
     if kind is float or kind is int:
         return value == 0 or _SMALL < abs(value) < _LARGE
@@ -105,7 +106,7 @@ def _is_ordinary(value: Any) -> bool:
 
 
 def _powers(standards: tuple[str, ...], units: Mapping[str, _Units], given: dict[str, Any]) -> dict[str, int]:
-    """The power of two that divides each unit; empty if no number needs rescaling."""
+    """Return the power of two that divides each unit; empty if no number needs rescaling."""
     import numpy as np  # not at the top, as above
 
     for name in units:
@@ -139,7 +140,7 @@ def _powers(standards: tuple[str, ...], units: Mapping[str, _Units], given: dict
 
 
 def _measured(name: str, value: Any, unit: _Units) -> dict[str, tuple[str, float | None]]:
-    """The units and the size, in powers of two, of an argument or of each part of a record."""
+    """Return the unit and the size, as a power of two, of an argument or of each part of a record."""
     if value is None:
         return {}
     if isinstance(unit, Mapping):
@@ -150,7 +151,7 @@ def _measured(name: str, value: Any, unit: _Units) -> dict[str, tuple[str, float
 
 
 def _scaled(value: Any, unit: _Units, powers: Mapping[str, int]) -> Any:
-    """A value, or all that a record or a row holds, in smaller units."""
+    """Return a value in rescaled units, including all parts of a record or tuple."""
     if value is None:
         return value
     if isinstance(unit, Mapping):
@@ -184,7 +185,7 @@ def _times_power(value: Any, power: int) -> Any:
 
 @functools.cache
 def parsed_units(units: str) -> dict[str, int]:
-    """The power of each unit in "metre^2 second^-1"."""
+    """Return the power of each unit in "metre^2 second^-1"."""
     found: dict[str, int] = {}
     for part in units.split():
         name, _, power = part.partition("^")

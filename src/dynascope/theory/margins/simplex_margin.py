@@ -22,7 +22,7 @@ class SimplexMargin(NamedTuple):
         value: ½‖W‖² at margins of one.
         gram: Cosines between the features of the classes, shape (classes, classes).
         classifier_share: Ratio of the classifier to the features, w_k = ratio · h_k.
-        least_features: Least number of features for the simplex.
+        least_features: Smallest number of features that the simplex requires.
     """
 
     value: float
@@ -47,9 +47,9 @@ def simplex_margin(classes: Annotated[int, Ge(2)]) -> SimplexMargin:
         w_k = (K − 1)/K h_k,   cosines −1/(K − 1)
 
     Weights before a normalisation have the rate zero, so that only the last layer is penalised and features move freely
-    on the sphere. They converge to the configuration that a classifier of the least norm separates. All samples of a
-    class share one point. The result requires at least K − 1 features, layers that can move the features anywhere, and
-    classes of equal size.
+    on the sphere. The features converge to the configuration that a classifier of minimal norm separates. All samples
+    of a class share one point. The result requires at least K − 1 features, layers that can move the features anywhere,
+    and classes of equal size.
 
     Args:
         classes: K ≥ 2.

@@ -29,11 +29,11 @@ def support_drift(data: Data, factors: Factors = 1) -> Float[np.ndarray, " input
 
     N is a basis of the orthogonal complement of the support vectors, and N_1, N_2 are its rows for single weights and
     for products of two. A single weight moves as β' = g, a product of two as β' = 2|β| g, with the force g = Σ p z of
-    the samples. For both to grow as ν β̂, the force on products must be sign(β̂)/(2ν) times that on single weights; it
-    vanishes only in the limit. Fewer support vectors than inputs cannot provide this force alone. Single weights then
-    receive an additional force c/ν, where (c, sign(β̂)/2) is in the span of the support vectors and c is the part of C
-    for single weights. The drift C leaves the margins unchanged. Products of more factors receive a force of
-    ν^{−(2 − 2/k)}, whose integral is finite. The formula is derived here.
+    the samples. For both to grow as ν β̂, the force on products must be sign(β̂)/(2ν) times the force on single
+    weights, and thus vanishes only in the limit. If there are fewer support vectors than inputs, they cannot provide
+    this force alone. Single weights then receive an additional force c/ν, where (c, sign(β̂)/2) is in the span of the
+    support vectors and c is the part of C for single weights. The drift C leaves the margins unchanged. Products of
+    more factors receive a force of ν^{−(2 − 2/k)}, whose integral is finite. The formula is derived here.
 
     Args:
         data: z_i = y_i x_i, shape (samples, inputs), with z_i · β > 0 for some β.

@@ -85,8 +85,8 @@ def maximal_utilities(encoding: Encoding) -> Float[np.ndarray, " frequencies"]:
 
         U*_ξ = √(2/(27 p³)) |x̂[ξ]|³
 
-    For ξ = p/2, which has no phase, it is √2 times larger. The average is over pairs. For the sum over pairs with
-    ‖u‖ = ‖v‖ = ‖w‖ = 1, as sometimes printed, multiply by 3√3 p².
+    For ξ = p/2, which has no phase, the utility is √2 times larger. The average is over pairs. For the sum over pairs
+    with ‖u‖ = ‖v‖ = ‖w‖ = 1, as sometimes printed, multiply by 3√3 p².
 
     Args:
         encoding: x, shape (p,), of zero mean.
@@ -196,21 +196,21 @@ def modular_addition_staircase(
     ½ (‖x‖² − Σ_{ξ∈K} E_ξ), where E_ξ = 2|x̂[ξ]|²/p, or half of that for ξ = p/2.
 
     In the homogeneity-normalised flow, frequencies are learned in the order of U*_ξ (see `maximal_utilities`), at
-    t/log(1/scale) → 1/(3 U*_ξ), and those with equal utilities together. If initial neurons are given, each neuron is
-    integrated through its alignment with a frozen residual, and `times` are the times at which half of each drop is
-    complete.
+    t/log(1/scale) → 1/(3 U*_ξ). Frequencies with equal utilities are learned together. If initial neurons are given,
+    each neuron is integrated through its alignment with a frozen residual, and `times` are the times at which half of
+    each drop is complete.
 
     In the plain flow, the times depend on the initial neurons at leading order. A neuron learns the frequency with its
     earliest blow-up time, unless this frequency is complete. The drop of a frequency begins with its first neuron
-    (`onset_time`). `times` are the times at which its third neuron has grown, because three neurons can explain more
-    than half of the loss of a frequency.
+    (`onset_time`). In this flow, `times` are the times at which the third neuron of a frequency has grown, because
+    three neurons can explain more than half of the loss of a frequency.
 
     Args:
         encoding: x, shape (p,), of zero mean.
         scale: Factor α of the initial neurons, between 0 and 1.
-        neurons: Initial rows [u | v | w] at scale one, shape (neurons, 3p). They are required for the plain flow. If
+        neurons: Initial rows [u | v | w] at unit scale, shape (neurons, 3p). They are required for the plain flow. If
             they are not given for the normalised flow, `times` are the accelerated times multiplied by log(1/scale).
-        normalised: Whether the flow is θ_i' = −‖θ_i‖⁻¹ ∇_i L, or the plain gradient flow.
+        normalised: Whether to use the flow θ_i' = −‖θ_i‖⁻¹ ∇_i L instead of the plain gradient flow.
 
     Returns:
         The staircase, of degree 3. Its features over jumps are `frequency_learned` (the first one, if several are

@@ -25,7 +25,7 @@ class Jump:
         time: Time at which half of the drop is complete, at the given scale.
         onset: Time at which the first neuron has grown.
         neurons: Number of neurons that learn the frequency; the smallest number if several are learned together.
-        slow: Why the times are uncertain; empty if they are not.
+        slow: Reason why the times are uncertain; empty if they are not.
     """
 
     frequencies: np.ndarray
@@ -42,7 +42,7 @@ def enough_neurons(p: int, frequency: int) -> int:
 
 
 def shortage(spectrum: Spectrum, frequency: int, neurons: int) -> str:
-    """State that too few neurons learn a frequency; empty if there are enough."""
+    """Return a warning if too few neurons learn a frequency; empty if there are enough."""
     if neurons >= enough_neurons(spectrum.p, frequency):
         return ""
     count = {0: "no neuron learns", 1: "only one neuron learns"}.get(neurons, f"only {neurons} neurons learn")
@@ -50,7 +50,7 @@ def shortage(spectrum: Spectrum, frequency: int, neurons: int) -> str:
 
 
 def jumps_in_the_normalised_flow(spectrum: Spectrum, starts: Starts | None, unit: float) -> list[Jump]:
-    """Jumps in the order of U*, with equal utilities in one jump; the unit of time is T(α) = log(1/α)."""
+    """Return the jumps in the order of U*, one for each distinct utility; the unit of time is T(α) = log(1/α)."""
     maxima = spectrum.maximal_utilities
     groups: list[list[int]] = []
     for k in map(int, np.argsort(-maxima, kind="stable")[: spectrum.active.sum()]):
@@ -76,7 +76,7 @@ def jumps_in_the_normalised_flow(spectrum: Spectrum, starts: Starts | None, unit
 
 
 def _half_loss_gain(spectrum: Spectrum, k: int, gains: np.ndarray) -> float:
-    """Gain of a single neuron that would halve the loss of a frequency at the same time as all its neurons together.
+    """Return the gain of a single neuron that halves the loss of a frequency at the same time as all the given neurons.
 
     The learned fraction s obeys s' = 9 U* s (1 − s), from s = U*/E Σ_i exp(3 g_i) α³. The loss (1 − s)² is halved at
     s/(1 − s) = √2 − 1.
@@ -86,7 +86,7 @@ def _half_loss_gain(spectrum: Spectrum, k: int, gains: np.ndarray) -> float:
 
 
 def jumps_in_the_plain_flow(spectrum: Spectrum, starts: Starts, unit: float) -> list[Jump]:
-    """Jumps in the order in which neurons arrive, each at its first incomplete frequency; the unit of time is 1/α."""
+    """Return the jumps if each neuron learns the first frequency that is incomplete; the unit of time is 1/α."""
     p, arrivals, free = spectrum.p, {}, np.ones(len(starts.norms), bool)
     for place in np.argsort(starts.blow_up, axis=None, kind="stable"):
         i, k = map(int, np.unravel_index(place, starts.blow_up.shape))

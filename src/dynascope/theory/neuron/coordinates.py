@@ -56,7 +56,7 @@ def chart_at(
 ) -> tuple[Chart, tuple[Array, Array]]:
     """Choose a chart for the initial map β = size · direction and express the map in it.
 
-    If the imbalance is negative, the size may be zero: the chart keeps the direction.
+    The chart contains the direction, so that the size may be zero if the imbalance is negative.
     """
     output_part, weight_part = parts(size, delta, kappa)
     upstream = delta >= 0

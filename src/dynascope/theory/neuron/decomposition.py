@@ -35,7 +35,7 @@ class Decomposition(NamedTuple):
         omega: ω = √(λ²/4 + s²), the rate at which c₊ grows and c₋ shrinks.
         turning_rate: Γ = 2ω + λ.
         along: e_p, the p-component of the growing unit vector (e_p, e_A).
-        out: e_A, its A-component.
+        out: e_A, the A-component of this vector.
         growing: c₊ = e_p p₀ + e_A A₀, zero if it is below its rounding error.
         shrinking: c₋ = e_p A₀ − e_A p₀.
     """
@@ -107,5 +107,5 @@ def decompose(start: TargetedNeuron) -> Decomposition:
 
 
 def _unless_small(value: Array, edge: Array) -> Array:
-    """Return the value, or zero if it is below the edge, with the derivatives of the value."""
+    """Return the value, or zero if it is below the edge; the derivatives are those of the value in both cases."""
     return value - jax.lax.stop_gradient(jnp.where(jnp.abs(value) <= edge, value, 0))

@@ -86,7 +86,7 @@ def preconditioner(
     M is δ I and does not depend on β. Downstream (δ ≪ 0), M is nearly |δ| β βᵀ/‖β‖², so that the direction of β moves
     slowly.
 
-    The larger of the two parts is computed directly, and the smaller from their product η_a η_w ‖β‖².
+    The larger of η_w a² and η_a ‖w‖² is computed directly, and the smaller from their product η_a η_w ‖β‖².
 
     Args:
         coefficients: β, shape (..., d).
@@ -190,7 +190,7 @@ def function_space_flow(
 
 
 class MapStart(NamedTuple):
-    """The initial linear map and the imbalance of its weights, or a batch of them; known values stay NumPy arrays.
+    """The initial linear map and the imbalance of its weights, or a batch of them; concrete values remain NumPy arrays.
 
     Attributes:
         coefficients: β, shape (..., d).
@@ -206,7 +206,7 @@ class MapStart(NamedTuple):
     def checked(
         cls, name: str, beta: Any, delta: Any, rates: LayerRates, *, length: Any = None, **before: tuple[int, ...]
     ) -> MapStart:
-        """Check a map that must determine the direction of the weights; `name` is the name of its argument."""
+        """Check that a map determines the direction of the weights; `name` is the name of its argument."""
         require_shape(name, beta, (..., length))
         shapes = {**before, name: beta.shape[:-1], "imbalance": getattr(delta, "shape", ())}
         require_broadcast(**shapes, **rate_shapes(rates))

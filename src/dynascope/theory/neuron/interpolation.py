@@ -132,8 +132,8 @@ def interpolator(
         rates: η_w of the weights and η_a of the output weight.
 
     Returns:
-        The end of training, which is the same for a mean and for a sum as loss. The function can be compiled. It is
-        differentiable in all arguments as long as the rank of X does not change.
+        The end of training, which is the same whether the loss is a mean or a sum over samples. The function can be
+        compiled. It is differentiable in all arguments as long as the rank of X does not change.
 
     Raises:
         InputError: If a value is not finite, shapes do not match, or a rate is not positive. Inside `jit`, values

@@ -79,8 +79,8 @@ def rich_delay(
     t = ln[2ω ‖W⊥‖²/(|λ| c₊²)]/(κ Γ)
 
     The notation is that of `neuron_trajectory`, with Γ ≈ 2 ‖β*‖²/|λ| for |λ| ≫ ‖β*‖. Until t, the excess loss stays at
-    a plateau of about ½ ‖β*‖² sin²∠(w₀, β*). The formula is exact up to a relative exp(−|δ| t), and therefore not
-    meaningful for a nearly balanced neuron.
+    a plateau of about ½ ‖β*‖² sin²∠(w₀, β*). The formula is exact up to a relative error of exp(−|δ| t), and is
+    therefore not meaningful for a nearly balanced neuron.
 
     Args:
         initial_output: a(0), shape (...).

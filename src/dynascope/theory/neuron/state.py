@@ -27,7 +27,7 @@ STANDARDS = ("rates.second", "rates.first", "target|initial_output|initial_weigh
 
 
 class Neuron(NamedTuple):
-    """A neuron f(x) = a wᵀx, or a batch of neurons; known values stay NumPy arrays.
+    """A neuron f(x) = a wᵀx, or a batch of neurons; concrete values remain NumPy arrays.
 
     Attributes:
         output: a, shape (...); the leading dimensions of all attributes broadcast.
@@ -87,7 +87,7 @@ class TargetedNeuron(NamedTuple):
 
     @classmethod
     def known(cls, initial_output: Any, initial_weights: Any, target: Any, rates: LayerRates) -> TargetedNeuron:
-        """Check the initial weights and the target, and reject traced values, for functions that need known values."""
+        """Check the initial weights and the target, and reject traced values."""
         state = {"initial_output": initial_output, "initial_weights": initial_weights, "target": target}
         require_known(**state, **{f"rates.{name}": each for name, each in rates._asdict().items()})
         return cls.checked(**state, rates=rates)

@@ -139,8 +139,8 @@ def neuron_trajectory(
         s − β̂*·β = [m (s − A₀ p₀) + s ‖W⊥(0)‖² m (1 − exp(−λT))/λ]/D.
 
     In the code, D and the growing exponentials are scaled to avoid cancellation, overflow and underflow. Initial
-    weights down to 1e-300 and times up to 1e300 are valid. Initial weights with c₊ = 0 (to a relative 1e-12) flow into
-    the saddle a = 0, w ⊥ β*; `neuron_limit` reports this case.
+    weights down to 1e-300 and times up to 1e300 are valid. Initial weights with c₊ = 0 (to a relative accuracy of
+    1e-12) flow into the saddle a = 0, w ⊥ β*; `neuron_limit` reports this case.
 
     The paper sums the loss over samples and whitens to XᵀX = I. Here the loss is the mean, L = ½ E(y − xᵀβ)², and
     XᵀX/n = I. Both conventions give β* = E[x y] and the same time.

@@ -92,7 +92,7 @@ class Parametrisation:
     zero_output: bool = False
 
     def at(self, scaling_parameter: PositiveFloat, *, width: PositiveFloat = 1.0) -> Hyperparameters:
-        """Return the hyperparameters at a value of κ; hyperparameters that κ does not scale are one.
+        """Return the hyperparameters at a value of κ; those that do not scale with κ are one.
 
         Args:
             scaling_parameter: κ > 0.
@@ -146,10 +146,10 @@ class Phase(NamedTuple):
 def phase(parametrisation: Parametrisation) -> Phase:
     """Determine the phase of a parametrisation: kernel, learning, frozen or unstable.
 
-    On a line the learning speed is 1/t_c² ∝ η_u η_w γ² (S² + 4γ²PQ), with P, Q = ¼ Σ (c uᵢ ± vᵢ/c)², c⁴ = η_w/η_u,
-    vᵢ = wᵢ·n. Hence 1/t_c ~ κ^max(T₁, T₂) with T₁ = c_γ + ½(c_{η_u} + c_{η_w}) and
+    On a line, the learning speed 1/t_c obeys 1/t_c² ∝ η_u η_w γ² (S² + 4γ²PQ), with P, Q = ¼ Σ (c uᵢ ± vᵢ/c)²,
+    c⁴ = η_w/η_u, vᵢ = wᵢ·n. Hence 1/t_c ~ κ^max(T₁, T₂) with T₁ = c_γ + ½(c_{η_u} + c_{η_w}) and
     T₂ = 2c_γ + c_d + max(c_{η_w} + c_u, c_{η_u} + c_w). Training is stable if max(T₁, T₂) = 0. It is then in the kernel
-    phase if P/Q → 1 (29) and T₁ < T₂ (30), and otherwise learns features. P/Q → 1 if the width grows, if
+    phase if P/Q → 1 (29) and T₁ < T₂ (30), and otherwise in the learning phase. P/Q → 1 if the width grows, if
     c_{η_w} + c_u ≠ c_{η_u} + c_w, or if the initial output is zero, where P = Q.
 
     In the exact solution, the tangent kernel on the line changes by the factor √(S² + 4γ²PQ) / (γ(P + Q)). The factor
@@ -273,8 +273,8 @@ def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloa
 def standard_parametrisations() -> dict[str, Parametrisation]:
     """Return the five common parametrisations, with learning rates that do not scale.
 
-    Lazy training scales the output of a network of fixed width that is initially the zero function. The others scale
-    the width.
+    The parametrisation for lazy training scales the output of a network of fixed width that is initially the zero
+    function. The other parametrisations scale the width.
 
     References:
         arXiv:2401.07085, table 1.
@@ -314,7 +314,7 @@ def phase_table() -> dict[str, dict[str, Parametrisation]]:
 
 
 def distinct_starts() -> dict[str, Parametrisation]:
-    """Return all entries of the table that differ in more than the learning rates, with rates that do not scale."""
+    """Return the table entries that differ in more than the learning rates, with rates that do not scale."""
     found: dict[str, Parametrisation] = {}
     for row in ("default", "learning", "kernel"):
         for name, rows in phase_table().items():

@@ -36,10 +36,10 @@ class ExtremalDirections:
     Attributes:
         signs: Sign of the output weight of the neurons that turn to each direction, shape (k,).
         directions: Unit directions of the input weights, shape (k, d). Neurons of the kind "dead" keep any direction
-            without active data, and one of these directions is given: in the plane the middle of the arc.
+            without active data. One of these directions is given, in the plane the middle of the arc.
         kinds: "interior", "kink", "semi-stable" or "dead", one per direction.
-        rates: d log‖θ‖/dt of a balanced neuron at each direction, shape (k,); negative if it decays. The first jump of
-            the loss is at t ≈ log(1/scale) / max rate.
+        rates: d log‖θ‖/dt of a balanced neuron at each direction, shape (k,); negative if the neuron decays. The first
+            jump of the loss is at t ≈ log(1/scale) / max rate.
         shares: Fraction of all initial directions from which neurons converge to each direction, shape (k,); for each
             sign, the fractions add up to one.
         basins: In the plane, the arc of initial angles from which neurons converge to each direction, shape (k, 2);
@@ -88,8 +88,8 @@ def extremal_directions(
     """Find the directions to which the neurons a·relu(w·x) of a small network turn before the loss decreases.
 
     While the residuals r are frozen, a balanced neuron ascends sign(a)·G(ŵ), G(w) = E[r relu(w·x)], on the sphere (see
-    `alignment_path`). With the drift D(w) = E[r x; w·x > 0], it converges to one of finitely many directions. They
-    depend on the data alone, and not on the width of the network:
+    `alignment_path`). With the drift D(w) = E[r x; w·x > 0], it converges to one of finitely many directions. These
+    directions depend on the data alone, and not on the width of the network:
 
     - "interior": ŵ = sign(a) D/‖D‖ with no sample on its boundary; the neuron grows at the rate ‖D‖.
     - "kink": ŵ·x_j = 0 for some j, and the drift on both sides points to this boundary.
@@ -107,8 +107,8 @@ def extremal_directions(
         seed: Random seed of the initial directions, an integer ≥ 0.
 
     Returns:
-        The directions, first for a > 0 and then for a < 0. They are sorted by decreasing share, and in the plane by
-        angle.
+        The directions for a > 0, followed by those for a < 0. Each group is sorted by decreasing share, or by angle in
+        the plane.
 
     Raises:
         InputError: If shapes do not match, a value is not finite, there are several outputs, or all residuals vanish.

@@ -46,10 +46,10 @@ def orthogonal_staircase(
     """Predict the staircase of f(x) = Σ a_i relu(w_i·x) under gradient flow on inputs with x_i·x_j = 0.
 
     A neuron never becomes active on a sample on which it is initially inactive. It also becomes inactive on samples
-    whose targets and its output weight have opposite signs. Let P be the set of samples on which the neuron is
-    initially active and whose targets have its sign. The neuron turns to D_P/‖D_P‖, D_P = (1/n) Σ_P y_j x_j, and grows
-    at the rate ‖D_P‖. When the first neurons reach order one, all samples of their P are fitted and no longer
-    contribute to D_P of other neurons.
+    whose target and its output weight have opposite signs. Let P be the set of samples on which the neuron is initially
+    active and whose targets have the sign of its output weight. The neuron turns to D_P/‖D_P‖, D_P = (1/n) Σ_P y_j x_j,
+    and grows at the rate ‖D_P‖. When the first neurons reach order one, the samples in their sets P are fitted and no
+    longer contribute to D_P of other neurons.
 
     If some neurons are initially active on all samples of their sign, there are two jumps, at t = log(1/scale)/‖D₊‖ and
     log(1/scale)/‖D₋‖. Otherwise, there are further, smaller jumps. Samples on which no neuron of their sign is active
@@ -65,15 +65,15 @@ def orthogonal_staircase(
 
     Returns:
         The staircase. Its features are `input_feature`, D_P/‖D_P‖ over the samples learned at the jump, and
-        `output_feature`, their sign. The times at this scale include the growth of the first neurons to the size at
-        which half of the drop is reached. They are known up to an offset that does not grow with log(1/scale).
+        `output_feature`, their sign. `times` include the growth of the first neurons to the size at which half of the
+        drop is complete. They are exact up to an offset that does not grow with log(1/scale).
 
     Raises:
-        InputError: If the inputs are not orthogonal, the weights do not fit or are given for one layer only, a value is
-            not finite, there are several outputs, all targets vanish, or the scale is not between zero and one.
+        InputError: If the inputs are not orthogonal, the weights have the wrong shape or are given for one layer only,
+            a value is not finite, there are several outputs, all targets vanish, or the scale is not between zero and
+            one.
 
-    Assumptions: |a_i| ≥ ‖w_i‖, so that output weights keep their sign; for other networks, the result includes a
-    warning.
+    Assumptions: |a_i| ≥ ‖w_i‖, so that output weights keep their sign; otherwise the result carries a warning.
 
     References:
         Boursier, Pillaud-Vivien, Flammarion, arXiv:2206.00939.
@@ -185,7 +185,7 @@ def _staircase(
 
 
 def _slow(accelerated: np.ndarray, log_inverse_scale: float) -> tuple[str, ...]:
-    """Describe, for each jump, why its time is uncertain: a neighbouring jump is too close. Empty for other jumps."""
+    """Return for each jump why its time is uncertain: a neighbouring jump is too close. Empty for other jumps."""
     gaps = np.diff(accelerated) / accelerated[1:] * log_inverse_scale
     nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
     return tuple(

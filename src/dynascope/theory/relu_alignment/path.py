@@ -70,7 +70,8 @@ class AlignmentPath:
         """Return the unit directions and log(‖θ(t)‖ / ‖θ(0)‖) at the given times t ≥ 0.
 
         On a piece with drift F, the input weights and the size a of the output weight obey w' = a F, a' = F·w. The
-        component of w across F is therefore constant. The component along F and a are combinations of cosh and sinh.
+        component of w perpendicular to F is therefore constant. Both a and the component along F are combinations of
+        cosh and sinh.
 
         Raises:
             InputError: If a time is negative or not finite.
@@ -127,10 +128,10 @@ def alignment_path(
 
     These equations hold for a balanced neuron, |a| = ‖w‖, as long as all weights are small, because the residuals
     r = y − f are then constant. The drift F is constant until a sample becomes active or inactive, and ŵ moves along
-    the great circle towards F/‖F‖. At a boundary w·x_j = 0 the neuron may cross. If sign(a)·r_j < 0, the drift on both
-    sides may point to the boundary. The neuron then slides along it with the shortest of the vectors F + c r_j x_j / n,
-    0 ≤ c ≤ 1 (Filippov's solution). The trajectory consists of finitely many great circles, each with its time in
-    closed form, and the result is exact up to rounding.
+    the great circle towards F/‖F‖. At a boundary w·x_j = 0, the neuron may cross. If the drift on both sides points to
+    the boundary, which requires sign(a)·r_j < 0, the neuron instead slides along the boundary with the shortest of the
+    vectors F + c r_j x_j / n, 0 ≤ c ≤ 1 (Filippov's solution). The trajectory consists of finitely many great circles,
+    each with its time in closed form, and the result is exact up to rounding.
 
     Args:
         inputs: x, shape (n, d); append a column of ones for a bias.
@@ -178,7 +179,7 @@ def single_output(inputs: np.ndarray, values: np.ndarray, name: str = "residuals
 
 @dataclasses.dataclass(frozen=True)
 class FrozenDrift:
-    """The drift F(w) = constant + Σ pull_j x_j over the samples with w·x_j > 0, no two of them on one line.
+    """The drift F(w) = constant + Σ pull_j x_j over the samples with w·x_j > 0; no two samples are on one line.
 
     For samples on one line, x_k = c_k x, those with c_k < 0 are active if the others are inactive:
     relu(−z) = relu(z) − z. They are therefore merged into one sample with pull Σ |c_k| pull_k and a constant drift.

@@ -1,8 +1,8 @@
 """The growth factor: a scalar equation that solves every two-layer linear mode.
 
-In a basis in which one combination of the two layers grows and the other shrinks, both are functions of one number g(t)
-with g(0) = 1. Modes with unequal layers, one-dimensional inputs with layer-wise rates, and scalar networks with many
-neurons all reduce to this equation.
+In a basis in which one combination of the two layers grows and the other shrinks, both combinations depend on a single
+number g(t) with g(0) = 1. Modes with unequal layers, one-dimensional inputs with layer-wise rates, and scalar networks
+with many neurons all reduce to this equation.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ def _exact_sum(one: Any, other: Any) -> tuple[Any, Any]:
 
 
 def _log_ratio(nu: Array, difference: Array, logarithm: Array) -> Array:
-    """Return ln(ν/μ), from ν − μ if both are nearly equal, and otherwise the given logarithm."""
+    """Return ln(ν/μ), computed from ν − μ if ν and μ are nearly equal; otherwise the given logarithm."""
     share = difference / nu
     near = jnp.abs(share) < 0.5
     return jnp.where(near, -jnp.log1p(-jnp.where(near, share, 0)), logarithm)

@@ -173,7 +173,7 @@ def _passage(
 
 
 def _radius(strength: Array, c: Array, d: Array) -> Array:
-    """Return √(θ² + 4CD), bounded away from zero, where the quotients have a finite limit."""
+    """Return √(θ² + 4CD), bounded away from zero, to avoid 0/0 in quotients with a finite limit."""
     smallest, rounding = jnp.finfo(strength.dtype).tiny, jnp.finfo(strength.dtype).eps
     square = strength**2 + 4 * c * d
     # If the squares underflow, `hypot` does not. The lower bound does not affect the digits of times of order one.

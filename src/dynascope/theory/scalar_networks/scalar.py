@@ -93,7 +93,7 @@ class ScalarLimit(NamedTuple):
     def richness(self) -> Float[np.ndarray, ...]:
         """|ln γ₊|, which measures richness for both signs of S.
 
-        It is near zero for lazy learning, where the weights hardly move, and large for rich learning.
+        The value is near zero for lazy learning, in which the weights hardly move, and large for rich learning.
         """
         return np.abs(self.log_growth)
 
@@ -103,8 +103,8 @@ class Scaling(NamedTuple):
 
     Attributes:
         setting: The scaled setting, for `scalar_trajectory` and `scalar_limit`.
-        clock: Speed relative to the scaling of the target: this network at time t/clock corresponds to that one at time
-            t.
+        clock: Speed relative to the scaling "target": this network at time t/clock corresponds to the network with the
+            scaled target at time t.
     """
 
     setting: Setting
@@ -220,7 +220,7 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
 
 @_covers(gives="scalings of target, output, input and weights that give the same training")
 def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Scaling]:
-    """Return four settings that scale a setting by a factor c, with the same γ₊ and the same γ(t) up to a clock.
+    """Return a setting scaled by c in four equivalent ways, with the same γ₊ and the same γ(t) up to a clock.
 
     The following four scalings are equivalent:
 
@@ -229,8 +229,8 @@ def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Sc
     - "input": divide the input by c for the same labels (S → cS, E[x²] → E[x²]/c²).
     - "weights": divide the weights by √c.
 
-    They also have the same θ/S and the same loss relative to its initial value. Relative to the scaling of the target,
-    their clocks run at the speeds 1, 1/c², 1/c² and 1/c.
+    The four scaled settings also have the same θ/S and the same loss relative to its initial value. Relative to the
+    scaling of the target, their clocks run at the speeds 1, 1/c², 1/c² and 1/c.
 
     Args:
         setting: Data and initial network.

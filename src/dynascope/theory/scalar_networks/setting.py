@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
 
 def require_fitting(setting: Setting, **numbers: Any) -> None:
-    """Raise `InputError` if the shapes of a setting, or of further numbers, do not fit together, or if Z is zero."""
+    """Raise `InputError` if the shapes of a setting, or of further numbers, do not match, or if Z is zero."""
     shapes = {name: getattr(each, "shape", ()) for name, each in setting._asdict().items()}
     a, b = shapes["output_weights"], shapes["input_weights"]
     require(

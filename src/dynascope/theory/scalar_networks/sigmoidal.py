@@ -59,7 +59,7 @@ _covers = functools.partial(
 
 
 class ModeStrength(NamedTuple):
-    """A mode over time, each number of the broadcast shape.
+    """Trajectory of a mode, in arrays of the broadcast shape.
 
     Attributes:
         output_weight: a.
@@ -237,7 +237,7 @@ def saturation_time(
 
     Returns:
         Gradient-flow times of the broadcast shape: 0 for a mode that is initially saturated, ∞ for a mode that never
-        emerges. For a mode that has initially emerged, the time counts from t = 0.
+        emerges. If a mode has already emerged at t = 0, its time counts from t = 0.
 
     Raises:
         InputError: If S = 0, ε is not between 0 and ½, or as for `mode_strength`. Inside `jit`, values outside this
