@@ -98,7 +98,7 @@ INPUTS_ON_A_LINE = Assumption(
     "fraction of the input power outside the main direction",
     limit=1e-12,
     almost=0.05,
-    growth="the prediction omits what the other directions explain of the target",
+    growth="the prediction omits the part of the target that the other directions explain",
     remedy="keep one input, or project the inputs onto one direction",
 )
 ORTHOGONAL_SAMPLES = Assumption(
@@ -122,11 +122,11 @@ ONE_OUTPUT = Assumption(
 SMALL_START = Assumption(
     "small initialisation",
     "the initial weights are small",
-    "norm of the weights divided by the norm at scale 1; PyTorch's default initialisation is at "
-    "√((width + outputs)/(3 (inputs + outputs)))",
+    "norm of the weights divided by the norm at scale 1; PyTorch's default initialisation has the "
+    "value √((width + outputs)/(3 (inputs + outputs)))",
     limit=1e-2,
     almost=0.3,
-    growth="times are wrong by up to a fraction 2.2/log(1/scale)",
+    growth="times have a relative error of up to 2.2/log(1/scale)",
     remedy="multiply all weights by one small factor, such as 0.01",
 )
 BALANCED_LAYERS = Assumption(
@@ -163,7 +163,7 @@ LARGE_OUTPUT_WEIGHTS = Assumption(
     limit=1e-9,
     almost=1,
     growth="an output weight may change sign before its neuron grows, and the neuron then fits other samples: a narrow "
-    "network may miss jumps, a wide network hardly changes",
+    "network may miss jumps, and a wide network is hardly affected",
     remedy="use alternating gradient flow, which integrates every neuron",
 )
 EQUAL_WIDTHS = Assumption(
@@ -197,7 +197,7 @@ SEPARATED_TIMES = Assumption(
 LAZY_TRAINING = Assumption(
     "lazy training",
     "training hardly changes the weights, relative to their norm",
-    "distance that linearised training moves the weights, relative to their norm (on a subset of large data)",
+    "change of the weights in linearised training, relative to their norm (on a subset of large data)",
     limit=0.05,
     almost=0.5,
     growth="losses are wrong by up to about a seventh of this fraction of the initial loss",
@@ -206,7 +206,7 @@ LAZY_TRAINING = Assumption(
 SMALL_STEPS = Assumption(
     "small steps",
     "gradient steps are small enough to approximate gradient flow",
-    "learning rate times the largest curvature, divided by 2, the threshold of divergence",
+    "learning rate times the largest curvature, relative to the value 2 at which training diverges",
     limit=0.05,
     almost=0.5,
     growth="times are wrong by about this fraction in the direction of largest curvature; beyond 1, training diverges",

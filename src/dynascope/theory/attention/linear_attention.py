@@ -178,11 +178,11 @@ def _from_heads(
 def _disturbance(limit: Activation, actual: Activation) -> str:
     """Return the reason why the times of later jumps are uncertain; empty if they are not."""
     if limit.heads != actual.heads:
-        return "at this scale the heads activate in a different order"
+        return "at this scale, the heads activate in another order than in the limit of small scales"
     if actual.mixing > _MIXED:
-        return "at this scale the head of an earlier jump learned a mixture of modes"
+        return "at this scale, the head of an earlier jump learned a mixture of modes"
     if actual.crowding > _CROWDED:
-        return "at this scale another head was no longer small at an earlier jump"
+        return "at this scale, another head was no longer small at an earlier jump"
     return ""
 
 

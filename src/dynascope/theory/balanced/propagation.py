@@ -74,7 +74,7 @@ def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
     latest = _MOST_STEPS * _PHASE / speed if speed > 0 else math.inf
     require(
         counts.sum() <= _MOST_STEPS,
-        f"times up to {times.max():g} span {times.max() * speed:.3g} e-folds of the fastest mode",
+        f"times up to {times.max():g} span too many e-folds of the fastest mode ({times.max() * speed:.3g})",
         argument="times",
         value=float(times.max()),
         remedy=f"choose times up to {latest:.3g}, or compute the limit with balanced_limit",
@@ -96,7 +96,7 @@ def fixed_steps(speed: float | None, times: Any, steps: int) -> Steps:
         >>> fixed_steps(40.0, np.array([1.0, 3.0]), 2)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: steps is 2, and the fastest mode grows by 40 e-folds per step: choose at least ...
+        dynascope.errors.InputError: steps is 2, too small: the fastest mode grows by 40 e-folds per step: choose ...
     """
     require_known(steps=steps)
     numbers = jnp if is_traced(times) else np
@@ -113,7 +113,7 @@ def fixed_steps(speed: float | None, times: Any, steps: int) -> Steps:
         longest, apart = float(gaps.max(initial=0.0)) * speed, steps * _PHASE / speed if speed > 0 else math.inf
         require(
             longest <= _LARGEST_PHASE * steps,
-            f"steps is {steps}, and the fastest mode grows by {longest / steps:.3g} e-folds per step",
+            f"steps is {steps}, too small: the fastest mode grows by {longest / steps:.3g} e-folds per step",
             argument="steps",
             value=steps,
             remedy=f"choose at least {math.ceil(longest / _PHASE)} steps, or times at most {apart:.3g} apart",

@@ -63,14 +63,14 @@ class OverfittingSetup:
     def __post_init__(self):
         require(
             self.strong_modes < self.samples < self.modes,
-            f"strong_modes is {self.strong_modes}, samples is {self.samples} and modes is {self.modes}",
+            f"strong_modes, samples and modes are {self.strong_modes}, {self.samples} and {self.modes}, not increasing",
             argument="samples",
             value=self.samples,
             remedy="choose strong_modes < samples < modes",
         )
         require(
             self.target_mode <= self.modes,
-            f"target_mode is {self.target_mode} of {self.modes} modes",
+            f"target_mode is {self.target_mode}, but there are {self.modes} modes",
             argument="target_mode",
             value=self.target_mode,
             remedy="choose an index from 1 to modes",

@@ -156,7 +156,7 @@ def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, mu
     modes = np.shape(intensity)
     require(
         modes and modes[-1] > 0,
-        f"intensity has shape {modes}",
+        f"intensity has shape {modes} and contains no mode",
         argument="intensity",
         value=modes,
         remedy="give the intensities of at least one mode along the last dimension",
@@ -178,7 +178,7 @@ def require_fitting(name: str, values: ArrayLike, modes: tuple[int, ...]) -> Non
         fits = False
     require(
         fits,
-        f"{name} has shape {shape} and intensity has shape {modes}",
+        f"{name} has shape {shape}, but intensity has shape {modes}",
         argument=name,
         value=shape,
         remedy="give one value per mode",

@@ -108,7 +108,7 @@ def class_modes(class_sizes: ClassSizes, *, bias: bool = False) -> ClassModes:
     classes, roots = len(sizes), np.sqrt(sizes)
     require(
         classes >= 2,
-        f"class_sizes is {sizes.tolist()}",
+        f"class_sizes is {sizes.tolist()}, with fewer than two classes",
         argument="class_sizes",
         value=sizes.tolist(),
         remedy="give the number of samples of two or more classes",
@@ -271,10 +271,10 @@ def _start(
         shape = np.shape(each)
         require(
             shape in ((), modes.strength.shape),
-            f"{name} has shape {shape}",
+            f"{name} has shape {shape}, but there are {len(modes.strength)} modes",
             argument=name,
             value=shape,
-            remedy=f"give one number, or one number for each of the {len(modes.strength)} modes",
+            remedy="give one number for all modes, or one for each mode",
         )
     return _Start(initial_features, initial_classifier, feature_rate, classifier_rate)
 

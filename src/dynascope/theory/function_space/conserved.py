@@ -97,12 +97,16 @@ def conserved_matrices(
     layers: list[Any] = list(weights)  # pyright: ignore[reportArgumentType]
     count = len(layers)
     require(
-        count >= 2, f"weights has {count} layers", argument="weights", value=count, remedy="give two or more layers"
+        count >= 2,
+        f"weights has too few layers ({count})",
+        argument="weights",
+        value=count,
+        remedy="give two or more layers",
     )
     chosen = [1.0] * count if rates is None else list(rates)
     require(
         len(chosen) == count,
-        f"rates has {len(chosen)} values for {count} layers",
+        f"rates has {len(chosen)} values, but there are {count} layers",
         argument="rates",
         value=len(chosen),
         remedy="give one rate per layer",
@@ -113,7 +117,7 @@ def conserved_matrices(
     for first, second, *each in zip(layers, layers[1:], chosen, chosen[1:], strict=False):
         require(
             first.shape[1] == second.shape[0],
-            f"weights has neighbouring layers of shapes {first.shape} and {second.shape}",
+            f"weights has neighbouring layers of shapes {first.shape} and {second.shape}, which do not match",
             argument="weights",
             value=second.shape,
             remedy="the rows of each layer must match the columns of the previous one",
@@ -200,7 +204,7 @@ def single_output_preconditioner(
     require_shape("coefficients", beta, (..., None, None))
     require(
         np.shape(delta) == beta.shape[:-1],
-        f"coefficients has shape {beta.shape} and imbalances {np.shape(delta)}",
+        f"coefficients has shape {beta.shape}, but imbalances has shape {np.shape(delta)}",
         argument="imbalances",
         value=np.shape(delta),
         remedy="give one imbalance for each row of coefficients",

@@ -143,7 +143,7 @@ def deep_isotropic_flow(
     require_shape("coefficients", start, (..., None, None))
     require(
         start.shape[0] == start.shape[1],
-        f"coefficients has shape {start.shape}",
+        f"coefficients has shape {start.shape}, not square",
         argument="coefficients",
         value=start.shape,
         remedy="give a square matrix; the widths of all layers must be equal",

@@ -36,7 +36,7 @@ __all__ = ["isotropic_flow", "isotropic_preconditioner", "trace_drift"]
 
 _COVERED: dict[str, Any] = {
     "network": "two-layer linear",
-    "start": "isotropic: Δ = δ I; for δ > 0 the width equals the number of outputs, for δ < 0 that of inputs",
+    "start": "isotropic: Δ = δ I; for δ > 0 the width equals the number of outputs, for δ < 0 the number of inputs",
     "reference": "arXiv:2406.06158",
     "assumes": (BALANCED_LAYERS,),
 }

@@ -45,7 +45,7 @@ class InterpolantPath(NamedTuple):
     network="diagonal linear, x·(u² − v²), with weight decay",
     data="any inputs, targets that a linear function fits exactly",
     start="equal for all weights",
-    gives="the interpolating function while the products of the weights decay",
+    gives="the interpolating function as the products of the weights decay",
     reference="arXiv:2311.18817",
 )
 def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: PositiveNumbers) -> InterpolantPath:
@@ -205,12 +205,12 @@ def _require_solvable(system: Constraint, products: Float[np.ndarray, " m"]) -> 
         "products is empty",
         argument="products",
         value=0,
-        remedy="give at least one",
+        remedy="give at least one product",
     )
     smallest = float(products.min())
     require(
         smallest >= _SMALLEST * system.size,
-        f"the smallest of products is {smallest:.3g}, for coefficients of size {system.size:.3g}",
+        f"the smallest product is {smallest:.3g}, too small for coefficients of size {system.size:.3g}",
         argument="products",
         value=smallest,
         remedy=f"use products of at least {_SMALLEST:g} times the largest coefficient",

@@ -167,7 +167,7 @@ def construction_width(group: Group, encoding: Encoding, sequence_length: Sequen
         singular = np.linalg.svd(coefficient, compute_uv=False)
         require(
             singular[-1] > _ROUND_OFF * singular[0],
-            f"the Fourier coefficient of the irrep {irrep.name!r} has the singular values {singular}",
+            f"the Fourier coefficient of the irrep {irrep.name!r} is singular, with the singular values {singular}",
             argument="encoding",
             value=singular.tolist(),
             remedy="choose an encoding whose coefficients are invertible or zero",
@@ -288,5 +288,5 @@ def _warnings(coefficients: list[tuple[Irrep, np.ndarray]], jumps: list[list[_Pa
             "weights may leave no neuron for a weak irrep."
         )
     if lost:
-        sentences.append(f"A Fourier coefficient is singular, so a loss of {lost / 2:.3g} is never learned.")
+        sentences.append(f"A Fourier coefficient is singular, so a loss of {lost / 2:.3g} remains.")
     return tuple(sentences)

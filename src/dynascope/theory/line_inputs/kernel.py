@@ -1,4 +1,4 @@
-"""NTK of a two-layer linear network with learning rates by layer."""
+"""NTK of a two-layer linear network with layer-wise learning rates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Samples: TypeAlias = IsFinite[Real[ArrayLike, "_ inputs"]]
 
 
 @covers(
-    network="two-layer linear, one output, any width, rates by layer",
+    network="two-layer linear, one output, any width, layer-wise rates",
     data="any",
     start="any",
     gives="the neural tangent kernel of given weights",

@@ -28,7 +28,7 @@ _ROUNDING = 1e-8  # relative size of the second singular value, below which it c
 
 covers_line = functools.partial(
     covers,
-    network="two-layer linear, one output, any width, rates by layer",
+    network="two-layer linear, one output, any width, layer-wise rates",
     data="inputs on a line, any targets",
     start="any",
     reference="arXiv:2401.07085",

@@ -59,7 +59,7 @@ class MaxMargin(NamedTuple):
 
 
 @_covers(
-    network="f = Σ β_j x_j with each β_j one weight or a product of several",
+    network="f = Σ β_j x_j, where each β_j is a single weight or a product of weights",
     data="separable",
     gives="the limit direction of training",
     exact=False,

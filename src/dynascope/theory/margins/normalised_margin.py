@@ -111,7 +111,7 @@ def normalised_margin(
             f"log(1/L) is {smooth.min(initial=np.inf):.3g}, so the data are not separated yet",
             argument="margins",
             value=float(smooth.min(initial=np.inf)),
-            remedy="give margins from the time on at which Σ exp(−q) < 1",
+            remedy="give margins from a later time, at which Σ exp(−q) < 1",
         )
         return np.asarray(smooth / seminorm(theta, rows) ** (1 / rows.max()))
 

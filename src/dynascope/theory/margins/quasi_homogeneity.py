@@ -217,7 +217,7 @@ def _equations(
                 break
     require(
         len(rows) == count,
-        f"outputs or gradients of apply are finite at {len(rows)} of {len(given)} random points",
+        f"outputs or gradients of apply are finite at only {len(rows)} of {len(given)} random points",
         argument="example_inputs",
         value=len(rows),
         remedy="give inputs of order one with finite outputs, and a larger batch if the network normalises over it",

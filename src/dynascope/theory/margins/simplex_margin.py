@@ -34,7 +34,7 @@ class SimplexMargin(NamedTuple):
 
 
 @covers(
-    network="any with normalised last features that can move freely",
+    network="any network whose last features are normalised and can move freely",
     data="balanced classes",
     start="any",
     gives="the limit of features and classifier in training",

@@ -15,7 +15,7 @@ _ACTIVE = 1e-9
 
 
 @covers(
-    network="f = Σ β_j x_j with some β_j one weight and others products of several",
+    network="f = Σ β_j x_j, where some β_j are single weights and others products of weights",
     data="separable",
     start="any",
     gives="the logarithmic drift away from the limit direction of training",
@@ -90,7 +90,7 @@ def support_drift(data: Data, factors: Factors = 1) -> Float[np.ndarray, " input
 
 
 @covers(
-    network="f = Σ β_j x_j with each β_j one weight or a product of several",
+    network="f = Σ β_j x_j, where each β_j is a single weight or a product of weights",
     data="separable, with independent support vectors",
     start="any",
     gives="the constant offset from the limit direction of training",

@@ -10,7 +10,7 @@ from dynascope.theory.modular.growth import Spectrum, Starts
 
 __all__ = ["HARMONIC", "Jump", "enough_neurons", "jumps_in_the_normalised_flow", "jumps_in_the_plain_flow", "shortage"]
 
-HARMONIC = "it is three times frequency"
+HARMONIC = "its frequency is three times frequency"
 _EQUAL = 1e-9  # relative difference below which utilities count as equal
 _TOGETHER = 0.05  # relative difference of times below which the neurons of a frequency arrive together
 

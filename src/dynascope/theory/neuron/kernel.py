@@ -41,7 +41,7 @@ class KernelChange(NamedTuple):
 
 
 @covers(
-    network="single linear neuron f(x) = a wᵀx, rates by layer",
+    network="single linear neuron f(x) = a wᵀx, layer-wise rates",
     data="whitened inputs, any targets",
     start="any",
     gives="the change of the tangent kernel between two states",

@@ -30,7 +30,7 @@ __all__ = ["Regime", "regime", "regime_along", "rich_delay"]
 _ROUNDED = 1 - 1e-9  # an imbalance at the threshold counts as beyond it, regardless of rounding
 _covers = functools.partial(
     covers,
-    network="single linear neuron f(x) = a wᵀx, rates by layer",
+    network="single linear neuron f(x) = a wᵀx, layer-wise rates",
     data="whitened inputs, any nonzero targets",
     reference="arXiv:2406.06158",
     exact=False,

@@ -30,7 +30,7 @@ _DATA = "whitened inputs, any targets"
 _BLOCK = 50_000  # number of neurons × times evaluated at once, so that intermediate arrays fit into the cache
 _AT_REST = 1e-12  # relative size of the gradient, below which the initial weights count as a fixed point
 _covers = functools.partial(
-    covers, network="single linear neuron f(x) = a wᵀx, rates by layer", start="any", reference="arXiv:2406.06158"
+    covers, network="single linear neuron f(x) = a wᵀx, layer-wise rates", start="any", reference="arXiv:2406.06158"
 )
 
 

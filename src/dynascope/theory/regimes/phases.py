@@ -29,7 +29,7 @@ __all__ = [
 ZERO = 0.5  # a fitted exponent of smaller absolute value counts as zero; the exponents of the table are integers
 _ROUNDING = 1e-9  # exponents that differ by less count as equal
 _MODEL = {
-    "network": "two-layer linear, f(x) = γ Σ uᵢ wᵢ·x, rates by layer, all powers of a scaling parameter",
+    "network": "two-layer linear, f(x) = γ Σ uᵢ wᵢ·x, layer-wise rates, all powers of a scaling parameter",
     "data": "inputs on a line",
     "start": "independent Gaussian layers, or zero output",
     "reference": "arXiv:2401.07085",

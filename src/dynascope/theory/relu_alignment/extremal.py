@@ -72,7 +72,7 @@ class ExtremalDirections:
     network="two-layer ReLU, one output",
     data="any (exact in the plane)",
     start="small",
-    gives="the directions to which neurons align, and their basins",
+    gives="the directions with which neurons align, and their basins",
     reference="arXiv:1803.08367",
     exact=False,
     assumes=(ONE_OUTPUT, SMALL_START),

@@ -189,7 +189,7 @@ def _slow(accelerated: np.ndarray, log_inverse_scale: float) -> tuple[str, ...]:
     gaps = np.diff(accelerated) / accelerated[1:] * log_inverse_scale
     nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
     return tuple(
-        f"only {gap:.1f} e-folds of growth separate it from the neighbouring jump" if gap < _SEPARATE_E_FOLDS else ""
+        f"only {gap:.1f} e-folds of growth separate this jump from its neighbour" if gap < _SEPARATE_E_FOLDS else ""
         for gap in nearest
     )
 

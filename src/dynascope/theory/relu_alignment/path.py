@@ -169,7 +169,7 @@ def single_output(inputs: np.ndarray, values: np.ndarray, name: str = "residuals
     r = values.reshape(-1)
     require(
         bool(np.any(r[:, None] * inputs)),
-        f"{name} and inputs are not both nonzero on any sample",
+        f"{name} or inputs are zero on every sample",
         argument=name,
         value=0.0,
         remedy="give at least one sample where both are nonzero",
@@ -238,7 +238,7 @@ def trajectory_from(field: FrozenDrift, w: np.ndarray) -> AlignmentPath:
         pieces.append((time, w, growth, drift))
         require(
             len(pieces) <= 100 * (len(x) + 1),
-            f"the trajectory of a neuron on inputs did not end after {len(pieces)} pieces",
+            f"the trajectory of a neuron did not end after {len(pieces)} pieces",
             argument="inputs",
             value=x.shape,
             remedy="remove duplicate samples or perturb them slightly",

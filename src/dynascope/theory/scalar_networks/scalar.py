@@ -218,7 +218,7 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
     return ScalarLimit(a, b, strength, log_growth, speed.astype(start.unit.dtype), end.status)
 
 
-@_covers(gives="scalings of target, output, input and weights that give the same training")
+@_covers(gives="scalings of target, output, input and weights that are equivalent in training")
 def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Scaling]:
     """Return a setting scaled by c in four equivalent ways, with the same γ₊ and the same γ(t) up to a clock.
 
