@@ -61,8 +61,8 @@ def linear_attention_staircase(
         context_length: Number of examples N ≥ 1; ∞ is allowed.
         scale: Factor α of the initial weights, between 0 and 1.
         neurons: Initial heads at unit scale, as rows (v | k | q), shape (H, 2d + 1). If not given, each jump time is
-            that of an aligned head with v² = ‖k‖² = ‖q‖² = 1, s = 1/λ_j². It is a lower bound for the first jump and
-            approximate for the others.
+            that of an aligned head with v² = ‖k‖² = ‖q‖² = 1, s = 1/λ_j². This time is a lower bound for the first jump
+            and approximate for the others.
         heads: Number of heads H if `neurons` is not given; by default, the number of modes.
         normalised: Whether to predict the homogeneity-normalised flow, θ_h' = −∇L/‖θ_h‖.
 

@@ -82,11 +82,11 @@ def balanced_limit(
 
     P∞ = Σ 2 f vvᵀ
 
-    The sum is over eigenvectors v of F with eigenvalues f > 0. Starting with the largest f, it includes each direction
-    that the columns of Q₀ still reach after the previous directions have been removed. For generic initial weights
-    these are the directions of the h largest f, and W₁W₂ is the best map of rank h. Initial weights that lack a
-    required direction flow into a saddle. For λ = 0, square layers and a map of full rank, this happens whenever the
-    determinants of W₁W₂ and Σ differ in sign.
+    The sum is over eigenvectors v of F with eigenvalues f > 0. Starting with the largest f, the sum includes each
+    direction that the columns of Q₀ still reach after the previous directions have been removed. For generic initial
+    weights, these are the directions of the h largest f, and W₁W₂ is the best map of rank h. Initial weights that lack
+    a required direction flow into a saddle. For λ = 0, square layers and a map of full rank, the flow ends in a saddle
+    whenever the determinants of W₁W₂ and Σ differ in sign.
 
     Args:
         first: Initial W₁, shape (d, h).

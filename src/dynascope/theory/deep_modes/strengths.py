@@ -80,8 +80,8 @@ def time_to_strength(
 
     ds/dt = L s^(2−2/L) (σ − s)
 
-    For L = 1 the time is t = ln[(σ − s₀)/(σ − s)], for L = 2 it is t = ln[s (σ − s₀)/(s₀ (σ − s))]/(2σ). For L ≥ 3 and
-    s < σ it is
+    For L = 1, the time is t = ln[(σ − s₀)/(σ − s)]; for L = 2, it is t = ln[s (σ − s₀)/(s₀ (σ − s))]/(2σ). For L ≥ 3
+    and s < σ, it is
 
         t = (1/σ) [(a₀^(2−L) − a^(2−L))/(L − 2) + c^(2−L) (I(a/c) − I(a₀/c))],  I(x) = ∫₀ˣ z dz/(1 − z^L),
 

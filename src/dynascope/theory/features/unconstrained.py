@@ -90,7 +90,7 @@ def class_modes(class_sizes: ClassSizes, *, bias: bool = False) -> ClassModes:
     """Compute the modes of one-hot targets, in which `collapse_trajectory` describes the network.
 
     An initialisation is aligned if H = U diag(a) Rᵀ and W = R diag(b) Vᵀ for some R (p, m) with orthonormal columns,
-    p ≥ m, and if the bias, if any, equals the mean of the targets. It stays aligned during training.
+    p ≥ m, and if the bias, if any, equals the mean of the targets. An aligned network stays aligned during training.
 
     Args:
         class_sizes: Number of samples n_c of each class, positive integers, shape (C,), C ≥ 2.

@@ -1,4 +1,4 @@
-"""Interpolants between least ℓ2 and least ℓ1 norm, the path of a diagonal network under weight decay."""
+"""Interpolants from minimum ℓ2 to minimum ℓ1 norm: the path of a diagonal network under weight decay."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class InterpolantPath(NamedTuple):
     Attributes:
         products: b, shape (m,).
         coefficients: w(b) with X w = y, shape (m, d).
-        multipliers: μ(b) in w = 2b sinh(Xᵀμ), of least norm if the rows of X are dependent, shape (m, n).
+        multipliers: μ(b) in w = 2b sinh(Xᵀμ), of minimum norm if the rows of X are dependent, shape (m, n).
     """
 
     products: Float[np.ndarray, " m"]
@@ -49,7 +49,8 @@ class InterpolantPath(NamedTuple):
     reference="arXiv:2311.18817",
 )
 def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: PositiveNumbers) -> InterpolantPath:
-    """Interpolants w(b) of a diagonal network under weight decay, from least ℓ2 norm (b → ∞) to least ℓ1 norm (b → 0).
+    """Interpolants w(b) of a diagonal network under weight decay, from minimum ℓ2 norm (b → ∞) to minimum ℓ1 norm
+    (b → 0).
 
         w(b) = argmin Σ_i [w_i arcsinh(w_i/2b) − √(w_i² + 4b²)] subject to X w = y
 
@@ -64,7 +65,7 @@ def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: Po
         inputs: X, one sample per row, shape (n, d); of any rank.
         targets: y, shape (n,), in the range of X. If the rows of X are independent, its range contains every y.
         products: b > 0, the products u_i v_i of the weights, shape (m,), in any order; at least 1e-40 times the largest
-            coefficient of the least-ℓ2-norm interpolant.
+            coefficient of the minimum-ℓ2-norm interpolant.
 
     Returns:
         `InterpolantPath`.
@@ -101,7 +102,7 @@ class Constraint(NamedTuple):
         strengths: S > 0, shape (r,).
         rows: A, shape (r, d).
         values: c, shape (r,).
-        size: Largest coefficient of the least-ℓ2-norm interpolant.
+        size: Largest coefficient of the minimum-ℓ2-norm interpolant.
     """
 
     samples: Float[np.ndarray, "n r"]

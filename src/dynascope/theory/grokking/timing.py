@@ -61,9 +61,8 @@ def critical_point(
         threshold: Relative test error, above 0.
 
     Returns:
-        `CriticalPoint`, or None in two cases. Either the interpolant of least ℓ2 norm already generalises, so that
-        there is no delay, or not even the interpolant of least ℓ1 norm does (down to b = 1e-12 times the largest
-        coefficient).
+        `CriticalPoint`, or None in two cases. Either the minimum-ℓ2-norm interpolant already generalises, so that there
+        is no delay, or not even the minimum-ℓ1-norm interpolant does (down to b = 1e-12 times the largest coefficient).
 
     Raises:
         InputError: If the data are invalid for `interpolant_path`, or an argument is out of range.

@@ -109,7 +109,7 @@ class LineStart(NamedTuple):
 
 
 class Decomposition(NamedTuple):
-    """Initial weights in variables that only scale with time.
+    """Initial weights in variables that gradient flow only rescales.
 
     pᵢ, qᵢ = ½(c uᵢ ± vᵢ/c), c = (η₁/η₂)^¼, vᵢ = n·wᵢ
 

@@ -53,7 +53,7 @@ class Rescaling(NamedTuple):
     Attributes:
         case: "grows" (θ moves away from zero), "shrinks" (towards zero), "shrinks, then grows" (through zero) or
             "static".
-        turning_time: Time at which the layers are smallest: 0 if they grow or are static, ∞ if they shrink for ever.
+        turning_time: Time at which the layers are smallest: 0 if they grow or are static, ∞ if they shrink forever.
     """
 
     case: np.ndarray

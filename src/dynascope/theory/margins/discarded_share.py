@@ -24,7 +24,7 @@ _STEPS = 100  # Newton steps; the convergence is monotone and takes only a few
 def discarded_share(
     margin: PositiveNumbers, *, weight: FiniteFloat = 0.0, factor: FiniteFloat = 0.5
 ) -> Float[np.ndarray, "*shape"]:
-    """Share a/q of the margin that comes from a weight that the margin does not need.
+    """Share a/q that an unnecessary weight contributes to the margin.
 
         a/q = (a₀ + S)/q   at the margin q = a₀ + S + u₀² exp(2S), with the normalised time S
 

@@ -234,7 +234,7 @@ def _euler(model: Model, parameters: Any, frozen: Any, inputs: Any, weights: Any
 
 
 def _solve(rows: np.ndarray, outputs: np.ndarray, rank: float) -> tuple[np.ndarray, np.ndarray]:
-    """The solution of least norm, and a basis of the null space."""
+    """The minimum-norm solution, and a basis of the null space."""
     left, values, right = np.linalg.svd(rows, full_matrices=False)
     kept = values > rank * max(values[0], np.finfo(float).tiny)
     solution = right[kept].T @ ((left[:, kept].T @ outputs) / values[kept])

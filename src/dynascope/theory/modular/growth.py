@@ -173,9 +173,9 @@ class Starts:
 
     Attributes:
         norms: Initial norms ‖ϑ_i‖, shape (neurons,).
-        blow_up: Blow-up times of the plain flow from scale one, shape (neurons, frequencies).
+        blow_up: Blow-up times of the plain flow from unit scale, shape (neurons, frequencies).
         takes: Index of the frequency with the earliest time, −1 if none grows, shape (neurons,).
-        gain: lim log‖θ_i(t)‖ − 3 U* t of the normalised flow from scale one, shape (neurons,).
+        gain: lim log‖θ_i(t)‖ − 3 U* t of the normalised flow from unit scale, shape (neurons,).
         phase_differences: s_u − s_v, shape (neurons, frequencies).
     """
 
@@ -209,7 +209,7 @@ class Starts:
 
 
 def _time_to_infinity(powers: np.ndarray, aligned: np.ndarray) -> np.ndarray:
-    """Half the time in which y' = ±√P(y), P = Π_j (y + d_j) − (Im T)², grows from y = min_j powers_j to infinity."""
+    """Half the time of y from min_j powers_j to infinity under y' = ±√P(y), P = Π_j (y + d_j) − (Im T)²."""
     lowest = powers.min(axis=1)
     gaps = np.moveaxis(powers - lowest[:, None], 1, -1)
     companion = np.zeros((*lowest.shape, 3, 3))

@@ -43,10 +43,10 @@ class Regime(NamedTuple):
 
     Attributes:
         regime: "lazy" (the tangent kernel hardly changes), "rich" or "delayed rich". In delayed rich learning, the norm
-            fits at once, and the direction of the map turns much later.
+            is fitted at once, and the direction of the map turns much later.
         relative_change: ρ(∞) = ‖K∞ − K₀‖/‖K₀‖ of the tangent kernel.
         relative_imbalance: λ/s = δ/(κ ‖β*‖).
-        fit_time: 1/|δ|, the time in which the norm fits if |λ|/s is large; ∞ for a balanced neuron.
+        fit_time: 1/|δ|, the time in which the norm is fitted if |λ|/s is large; ∞ for a balanced neuron.
         rich_delay: The time at which the direction turns, from `rich_delay`.
         status: How training ends, as in `NeuronLimit.status`; a neuron with status "saddle" or "static" does not learn
             β*.

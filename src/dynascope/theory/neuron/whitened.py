@@ -88,8 +88,8 @@ def neuron_imbalance(
 
     δ = η_w a² − η_a ‖w‖²
 
-    A neuron with δ > 0 is upstream: its output weight is large, and the weights below it learn fast. A neuron with
-    δ < 0 is downstream.
+    A neuron with δ > 0 is upstream: its output weight is large, and its input weights learn fast. A neuron with δ < 0
+    is downstream.
 
     Args:
         output: a, shape (...).

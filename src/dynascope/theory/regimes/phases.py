@@ -325,7 +325,7 @@ def distinct_starts() -> dict[str, Parametrisation]:
 
 
 def phase_of_exponents(kernel: float, speed: float) -> str:
-    """Return the phase that measured exponents of the kernel change and the learning speed indicate."""
+    """Return the phase according to measured exponents of the kernel change and the learning speed."""
     if abs(speed) > ZERO:
         return "unstable" if speed > 0 else "frozen"
     return "kernel" if kernel < -ZERO else "learning"

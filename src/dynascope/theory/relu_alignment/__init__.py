@@ -1,4 +1,4 @@
-"""Early alignment of small ReLU networks: the directions to which neurons turn before the loss decreases."""
+"""Early alignment of small ReLU networks: the directions towards which neurons turn before the loss decreases."""
 
 from dynascope.validation import face
 

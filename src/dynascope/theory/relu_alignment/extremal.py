@@ -1,4 +1,4 @@
-"""Extremal directions: the finitely many directions to which small ReLU neurons turn."""
+"""Extremal directions: the finitely many directions towards which small ReLU neurons turn."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _SAME_DIRECTION = 1e-7
 
 @dataclasses.dataclass(frozen=True)
 class ExtremalDirections:
-    """The directions to which small neurons turn, those with positive output weights first.
+    """The directions towards which small neurons turn, those with positive output weights first.
 
     Attributes:
-        signs: Sign of the output weight of the neurons that turn to each direction, shape (k,).
+        signs: Sign of the output weight of the neurons that turn towards each direction, shape (k,).
         directions: Unit directions of the input weights, shape (k, d). Neurons of the kind "dead" keep any direction
             without active data. One of these directions is given, in the plane the middle of the arc.
         kinds: "interior", "kink", "semi-stable" or "dead", one per direction.
@@ -85,7 +85,7 @@ def extremal_directions(
     starts: PositiveInt = 500,
     seed: Seed = 0,
 ) -> ExtremalDirections:
-    """Find the directions to which the neurons a·relu(w·x) of a small network turn before the loss decreases.
+    """Find the directions towards which the neurons a·relu(w·x) of a small network turn before the loss decreases.
 
     While the residuals r are frozen, a balanced neuron ascends sign(a)·G(ŵ), G(w) = E[r relu(w·x)], on the sphere (see
     `alignment_path`). With the drift D(w) = E[r x; w·x > 0], it converges to one of finitely many directions. These

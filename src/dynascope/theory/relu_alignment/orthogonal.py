@@ -47,9 +47,9 @@ def orthogonal_staircase(
 
     A neuron never becomes active on a sample on which it is initially inactive. It also becomes inactive on samples
     whose target and its output weight have opposite signs. Let P be the set of samples on which the neuron is initially
-    active and whose targets have the sign of its output weight. The neuron turns to D_P/‖D_P‖, D_P = (1/n) Σ_P y_j x_j,
-    and grows at the rate ‖D_P‖. When the first neurons reach order one, the samples in their sets P are fitted and no
-    longer contribute to D_P of other neurons.
+    active and whose targets have the sign of its output weight. The neuron turns towards D_P/‖D_P‖, D_P = (1/n) Σ_P y_j
+    x_j, and grows at the rate ‖D_P‖. When the first neurons reach order one, the samples in their sets P are fitted and
+    no longer contribute to D_P of other neurons.
 
     If some neurons are initially active on all samples of their sign, there are two jumps, at t = log(1/scale)/‖D₊‖ and
     log(1/scale)/‖D₋‖. Otherwise, there are further, smaller jumps. Samples on which no neuron of their sign is active

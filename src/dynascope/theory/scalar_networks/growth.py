@@ -71,7 +71,7 @@ class GrowthLimit(NamedTuple):
     """Limit of the growth factor as t → ∞.
 
     Attributes:
-        log_growth: ln g∞; ±∞ if g grows or shrinks for ever.
+        log_growth: ln g∞; ±∞ if g grows or shrinks forever.
         strength: θ∞, equal to S unless the flow is trapped in the saddle.
         status: "converges" (to θ∞ = S, exponentially), "power law" (θ → S = 0 as ±1/(k t)), "saddle" (trapped at
             θ∞ = 0 ≠ S) or "static" (g = 1 is a fixed point).

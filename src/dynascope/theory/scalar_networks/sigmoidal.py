@@ -180,7 +180,7 @@ def emergence_time(
     *,
     fraction: Annotated[ArrayLike, Interval(gt=0, lt=1)] = 0.05,
 ) -> Float[AnyArray, ...]:
-    """Compute the first time at which a mode has reached the fraction ε of its target.
+    """Compute the first time at which a mode reaches the fraction ε of its target.
 
     For a₀ = b₀ with R₀ = a₀ b₀ < ε S, the time is τ = ln[(S/R₀ − 1)/(1/ε − 1)]/(2 η λ S).
 
