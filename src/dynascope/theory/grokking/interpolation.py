@@ -49,10 +49,11 @@ class InterpolantPath(NamedTuple):
     reference="arXiv:2311.18817",
 )
 def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: PositiveNumbers) -> InterpolantPath:
-    """Interpolants w(b) of a diagonal network under weight decay, from minimum ℓ2 norm (b → ∞) to minimum ℓ1 norm
-    (b → 0).
+    """Interpolants w(b) of a diagonal network under weight decay.
 
         w(b) = argmin Σ_i [w_i arcsinh(w_i/2b) − √(w_i² + 4b²)] subject to X w = y
+
+    The interpolant has the minimum ℓ2 norm for b → ∞ and the minimum ℓ1 norm for b → 0.
 
     The solution is w = 2b sinh(Xᵀμ), where μ minimises the convex dual 2b Σ_i cosh(Xᵀμ)_i − yᵀμ. The function solves
     the dual by damped Newton steps along decreasing b. A step that changes Xᵀμ by at most s is scaled by ln(1 + s)/s,
