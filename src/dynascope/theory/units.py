@@ -1,4 +1,4 @@
-"""Rescale extreme arguments to units in which they are of order one, and the result back.
+"""Rescale extreme arguments to units in which they are of order one, and rescale the result back.
 
 A function declares the units of its arguments and its result. Squares of large numbers then do not overflow and small
 initial weights do not underflow, and the formulas need no special cases.
@@ -38,7 +38,8 @@ def in_units(
         *standards: Names of the arguments that should be of order one, the most important first; in "target|weights",
             the argument whose unit makes the other at most of order one. Standards that are zero or depend on earlier
             ones are skipped.
-        gives: Units of the result: one for all numbers, a mapping by name, or a tuple in the order of its parts.
+        gives: Units of the result: a single unit for all numbers, a mapping by name, or a tuple in the order of its
+            parts.
         infinite: Whether ∞ is a valid result.
         **units: Units of each argument that has units, such as "metre^2 second^-1"; for a record, by the names of its
             parts. An omitted argument of `**options` is taken as one.

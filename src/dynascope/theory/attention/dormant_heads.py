@@ -85,8 +85,7 @@ def activations(
         scale: α, or zero for the limit.
 
     Returns:
-        The activations in order. They do not cover all modes if there are too few heads or the remaining heads do not
-        grow.
+        The activations in order. Some modes are missing if there are too few heads or the remaining heads do not grow.
     """
     # Heads at a stationary point are excluded, because rounding errors would make them grow.
     names = np.flatnonzero((v != 0) | (np.abs(k * q @ rates) > _ROUND_OFF * (np.abs(k * q) @ rates)))

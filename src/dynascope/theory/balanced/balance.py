@@ -51,7 +51,7 @@ MapTimes: TypeAlias = Annotated[Real[ArrayLike, " times"], Ge(0)]
 
 
 class TwoLayers(NamedTuple):
-    """Layers of f(x) = x W₁ W₂ with their rates, of one network or an ensemble; concrete values remain NumPy arrays.
+    """Layers and rates of one network f(x) = x W₁ W₂ or of an ensemble; concrete values remain NumPy arrays.
 
     Attributes:
         first: W₁, shape (..., d, h).

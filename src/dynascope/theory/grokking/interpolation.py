@@ -177,7 +177,7 @@ def trace_path(system: Constraint, log_products: Float[np.ndarray, " m"]) -> Ite
 
 
 def solve(system: Constraint, log_product: float, guess: Float[np.ndarray, " r"]) -> Point:
-    """The interpolant at one b, by damped Newton steps from a guess of ν."""
+    """Return the interpolant at one b, found by damped Newton steps from a guess of ν."""
     rows, values = system.rows, system.values
     dual, resolution = guess, _CONVERGED * np.abs(values).max()
     for _ in range(_ATTEMPTS):

@@ -66,7 +66,7 @@ def weight_product(
 
         u_i v_i = α² exp(−2λt)
 
-    The network is f = x·(u ⊙ u − v ⊙ v) from u = v = α, under gradient flow on any loss of its outputs plus
+    The network f = x·(u ⊙ u − v ⊙ v) with u = v = α at t = 0 follows gradient flow on any loss of its outputs plus
     ½λ(‖u‖² + ‖v‖²). The contributions of the loss to ln u and ln v cancel.
 
     Args:

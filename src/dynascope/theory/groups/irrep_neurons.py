@@ -94,13 +94,13 @@ def neurons_by_share(
 def shares_of_irreps(
     irreps: Sequence[Irrep], sequence_length: int, *, width: int | None = None, least: int = 1
 ) -> np.ndarray:
-    """Numbers of neurons per irrep, in the order of the group and in proportion to those of the explicit construction.
+    """Number of neurons of each irrep, in the order of the group and in proportion to the explicit construction.
 
     Args:
         irreps: Irreps in the encoding.
         sequence_length: Length k of the composed sequences.
-        width: Total number of neurons; that of the explicit construction if not given.
-        least: Smallest dimension used in the count; an irrep of smaller dimension counts with this one.
+        width: Total number of neurons; by default, the number in the explicit construction.
+        least: Lower bound on the dimensions that enter the count.
     """
     ordered, k = sorted(irreps, key=lambda irrep: irrep.index), sequence_length
     needs = np.array([2 ** (k - 1) * max(irrep.real_dimension, least) ** (k + 1) for irrep in ordered])

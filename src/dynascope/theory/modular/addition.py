@@ -115,7 +115,7 @@ def maximiser(
 
         u[j] = √(2/(3p)) cos(2π ξ j/p + s_u),  and likewise v and w, with s_w = s_u + s_v − arg x̂[ξ]
 
-    For ξ = p/2, the entries are ±1/√(3p), with signs given by those of cos s_u and cos s_v.
+    For ξ = p/2, the entries are ±1/√(3p), with signs determined by the signs of cos s_u and cos s_v.
 
     Args:
         encoding: x, shape (p,), of zero mean.

@@ -92,7 +92,7 @@ class Parametrisation:
     zero_output: bool = False
 
     def at(self, scaling_parameter: PositiveFloat, *, width: PositiveFloat = 1.0) -> Hyperparameters:
-        """Return the hyperparameters at a value of κ; those that do not scale with κ are one.
+        """Return the hyperparameters at a value of κ; hyperparameters that do not scale equal one.
 
         Args:
             scaling_parameter: κ > 0.

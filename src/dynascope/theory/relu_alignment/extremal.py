@@ -43,7 +43,7 @@ class ExtremalDirections:
         shares: Fraction of all initial directions from which neurons converge to each direction, shape (k,); for each
             sign, the fractions add up to one.
         basins: In the plane, the arc of initial angles from which neurons converge to each direction, shape (k, 2);
-            None in other dimensions. Each arc begins in [0, 2π) and ends at most 2π further.
+            None in other dimensions. Each arc begins in [0, 2π) and spans at most 2π.
     """
 
     signs: Float[np.ndarray, " k"]
@@ -88,8 +88,8 @@ def extremal_directions(
     """Find the directions towards which the neurons a·relu(w·x) of a small network turn before the loss decreases.
 
     While the residuals r are frozen, a balanced neuron ascends sign(a)·G(ŵ), G(w) = E[r relu(w·x)], on the sphere (see
-    `alignment_path`). With the drift D(w) = E[r x; w·x > 0], it converges to one of finitely many directions. These
-    directions depend on the data alone, and not on the width of the network:
+    `alignment_path`). With the drift D(w) = E[r x; w·x > 0], the neuron converges to one of finitely many directions.
+    These directions depend on the data alone, and not on the width of the network:
 
     - "interior": ŵ = sign(a) D/‖D‖ with no sample on its boundary; the neuron grows at the rate ‖D‖.
     - "kink": ŵ·x_j = 0 for some j, and the drift on both sides points to this boundary.

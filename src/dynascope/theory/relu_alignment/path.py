@@ -179,7 +179,7 @@ def single_output(inputs: np.ndarray, values: np.ndarray, name: str = "residuals
 
 @dataclasses.dataclass(frozen=True)
 class FrozenDrift:
-    """The drift F(w) = constant + Σ pull_j x_j over the samples with w·x_j > 0; no two samples are on one line.
+    """The drift F(w) = constant + Σ pull_j x_j over the samples with w·x_j > 0; no two samples are collinear.
 
     For samples on one line, x_k = c_k x, those with c_k < 0 are active if the others are inactive:
     relu(−z) = relu(z) − z. They are therefore merged into one sample with pull Σ |c_k| pull_k and a constant drift.

@@ -43,7 +43,7 @@ def angle_within_arc(
 
     tan((φ(t) − φ_F)/2) = tan((φ(0) − φ_F)/2) exp(−‖F‖ t)
 
-    This solves φ' = −‖F‖ sin(φ − φ_F) for the constant drift F = sign(a) E[r x; w·x > 0] with angle φ_F.
+    The formula solves φ' = −‖F‖ sin(φ − φ_F) for the constant drift F = sign(a) E[r x; w·x > 0] with angle φ_F.
 
     Args:
         start: φ(0) in radians, any shape.

@@ -133,7 +133,7 @@ def growth_factor(
             outside this domain give NaN.
 
     References:
-        Nam, DPhil thesis (2024), Theorem 1 of chapter 6, and Xu & Ziyin, arXiv:2401.07085, Theorem 1, in one form.
+        Nam, DPhil thesis (2024), Theorem 1 of chapter 6, and Xu & Ziyin, arXiv:2401.07085, Theorem 1, in a common form.
 
     Example:
         >>> import jax

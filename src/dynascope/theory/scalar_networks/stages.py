@@ -98,7 +98,7 @@ def is_stage_like(
         fraction: ε, between 0 and ½.
 
     Returns:
-        One Boolean per pair of neighbouring modes; the last axis is one shorter than that of the modes.
+        One Boolean per pair of neighbouring modes along the last axis.
 
     Raises:
         InputError: If there is a single mode, or as for `saturation_time`.
