@@ -1,6 +1,6 @@
 """The domain of each theory: the network, data and initial weights it assumes, and the quantity it returns.
 
-Each function declares its own domain, so that the table "Which theory covers my case?" stays up to date.
+Each function declares its domain, so that the table "Which theory covers my case?" stays up to date.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def covers(
 ) -> Callable[[Callable[_Arguments, _Answer]], Covering[_Arguments, _Answer]]:
     """Declare the domain of a public function of `dynascope.theory`; the arguments are the attributes of `Domain`.
 
-    The decorated function raises `InputError` if its result is NaN or, unless `infinite` is set, infinite. If it
-    assumes white or uncorrelated inputs, it gains an argument `covariance` that checks them. If it assumes small
-    initial weights, it warns of a large `scale`.
+    The decorated function raises `InputError` if its result is NaN or, unless `infinite` is set, infinite. If the
+    function assumes white or uncorrelated inputs, it gains an argument `covariance` that checks the inputs. If the
+    function assumes small initial weights, it warns if `scale` is large.
 
     Example:
         >>> @covers(network="linear", data="any", start="zero", gives="the loss", reference="folklore")

@@ -85,7 +85,7 @@ def require_answer(answer: Any, arguments: Mapping[str, Any], *, infinite: bool 
 
 def is_finite(answer: Any, infinite: bool) -> bool:
     """Whether no concrete number of a result is NaN and, unless ∞ is valid, none is infinite."""
-    import jax  # not at the top, so that the command line reports a bad argument without it
+    import jax  # imported late, so that the command line can report a bad argument without loading JAX
     import numpy as np
 
     held = vars(answer) if dataclasses.is_dataclass(answer) else answer
@@ -133,11 +133,11 @@ def _extreme(sizes: Mapping[str, float]) -> dict[str, float]:
 
 def sizes_of(value: Any) -> list[float] | None:
     """Base-2 logarithms of the largest and the smallest non-zero absolute value; None if there are no numbers."""
-    import jax  # not at the top, as above
+    import jax  # imported late, as above
     import numpy as np
 
     try:
-        if dataclasses.is_dataclass(value):  # settings, which are numbers
+        if dataclasses.is_dataclass(value):  # settings that consist of numbers
             value = [part for part in vars(value).values() if isinstance(part, int | float)]
         parts = [np.asarray(part, np.float64).ravel() for part in jax.tree.leaves(value)]
     except (TypeError, ValueError, OverflowError):

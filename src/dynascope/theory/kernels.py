@@ -55,7 +55,7 @@ def broadcast_known(*values: Any) -> list[Any]:
         >>> broadcast_known(1.0, 3.0)
         [1.0, 3.0]
     """
-    # Imported here, as above.
+    # Imported late, as in `finite_answers`.
     import jax
     import numpy as np
 
@@ -74,7 +74,7 @@ def all_finite(*arrays: np.ndarray | Array) -> Array:
         >>> all_finite(np.array([1.0, np.inf]), 2.0).tolist()
         [True, False]
     """
-    from jax import numpy as jnp  # not at the top, as above
+    from jax import numpy as jnp  # imported late, as above
 
     return functools.reduce(jnp.logical_and, map(jnp.isfinite, arrays))
 
@@ -94,7 +94,7 @@ def nan_outside(inside: Array, values: _Values, *, leading: bool = False) -> _Va
         >>> nan_outside(jnp.array([True, False]), jnp.ones((2, 2)), leading=True).tolist()
         [[1.0, 1.0], [nan, nan]]
     """
-    import jax  # not at the top, as above
+    import jax  # imported late, as above
 
     # Unlike `where`, a product also makes the derivatives NaN.
     factor = jax.numpy.where(inside, 1.0, math.nan)

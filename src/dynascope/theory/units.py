@@ -100,15 +100,15 @@ def _is_ordinary(value: Any) -> bool:
         return all(map(_is_ordinary, value))
     if is_traced(value) or getattr(getattr(value, "dtype", None), "kind", "") != "f":
         return False
-    import numpy as np  # not at the top, as above
+    import numpy as np  # imported late, as in `finite_answers`
 
-    sizes = abs(np.asarray(value))  # in NumPy, as JAX would trace it where it traces anything
+    sizes = abs(np.asarray(value))  # in NumPy, because JAX would trace the result inside a transformation
     return bool(((sizes < _LARGE) & ((sizes > _SMALL) | (sizes == 0))).all())
 
 
 def _powers(standards: tuple[str, ...], units: Mapping[str, _Units], given: dict[str, Any]) -> dict[str, int]:
     """Return the power of two that divides each unit; empty if no number needs rescaling."""
-    import numpy as np  # not at the top, as above
+    import numpy as np  # imported late, as in `finite_answers`
 
     for name in units:
         given.setdefault(name, 1.0)
@@ -164,13 +164,13 @@ def _scaled(value: Any, unit: _Units, powers: Mapping[str, int]) -> Any:
     power = sum(powers.get(name, 0) * times for name, times in parsed_units(str(unit)).items())
     if not power:
         return value
-    import jax  # not at the top, as above
+    import jax  # imported late, as in `finite_answers`
 
     return jax.tree.map(lambda part: _times_power(part, power), value)
 
 
 def _times_power(value: Any, power: int) -> Any:
-    import jax  # not at the top, as above
+    import jax  # imported late, as in `finite_answers`
     import numpy as np
 
     array = np.asarray(value)

@@ -81,11 +81,11 @@ def test_a_start_that_is_larger_by_a_factor_is_sooner_by_it(p, seed, factor):
 def test_a_neuron_that_lacks_two_parts_never_grows():
     rows = np.concatenate([maximiser(X11, 1)[:11], np.zeros(22)])[None]
     assert np.all(np.isinf(blow_up_times(rows, X11)))
-    assert Starts.of(Spectrum(X11), rows).takes.tolist() == [-1]
+    assert Starts.of(Spectrum(X11), rows).learned.tolist() == [-1]
 
 
 @pytest.mark.slow
-def test_a_neuron_takes_the_frequency_that_would_blow_up_first():
+def test_a_neuron_learns_the_frequency_that_would_blow_up_first():
     x = drawn_encoding(9, 5)
     rows = np.random.default_rng(6).normal(size=(12, 27))
     starts = Starts.of(Spectrum(x), rows)
@@ -99,7 +99,7 @@ def test_a_neuron_takes_the_frequency_that_would_blow_up_first():
         directions = directions + 0.3 / np.linalg.norm(slopes, axis=1, keepdims=True) * slopes
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     reached = addition_utility(directions, x)
-    np.testing.assert_allclose(reached, maximal_utilities(x)[starts.takes], rtol=1e-3)
+    np.testing.assert_allclose(reached, maximal_utilities(x)[starts.learned], rtol=1e-3)
 
 
 def test_the_gain_is_what_alignment_leaves_of_the_growth_of_the_norm():
@@ -110,7 +110,7 @@ def test_the_gain_is_what_alignment_leaves_of_the_growth_of_the_norm():
     np.testing.assert_allclose(Starts.of(spectrum, 3 * aligned[None]).gain, np.log(3), atol=1e-9)
     start = np.random.default_rng(3).normal(size=(4, 21))
     starts = Starts.of(spectrum, start)
-    rates = 3 * maximal_utilities(x)[starts.takes]
+    rates = 3 * maximal_utilities(x)[starts.learned]
 
     def velocity(_, state):
         rows = state.reshape(4, 3, 7)

@@ -174,7 +174,7 @@ def layers_and_map(first: Any, second: Any, target_map: Any, rates: LayerRates) 
 
 
 def solve_gram(network: TwoLayers, target_map: Any, times: Any, approximate: bool, steps: int | None) -> BalancedGram:
-    """Return the solution of `gram` for checked layers and a checked map."""
+    """Return the solution of `gram` for validated layers and a validated map."""
     require_shape("times", times, (..., None))
     known = not any(map(is_traced, jax.tree.leaves(network)))
     balance = require_balanced(network, approximate) if known else None

@@ -89,11 +89,11 @@ def effective_ridge(
 
         Σ_k m_k ρ_k/(ρ_k + κ) + δ/κ = n
 
-    The left side decreases with κ. The lower ends of the bracket are δ/n and (r − n)/Σ_k(m_k/ρ_k), the upper end is
-    (Σ_k m_k ρ_k + δ)/n, where r = Σ_{ρ_k > 0} m_k. Without ridge and with n ≥ r samples, κ = 0. All arguments
-    broadcast. The function can be compiled, and differentiated by the implicit function theorem: ∂κ/∂ρ_k = m_k
-    κ/(ρ_k + κ)² / [Σ_j m_j ρ_j/(ρ_j + κ)² + δ/κ²]. At δ = 0 and n = r, the derivative in δ is infinite; the largest
-    number of the dtype is returned instead. Inside `jit`, values outside the domain give NaN.
+    The left side decreases with κ. The lower ends of the bracket are δ/n and (r − n)/Σ_k(m_k/ρ_k), where
+    r = Σ_{ρ_k > 0} m_k; the upper end is (Σ_k m_k ρ_k + δ)/n. Without ridge and with n ≥ r samples, κ = 0. All
+    arguments broadcast. The function can be compiled, and differentiated by the implicit function theorem:
+    ∂κ/∂ρ_k = m_k κ/(ρ_k + κ)² / [Σ_j m_j ρ_j/(ρ_j + κ)² + δ/κ²]. At δ = 0 and n = r, the derivative with respect to δ
+    is infinite; the largest number of the dtype is returned instead. Inside `jit`, values outside the domain give NaN.
 
     Args:
         intensity: Eigenvalues ρ_k ≥ 0 of the kernel, shape (..., k), in any order.

@@ -61,9 +61,9 @@ def composition_staircase(
         t = τ log(1/scale),  τ = 1/((k + 1) U*).
 
     The loss drops by half the energy E = (c d / n) ‖x̂(ρ)‖² of the encoding in ρ (Frobenius norm; c = 2 if ρ represents
-    a conjugate pair, otherwise 1). If the singular values σ₁ ≥ σ₂ ≥ … of x̂(ρ) differ, ρ is learned in parts. There is
-    one part per (l₁, …, l_{k−1}, m), of utility U* σ_{l₁} ⋯ σ_{l_{k−1}} σ_m² / σ₁ᵏ⁺¹ and drop
-    (c d / 2n) σ_m² / dᵏ⁻¹. Parts of equal utility are learned in one jump.
+    a conjugate pair, otherwise 1). If the singular values σ₁ ≥ σ₂ ≥ … of x̂(ρ) differ, ρ is learned in parts, one for
+    each (l₁, …, l_{k−1}, m). This part has the utility U* σ_{l₁} ⋯ σ_{l_{k−1}} σ_m² / σ₁ᵏ⁺¹ and the drop (c d / 2n)
+    σ_m² / dᵏ⁻¹. Parts of equal utility are learned in one jump.
 
     In the plain flow, the neurons of an irrep cannot become large before scaleᵏ⁻¹ t = τ / ((k − 1) ‖ϑ‖ᵏ⁻¹), where ‖ϑ‖
     is the largest norm of a neuron at unit scale.

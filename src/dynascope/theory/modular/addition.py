@@ -296,7 +296,7 @@ def _warnings(spectrum: Spectrum, jumps: list[Jump], starts: Starts | None, scal
     if starts is None:
         return
     for frequency in map(int, spectrum.frequencies[spectrum.active]):
-        phases = starts.phase_differences[starts.takes == frequency - 1, frequency - 1]
+        phases = starts.phase_differences[starts.learned == frequency - 1, frequency - 1]
         learning = [jump.neurons for jump in jumps if frequency in jump.frequencies]
         few = shortage(spectrum, frequency, *(learning or [0]))
         if few:

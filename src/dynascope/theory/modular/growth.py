@@ -174,14 +174,14 @@ class Starts:
     Attributes:
         norms: Initial norms ‖ϑ_i‖, shape (neurons,).
         blow_up: Blow-up times of the plain flow from unit scale, shape (neurons, frequencies).
-        takes: Index of the frequency with the earliest time, −1 if none grows, shape (neurons,).
+        learned: Index of the frequency with the earliest time, −1 if none grows, shape (neurons,).
         gain: lim log‖θ_i(t)‖ − 3 U* t of the normalised flow from unit scale, shape (neurons,).
         phase_differences: s_u − s_v, shape (neurons, frequencies).
     """
 
     norms: np.ndarray
     blow_up: np.ndarray
-    takes: np.ndarray
+    learned: np.ndarray
     gain: np.ndarray
     phase_differences: np.ndarray
 
@@ -200,12 +200,12 @@ class Starts:
             remedy="give at least one neuron, with nonzero weights in each",
         )
         blow_up = spectrum.blow_up_times(coefficients)
-        takes = np.argmin(blow_up, axis=1)
+        learned = np.argmin(blow_up, axis=1)
         grows = np.isfinite(blow_up.min(axis=1))
-        rates = np.where(grows, 3 * spectrum.maximal_utilities[takes], 0.0)
+        rates = np.where(grows, 3 * spectrum.maximal_utilities[learned], 0.0)
         gain = np.log(norms) + spectrum.gain(rows / norms[:, None], rates)
         turns = coefficients[:, 0] * coefficients[:, 1].conj()
-        return cls(norms, blow_up, np.where(grows, takes, -1), gain, np.angle(turns))
+        return cls(norms, blow_up, np.where(grows, learned, -1), gain, np.angle(turns))
 
 
 def _time_to_infinity(powers: np.ndarray, aligned: np.ndarray) -> np.ndarray:

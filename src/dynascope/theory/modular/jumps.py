@@ -63,7 +63,7 @@ def jumps_in_the_normalised_flow(spectrum: Spectrum, starts: Starts | None, unit
         accelerated = float(1 / (3 * maxima[group[0]]))
         begun, half, neurons, slow = [0.0], [0.0], 0, ""
         if starts is not None:
-            gains = [starts.gain[starts.takes == k] for k in group]
+            gains = [starts.gain[starts.learned == k] for k in group]
             neurons = min(map(len, gains))
             # A frequency without neurons does not delay the others.
             begun = [gain.max() for gain in gains if len(gain)] or begun
