@@ -1,4 +1,4 @@
-"""Activation patterns of neurons: how often neurons are active, and on how many samples this has changed."""
+"""Activation patterns of neurons: how often each neuron is active, and how often its activation flips."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Activity(NamedTuple):
 
 @checked
 def count_flips(before: Any, after: Any) -> NeuronCounts:
-    """Count the samples of a batch on which the activation pattern A = 1[z > 0] of each neuron has changed.
+    """Count, for each neuron, the samples of a batch on which its activation A = 1[z > 0] has flipped.
 
     A neuron with z = 0 is inactive, as in the gradient of a ReLU.
 
@@ -102,7 +102,7 @@ def count_flips(before: Any, after: Any) -> NeuronCounts:
             (times, n, h).
 
     Raises:
-        InputError: If there is no layer, shapes do not match, or values are not finite (not checked while JAX traces).
+        InputError: If there is no layer, shapes do not match, or values are not finite (not checked under JAX tracing).
 
     Example:
         >>> import numpy as np
@@ -131,8 +131,8 @@ def count_flips(before: Any, after: Any) -> NeuronCounts:
 def hamming_distance(flips: NeuronCounts) -> HammingDistance:
     """Compute the fraction of (sample, neuron) pairs whose activation has flipped.
 
-    It is about one half for unrelated patterns of neurons that are active on half of the samples. Some publications sum
-    over the neurons of a layer instead; multiply by their number.
+    Unrelated activation patterns give about one half if neurons are active on half of the samples. Some publications
+    sum over the neurons of a layer; to compare with these, multiply by the number of neurons.
 
     Cost: a few operations and numbers of memory per neuron.
 
@@ -140,7 +140,7 @@ def hamming_distance(flips: NeuronCounts) -> HammingDistance:
         flips: The result of `count_flips`, added over all batches.
 
     Raises:
-        InputError: If the counts are of another event.
+        InputError: If `flips` counts another event.
 
     References:
         Kunin et al., Get rich quick, arXiv:2406.06158.
@@ -168,7 +168,7 @@ def count_active(preactivations: Any) -> NeuronCounts:
             come from one library: NumPy, JAX or PyTorch.
 
     Raises:
-        InputError: If there is no layer, shapes do not match, or values are not finite (not checked while JAX traces).
+        InputError: If there is no layer, shapes do not match, or values are not finite (not checked under JAX tracing).
 
     Example:
         >>> import numpy as np
@@ -185,7 +185,7 @@ def activity(active: NeuronCounts) -> Activity:
     """Compute how often each neuron is active, and the fractions of neurons that are never or always active.
 
     A ReLU neuron that is inactive on all training samples has zero gradient; one that is active on all of them is
-    linear there. Both fractions depend on the samples seen and decrease with their number.
+    linear there. Adding samples can only decrease both fractions.
 
     Cost: a few operations and numbers of memory per neuron.
 
@@ -193,7 +193,7 @@ def activity(active: NeuronCounts) -> Activity:
         active: The result of `count_active`, added over all batches.
 
     Raises:
-        InputError: If the counts are of another event.
+        InputError: If `active` counts another event.
 
     Example:
         >>> import numpy as np

@@ -18,8 +18,8 @@ __all__ = ["ClassMoments", "between_class_share", "class_moments"]
 class ClassMoments:
     """Class means and within-class scatter of features over the samples seen so far.
 
-    Moments of several batches can be added: `functools.reduce(operator.add, batches)`. The sums are centred before they
-    are added, so that a within-class scatter far below the size of the features keeps its precision.
+    Moments of several batches can be added: `functools.reduce(operator.add, batches)`. Batches are centred before they
+    are added, so a within-class scatter much smaller than the features keeps its precision.
 
     Attributes:
         sizes: Number of samples of each class, as floating-point numbers, shape (C,).
@@ -75,7 +75,7 @@ def class_moments(features: Any, labels: Any, *, classes: Annotated[int, Ge(2)])
     Args:
         features: H, shape (n, p), as a NumPy, JAX or PyTorch array.
         labels: Integer classes 0..C−1, shape (n,), from the same library.
-        classes: Number of classes C; a class may be missing in a batch.
+        classes: Number of classes C; a class may be missing from a batch.
 
     Raises:
         InputError: If shapes do not match, features are not finite, labels are not integers from 0 to C − 1, or there
@@ -108,7 +108,7 @@ def class_moments(features: Any, labels: Any, *, classes: Annotated[int, Ge(2)])
 
 
 def between_class_share(moments: ClassMoments) -> Any:
-    """Compute the share of the features' variance about the mean of the class means that is between classes.
+    """Compute the between-class fraction of the features' variance about the mean of the class means.
 
     Example:
         >>> import numpy as np

@@ -1,4 +1,4 @@
-"""Times at which a quantity that is learned along a sigmoid first reaches half of its strength."""
+"""Times at which a quantity with a sigmoidal learning curve first reaches half of its strength."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["first_half", "first_passages", "first_zero", "spread_of_halves"]
 def first_half(steps: np.ndarray, strength: np.ndarray) -> float:
     """Return the step at which the strength first reaches one half, by interpolating its logit; infinite if never.
 
-    The logit of a logistic curve is linear in time, so the result is exact for such a curve, however sparse the
-    records.
+    The logit of a logistic curve is linear in time, so the result is exact for logistic curves, however sparsely they
+    are recorded.
     """
     passed = strength >= 0.5
     if not passed.any():
@@ -26,7 +26,7 @@ def first_half(steps: np.ndarray, strength: np.ndarray) -> float:
 
 
 def spread_of_halves(halves: np.ndarray) -> np.ndarray:
-    """Compute the standard deviation over runs (first axis); infinite if a run does not reach half strength."""
+    """Compute the standard deviation over runs (first axis) of the half-strength times; infinite if any is infinite."""
     reached = np.isfinite(halves)
     return np.where(reached.all(axis=0), np.where(reached, halves, 0.0).std(axis=0, ddof=1), np.inf)
 
@@ -40,6 +40,6 @@ def first_passages(times: np.ndarray, curves: np.ndarray, level: float) -> list[
 
 
 def first_zero(times: np.ndarray, curve: np.ndarray) -> float:
-    """Return the time of the first zero of a curve, interpolated by a cubic spline; infinite if there is none."""
+    """Return the time of the first zero of a curve, from a cubic spline; infinite if there is none."""
     roots = CubicSpline(times, curve).roots(extrapolate=False)
     return float(roots[0]) if len(roots) else math.inf

@@ -44,8 +44,8 @@ class LastLayer(NamedTuple):
 
     Attributes:
         features: Inputs of the layer, shape (n, p).
-        outputs: Outputs of the network, shape (n, c), computed from `features` so that rounding does not take them out
-            of the span of the features.
+        outputs: Outputs of the network, shape (n, c), computed from `features` so that rounding cannot move them out of
+            the span of the features.
     """
 
     features: Float[np.ndarray, "n p"]
@@ -53,7 +53,7 @@ class LastLayer(NamedTuple):
 
 
 def last_layer(network: Any, inputs: np.ndarray) -> LastLayer:
-    """Compute features and outputs of a network with `features`, `classifier` and `classifier_bias`.
+    """Compute features and outputs of a network that provides `features`, `classifier` and `classifier_bias`.
 
     Example:
         >>> from collections import namedtuple
@@ -69,7 +69,7 @@ def last_layer(network: Any, inputs: np.ndarray) -> LastLayer:
 
 
 def layer_metrics(*samples: Any, **options: Any) -> dict[str, np.ndarray]:
-    """Compute `feature_metrics` by name without its warnings, for small samples or random splits and labels.
+    """Return the results of `feature_metrics` by name, without its warnings about small or unbalanced samples.
 
     Example:
         >>> found = layer_metrics(np.array([[1, 0], [0, 1], [2, 1]]), np.array([[1], [0], [3]]), threshold=0.2)
@@ -84,7 +84,7 @@ def layer_metrics(*samples: Any, **options: Any) -> dict[str, np.ndarray]:
 
 @contextlib.contextmanager
 def require_varying_features(time: float) -> Iterator[None]:
-    """Context in which constant features or outputs, at a given training time, raise `DivergenceError`.
+    """Context manager that raises `DivergenceError`, with the training time, if features or outputs are constant.
 
     Raises:
         DivergenceError: If features or outputs are the same on all samples.
@@ -113,10 +113,10 @@ def metrics_over_time(
     Args:
         features: Features at each time, shape (n, p), training samples first.
         outputs: Outputs, shape (times, n, c).
-        targets: Targets, shape (n, c). A single target denotes a class if it is above one half.
+        targets: Targets, shape (n, c). If c = 1, the class is one for targets above one half, otherwise zero.
         times: The recorded times.
         samples: Number of training samples.
-        held_out: Whether overlaps are computed on the held-out samples.
+        held_out: Whether overlaps are computed on the held-out samples instead of the training samples.
         **options: Options of `feature_metrics`.
 
     Raises:
@@ -142,7 +142,7 @@ def metrics_over_time(
 
 
 def network_metrics(layer: LastLayer, targets: np.ndarray, *, softmax: bool, threshold: float) -> dict[str, Any]:
-    """Compute the metrics of one trained network with a bias, and its `CURVES` over modes.
+    """Compute the metrics of one trained network whose last layer has a bias, including its `CURVES` over modes.
 
     Args:
         layer: The last layer on the training samples.

@@ -34,11 +34,11 @@ class CollapseMetrics(NamedTuple):
         nc1: tr(Σ_W Σ_B⁺)/C.
         nc1_product: n C tr(Σ_W Σ_B).
         nc2_angle: max_ij |cos(M_i, M_j) − (C δ_ij − 1)/(C − 1)|.
-        nc2_norm: Standard deviation of ‖M_c‖ divided by their mean.
+        nc2_norm: Standard deviation of the norms ‖M_c‖ divided by their mean.
         nc3: ‖Wᵀ/‖W‖ − M/‖M‖‖; None without a classifier.
         class_mean_norm: ‖M_c‖ over `class`.
         nc4: Fraction of samples for which the classifier and the nearest class mean give different classes; None
-            without a classifier, and from `collapse_metrics`.
+            without a classifier, and in results of `collapse_metrics`.
     """
 
     nc1: Annotated[Any, ""]
@@ -70,8 +70,8 @@ def collapse_metrics(
         nc2_norm       standard deviation of ‖M_c‖ divided by their mean, always zero for two classes
         nc3            ‖Wᵀ/‖W‖ − M/‖M‖‖ in Frobenius norm, if a classifier is given
 
-    Networks trained on squared loss without a bias collapse to Wᵀ ∝ μ instead of M. Then nc3 tends to √(2 − 2√(1 −
-    1/C)); centring W over the classes makes it tend to zero.
+    Networks trained on squared loss without a bias collapse to Wᵀ ∝ μ instead of Wᵀ ∝ M. Their nc3 then tends to
+    √(2 − 2√(1 − 1/C)), or to zero if W is centred over the classes.
 
     Cost: 4p²C + 40pC² operations; memory for 3pC numbers.
 
@@ -87,7 +87,7 @@ def collapse_metrics(
 
     Raises:
         InputError: If a class has no samples or its mean equals μ_g, or if the classifier has another shape, is square
-            without a layout, is not finite, or is zero (values are not checked while JAX traces).
+            without a layout, is not finite, or is zero (values are not checked under JAX tracing).
 
     References:
         Papyan, Han & Donoho, arXiv:2008.08186; Nam, DPhil thesis (2024), 2.10 (the product form) and D.6 (where Σ_B
@@ -153,8 +153,9 @@ def nearest_mean_disagreement(
 ) -> Any:
     """Count the samples of a batch for which the classifier and the nearest class mean give different classes (NC4).
 
-    This is a second pass over the samples: NC4 is the sum over batches divided by n. For a classifier without a bias,
-    features that are not centred can disagree even if they have collapsed to a perfect simplex.
+    NC4 needs a second pass over the samples: add the counts of all batches and divide by n. Without a bias, the
+    classifier and the nearest class mean can disagree on uncentred features, even if these have collapsed to a perfect
+    simplex.
 
     Cost: 4npC operations; memory for 2nC + np numbers.
 
@@ -238,7 +239,7 @@ def neural_collapse(
         center_classifier: Whether nc3 subtracts the mean over classes from the classifier first.
 
     Raises:
-        InputError: If one of the three functions above rejects its arguments.
+        InputError: As for `class_moments`, `collapse_metrics` and `nearest_mean_disagreement`.
 
     References:
         Papyan, Han & Donoho, arXiv:2008.08186.

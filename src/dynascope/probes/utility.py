@@ -63,7 +63,7 @@ class UtilitySpectrum(NamedTuple):
         norm: ‖θ‖ over `neuron`.
         dormant: Whether the norm of each `neuron` is below the threshold.
         activation_time: Time until each `neuron` becomes active; zero for active neurons, infinite for neurons that do
-            not grow or have vanishing weights in the number format.
+            not grow or whose norm underflows to zero.
         next_neuron: Index of the dormant neuron with the earliest activation time; −1 if none grows.
         next_time: Activation time of that neuron; infinite if none grows.
     """
@@ -105,7 +105,7 @@ def two_layer_utility(
 
     Raises:
         InputError: If shapes do not match, the activation is not homogeneous of degree κ − 1, values are not finite
-            (neither is checked while JAX traces), or the degree is below two.
+            (neither is checked under JAX tracing), or the degree is below two.
 
     Example:
         >>> import numpy as np
@@ -149,8 +149,8 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: Annotate
 
         Û_i = E⟨f_i(x), r(x)⟩ / ‖θ_i‖^κ
 
-    Cost: 2nhc operations and memory for nhc numbers. Outputs are proportional to ‖θ_i‖^κ, so evaluate neurons that are
-    too small for the number format at ‖θ_i‖ = 1 and set `norms` to one.
+    Cost: 2nhc operations and memory for nhc numbers. If the outputs of a neuron underflow, evaluate it at ‖θ_i‖ = 1 and
+    set its norm to one; outputs are proportional to ‖θ_i‖^κ.
 
     Args:
         outputs: f_i(x), shape (n, h, c). All arrays must come from one library: NumPy, JAX or PyTorch.
@@ -159,8 +159,8 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: Annotate
         degree: κ ≥ 2, the degree of a neuron in all its weights.
 
     Raises:
-        InputError: If shapes do not match, values are not finite (not checked while JAX traces), or the degree is below
-            two.
+        InputError: If shapes do not match, values are not finite (not checked under JAX tracing), or the degree is
+            below two.
 
     Example:
         >>> import numpy as np
@@ -188,21 +188,22 @@ def utility_spectrum(
 ) -> UtilitySpectrum:
     """Predict the growth of each neuron from the utilities at a checkpoint.
 
-    A neuron is dormant if its norm is below the threshold c; it then does not affect the residual. If its direction is
-    constant too, so is κÛ, and its norm reaches c after the time
+    A neuron is dormant if its norm is below the threshold c; a dormant neuron does not affect the residual. If its
+    direction is also constant, then κÛ is constant and the norm reaches c after the time
 
         log(c/‖θ‖) / (κÛ)   for κ = 2 and in the normalised flow,      (‖θ‖^(2−κ) − c^(2−κ)) / ((κ − 2) κÛ)   otherwise.
 
-    If the direction still turns towards a maximum of the utility, the time is shorter, for degrees above two much
-    shorter; `alternating.predict_next_activation` integrates this motion. The norm of any neuron, dormant or active,
-    obeys d‖θ‖/dt = ‖θ‖^(κ−1) κÛ exactly at every time of gradient flow.
+    If the direction still turns towards a maximum of the utility, the time is shorter, and much shorter for degrees
+    above two; `alternating.predict_next_activation` integrates this rotation. Under gradient flow, the norm of every
+    neuron, dormant or active, obeys d‖θ‖/dt = ‖θ‖^(κ−1) κÛ exactly at all times.
 
     Cost: about 30 operations and a dozen numbers of memory per neuron.
 
     Args:
         utility: The result of `two_layer_utility` or `output_utility`, over the samples that the loss averages.
         threshold: c > 0, a norm well below the norm at which a neuron affects the residual.
-        normalised: Whether the run follows the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
+        normalised: Whether the run follows the homogeneity-normalised flow, in which neuron i has the learning rate
+            ‖θ_i‖^(2−κ).
 
     Raises:
         InputError: If the threshold is not positive.

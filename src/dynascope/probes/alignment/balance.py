@@ -39,9 +39,9 @@ def layer_imbalance(weights: Sequence[Any]) -> Imbalance:
 
         D_ℓ = W_ℓᵀ W_ℓ − W_{ℓ+1} W_{ℓ+1}ᵀ
 
-    For all data, gradient flow of a linear network conserves each D_ℓ, and of a ReLU network without biases its
-    diagonal. Gradient descent with learning rate η changes these by O(η) over a fixed time. −D_ℓ is the matrix of
-    charges between the layers that `symmetry.find_symmetries` finds.
+    Whatever the data, gradient flow conserves each D_ℓ in a linear network, and its diagonal in a ReLU network without
+    biases. Gradient descent with learning rate η changes the conserved quantities by O(η) over a fixed training time.
+    −D_ℓ is the matrix of charges between two layers that `symmetry.find_symmetries` finds.
 
     Cost: 4 a h² operations and memory for 2h² numbers, for each pair of layers (a, h), (h, a) and each time.
 

@@ -12,7 +12,7 @@ __all__ = ["check_chain"]
 
 
 def check_chain(weights: Sequence[Any], *, least: int) -> Any:
-    """Return the array namespace of matrices, after checking that each takes the outputs of the previous one."""
+    """Return the array namespace of the weight matrices, after checking that their shapes form a chain."""
     require(
         len(weights) >= least,
         f"there are {len(weights)} layers",

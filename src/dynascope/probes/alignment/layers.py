@@ -47,9 +47,10 @@ def layer_alignment(weights: Sequence[Any]) -> LayerAlignment:
 
         |⟨v_ℓ, u_{ℓ+1}⟩|
 
-    With W_ℓ = Σ_k s_k u_k v_kᵀ acting as x @ W_ℓ, these are the top right and left singular vectors. Singular vectors
-    have no sign, so the absolute value is taken, between zero and one. If the two largest singular values of a layer
-    are equal, its top vectors are not unique and the alignment is meaningless; check the `gap`.
+    Layers act as x @ W_ℓ with W_ℓ = Σ_k s_k u_k v_kᵀ, so the top input and output directions are the top left and right
+    singular vectors. The sign of a singular vector is arbitrary, so the absolute value of the cosine is returned. If
+    the two largest singular values of a layer are equal, its top vectors are not unique and the alignment is
+    meaningless; check the `gap`.
 
     Cost: one singular value decomposition per matrix and time, with about 10 a b min(a, b) operations and memory for 2
     (a + b) min(a, b) numbers for shape (a, b).
@@ -59,8 +60,8 @@ def layer_alignment(weights: Sequence[Any]) -> LayerAlignment:
             must come from one library: NumPy, JAX or PyTorch.
 
     Raises:
-        InputError: If there are fewer than two layers, shapes do not match, or values are not finite (not checked while
-            JAX traces).
+        InputError: If there are fewer than two layers, shapes do not match, or values are not finite (not checked under
+            JAX tracing).
 
     References:
         Ji & Telgarsky, Gradient descent aligns the layers of deep linear networks, arXiv:1810.02032.
@@ -86,7 +87,7 @@ def data_alignment(
 
     `input_alignment` = |⟨u_1(W_1), e⟩| and `target_alignment` = |⟨v_1(W_L), o⟩|. For "correlation", e and o are the top
     left and right singular vectors of E[x yᵀ], which a linear network learns first. For "data", they are the top
-    eigenvectors of E[x xᵀ] and E[y yᵀ]. Moments are about zero; centre the data to use covariances.
+    eigenvectors of E[x xᵀ] and E[y yᵀ]. The moments are not centred; to use covariances, centre the data.
 
     Cost: 2ndc operations, or 2n(d² + c²) for "data", plus the decompositions of the two layers and the moments (see
     `layer_alignment`); memory for a copy of the data.

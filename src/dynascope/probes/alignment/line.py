@@ -1,4 +1,4 @@
-"""Alignment of the two layers of a network that is trained on inputs along a line."""
+"""Alignment of the two layers of a network trained on inputs along a line."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def line_alignment(first: Any, second: Any, direction: Any) -> LineAlignment:
 
         ζ = cos∠(u, v)
 
-    `theory.line_inputs.layer_cosine` predicts it for f(x) = γ Σ u_i w_i·x trained on inputs along the line x = a n. In
-    contrast to the alignment of singular vectors, this cosine has a sign: the sign of the function on the line.
+    `theory.line_inputs.layer_cosine` predicts ζ for the network f(x) = γ Σ u_i w_i·x trained on inputs x = a n along a
+    line. Unlike the alignment of singular vectors, ζ has a sign: the sign of the slope of f along n.
 
     Cost: 2dh operations per time, and memory for 2h numbers.
 
@@ -43,7 +43,7 @@ def line_alignment(first: Any, second: Any, direction: Any) -> LineAlignment:
 
     Raises:
         InputError: If shapes do not match, the direction is zero, or values are not finite (the last two are not
-            checked while JAX traces).
+            checked under JAX tracing).
 
     References:
         Xu & Ziyin, When Does Feature Learning Happen?, arXiv:2401.07085, equations 20 to 22.
@@ -94,7 +94,7 @@ class LineLayers:
 
     @classmethod
     def of(cls, line: Any) -> LineLayers:
-        """Create the probe for data along a line, from their `direction`."""
+        """Create the probe from the `direction` of data along a line."""
         return cls(tuple(map(float, line.direction)))
 
     def __call__(self, network: Any) -> dict[str, tuple[tuple[str, ...], Any]]:

@@ -47,7 +47,7 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMov
 
     Raises:
         InputError: If there is no array, shapes do not match, an initial array is zero, or values are not finite (the
-            last two are not checked while JAX traces).
+            last two are not checked under JAX tracing).
 
     Example:
         >>> import numpy as np
@@ -91,7 +91,7 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMov
 
 
 def _moved(now: Any, start: Any) -> tuple[Any, Any, Any]:
-    """Return the distance, relative distance and cosine of vectors relative to a start vector."""
+    """Return the distance, relative distance and cosine of vectors relative to an initial vector."""
     xp = array_namespace(now)
     distance, size = vector_norm(now - start), vector_norm(now)
     cosine = clipped(1 - xp.sum((unit_vector(now) - unit_vector(start)) ** 2, axis=-1) / 2)

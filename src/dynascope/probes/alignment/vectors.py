@@ -1,4 +1,4 @@
-"""Norms, cosines and singular directions that are safe for extreme values and accept leading time axes."""
+"""Norms, cosines and singular directions that are robust to extreme values and accept leading time axes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def frobenius_norm(matrices: Any) -> Any:
 
 
 def largest(values: Any, axis: int | tuple[int, ...]) -> Any:
-    """Return the largest absolute value along the axes, for use as a divisor: axes are kept, and zero becomes one."""
+    """Return the largest absolute value along the axes, which are kept; zero is replaced by one."""
     xp = array_namespace(values)
     size = xp.max(xp.abs(values), axis=axis, keepdims=True)
     return xp.where(size > 0, size, xp.ones_like(size))

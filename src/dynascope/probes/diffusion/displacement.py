@@ -30,7 +30,7 @@ class Displacements(NamedTuple):
 def displacements(path: Any) -> Displacements:
     """Compute ‖θ_k − θ_0‖² and ‖θ_{k+1} − θ_k‖² along a path of weights, and its mean drift.
 
-    Choose θ_0 in the stationary phase of training. With every step as a checkpoint, local displacements are those of
+    Choose θ_0 in the stationary phase of training. If every step is a checkpoint, local displacements are those of
     single steps.
 
     Cost: 5nd operations and memory for nd numbers.

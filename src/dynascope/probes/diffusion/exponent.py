@@ -22,8 +22,8 @@ class ExponentFit(NamedTuple):
 
     Attributes:
         exponent: c in E‖Δ_k‖² ∝ kᶜ.
-        low: Lower end of its confidence interval; −∞ for a single run.
-        high: Upper end; ∞ for a single run.
+        low: Lower end of the confidence interval of c; −∞ for a single run.
+        high: Upper end of the interval; ∞ for a single run.
         bend: Slope in the later half of the window minus slope in the earlier half; zero up to noise for a power law.
         points: Number of steps in the window.
     """
@@ -49,9 +49,9 @@ def fit_exponent(
     """Fit the slope of log E‖Δ_k‖² against log k in a window of steps, by least squares on the mean over runs.
 
     The confidence interval is a Student interval from the jackknife over runs. The jackknife also corrects the bias of
-    the logarithm of a mean over few runs. Steps of one run are not independent, so a single run has no interval. In
-    simulated diffusion in one to fifty dimensions with at least five runs, 93 to 96 percent of the 95 % intervals
-    contained c. The interval does not cover deviations from a power law; check `bend` for these.
+    the logarithm of a mean over few runs. Steps of one run are not independent, so a single run gives no interval. In
+    simulations of diffusion in 1 to 50 dimensions with at least five runs, 93 to 96 % of the 95 % intervals contained
+    c. The interval does not account for deviations from a power law; check `bend` for these.
 
     Cost: about 10 operations and five numbers of memory per displacement in the window.
 
@@ -64,7 +64,7 @@ def fit_exponent(
 
     Raises:
         InputError: If shapes do not match, the window has fewer than three steps, or displacements in it are not
-            positive and finite (not checked while JAX traces).
+            positive and finite (not checked under JAX tracing).
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133; B. Efron, The jackknife,

@@ -58,17 +58,17 @@ def top_curvatures(
 
     For a PyTorch module, ARPACK computes the eigenvalues. Hessian products use two backward passes, and Gauss-Newton
     products use curvlinops. Cost: tens of passes over all batches, each of about four gradients, and memory for 3k
-    vectors of weights. Every product passes over all batches, so the loss must be the same function in each pass. Two
-    passes check this before the iteration starts. The module and the PyTorch random state are left unchanged.
+    vectors of weights. Every product passes over all batches, so the loss must be deterministic; two passes before the
+    first iteration check that it is. The module and the PyTorch random state are left unchanged.
 
     Args:
         loss: A JAX function of the weights, or of the outputs of `model`, that returns one number. For a module, a
             PyTorch loss of outputs and targets such as `torch.nn.CrossEntropyLoss()`, with reduction "mean" or "sum" (a
             sum is not divided by the number of samples).
-        weights: A tree of floating-point JAX or NumPy arrays, d numbers in total, or a `torch.nn.Module`. The
-            curvature of a module is that of its parameters that require a gradient. A module with dropout or batch
-            normalisation must be in evaluation mode.
-        count: k, the number of eigenvalues; for a module less than d.
+        weights: A tree of floating-point JAX or NumPy arrays, d numbers in total, or a `torch.nn.Module`. For a module,
+            only the parameters that require a gradient are included. A module with dropout or batch normalisation must
+            be in evaluation mode.
+        count: k, the number of eigenvalues; for a module, less than d.
         batches: For a module, pairs (inputs, targets) of all the data: a list, or a loader without shuffling and random
             augmentation. In JAX, the loss contains the data.
         model: In JAX, a function of the weights whose outputs the loss takes; None if the loss takes the weights.
@@ -76,7 +76,7 @@ def top_curvatures(
             convex in the outputs. In JAX it requires `model`.
         reduction: For a module, "mean" or "sum" over the samples of a batch if the loss is a function; None for a
             `torch.nn` loss.
-        products: In JAX, the number of products for the eigenvalues; None for max(2k, k + 40), or d if that is less.
+        products: In JAX, the number of products for the eigenvalues; None for max(2k, k + 40), or d if that is smaller.
         seed: Seed of the initial vector of the iteration.
 
     Raises:
@@ -178,7 +178,7 @@ def curvature_product(
 
 
 def gauss_newton_product(loss: Callable[[Any], Any], model: Callable[[Any], Any], point: Any, v: Any) -> Any:
-    """Compute Jᵀ L'' J v for a loss of the outputs of a model at a point."""
+    """Compute the Gauss-Newton product Jᵀ L'' J v at a point, for a loss of the outputs of a model."""
     _, pushed = jax.jvp(model, (point,), (v,))
     outputs, pull = jax.vjp(model, point)
     return pull(jax.jvp(jax.grad(loss), (outputs,), (pushed,))[1])[0]

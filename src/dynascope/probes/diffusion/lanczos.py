@@ -1,4 +1,4 @@
-"""Lanczos tridiagonalisation that restarts after a breakdown, i.e. for matrices with few distinct eigenvalues."""
+"""Lanczos tridiagonalisation with a restart after a breakdown, as occurs for matrices with few distinct eigenvalues."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NEGLIGIBLE = 100  # a remainder below this many rounding units of the largest p
 def tridiagonal(product: Callable[[Any], Any], start: Any, steps: int) -> tuple[Any, Any]:
     """Compute orthonormal rows Q, the first along `start`, such that Q A Qᵀ is tridiagonal.
 
-    Hessians of few samples have few distinct eigenvalues. After that many steps, the remainder of a product is only
-    rounding error; normalising it would give wrong eigenvalues. A new block then starts from a random direction
-    orthogonal to all previous rows, which also finds further copies of equal eigenvalues. Every vector is
-    orthogonalised twice against all previous ones, which is sufficient.
+    The Hessian of a loss over few samples has few distinct eigenvalues. After one step per distinct eigenvalue, the
+    remainder of a product is only rounding error, and normalising it would give wrong eigenvalues. A new block
+    therefore starts from a random direction orthogonal to all previous rows; it also finds repeated eigenvalues. Every
+    vector is orthogonalised twice against all previous rows, which is sufficient.
 
     Args:
         product: v (d,) → A v, for a symmetric matrix A.

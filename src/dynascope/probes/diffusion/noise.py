@@ -1,4 +1,4 @@
-"""Gradient noise: the covariance of sample gradients, estimated from batches along directions, and its trace."""
+"""Gradient noise: the covariance of single-sample gradients along directions, and its trace, estimated from batches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GradientNoise:
 
     @property
     def variance(self) -> Any:
-        """S = qᵀ Σ q for each direction: the variance over samples of the gradient along it, shape (k,)."""
+        """The variance over samples of the gradient along each direction, S = qᵀ Σ q, shape (k,)."""
         return self.total / self.batches
 
     @property
@@ -77,21 +77,21 @@ def gradient_noise(
     samples: PositiveInt | None = None,
     directions: Any = None,
 ) -> GradientNoise:
-    """Estimate the covariance over samples of their gradients from gradients g_B of batches of S samples.
+    """Estimate the covariance Σ of single-sample gradients from the gradients g_B of batches of S samples.
 
         Σ = S E (g_B − g)(g_B − g)ᵀ
 
-    Batches without repeated samples have less noise by the factor (N − S)/(N − 1), which is corrected if `samples` is
-    given. Only the variances along directions and the trace are computed. The estimate is unbiased if g is the gradient
-    of all samples.
+    Batches drawn without replacement have less noise, by the factor (N − S)/(N − 1); give `samples` to correct for it.
+    Only the variances along directions and the trace are computed. The estimate is unbiased if g is the gradient over
+    all samples.
 
     Cost: 2bdk operations for b batches and k directions, and memory for bd numbers.
 
     Args:
         batch_gradients: g_B of each batch, shape (b, d).
-        full_gradient: g of all samples, shape (d,).
+        full_gradient: g over all samples, shape (d,).
         batch_size: S, the number of samples in a batch.
-        samples: N, the number of samples, if batches contain no sample twice; otherwise None.
+        samples: N, the number of samples, if batches are drawn without replacement; otherwise None.
         directions: Unit vectors q as rows, shape (k, d), e.g. from `top_curvatures`; None for the coordinate axes.
 
     Raises:

@@ -24,7 +24,7 @@ class NoiseSpectrum(NamedTuple):
 
     Attributes:
         curvature: Quadrature nodes ρ of all noise vectors, shape (n·products,).
-        noise: Variance over samples of the gradient at each node, shape (n·products,); the sum is its trace.
+        noise: Variance over samples of the gradient at each node, shape (n·products,); the sum over nodes is Tr Σ.
     """
 
     curvature: np.ndarray
@@ -44,8 +44,8 @@ def noise_spectrum(
 ) -> NoiseSpectrum:
     """Compute nodes ρ_i and variances s_i with tr(Σ f(H)) ≃ Σ_i s_i f(ρ_i).
 
-    Σ is the mean of x xᵀ over noise vectors x. The stationary displacement of SGD is such a trace, whatever the
-    eigenvectors of Σ, so `theory.noise` takes the nodes and variances as its modes. No eigenvectors are needed: some
+    Σ is the mean of x xᵀ over noise vectors x. The stationary displacement of SGD is a trace of this form, whatever the
+    eigenvectors of Σ, so `theory.noise` accepts the nodes and variances as modes. No eigenvectors are needed: a few
     hundred Hessian products give the spectrum of a network with millions of weights. Each noise vector starts a Lanczos
     tridiagonalisation. The Gauss quadrature nodes are the eigenvalues of the tridiagonal matrix, and the weights are
     the squared first entries of its eigenvectors. The quadrature is exact for polynomials f of degree below twice the

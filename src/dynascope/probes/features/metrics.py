@@ -30,7 +30,8 @@ class FeatureMetrics(NamedTuple):
 
     Attributes:
         intensity: ρ_k over `mode`.
-        effective_dimension: Effective dimension of the intensity, with the first mode handled by `exclude_first`.
+        effective_dimension: Effective dimension of the intensity, with the first mode treated according to
+            `exclude_first`.
         effective_dimension_all_modes: Effective dimension of the intensity of all modes.
         constant_overlap: |⟨e_1|1⟩|/‖e_1‖.
         quality: Q*_k over `mode`; None without targets, like the quantities derived from it.
@@ -75,32 +76,33 @@ def feature_metrics(
     exclude_first: bool = True,
     threshold: PositiveFloat = 0.1,
 ) -> FeatureMetrics:
-    """Compute the strength, usefulness and use of each feature of a network, and the distance from minimal features.
+    """Compute the intensity, quality and utilization of each feature, and the distance from minimal features.
 
-    With the eigenfeatures e_k and intensities ρ_k of the features on the samples, ⟨f|g⟩ = (1/n) Σ f(x_j) g(x_j), and
-    the orthogonal projectors on the spans of the targets f* and of the outputs f̂,
+    Let e_k and ρ_k be the eigenfeatures and intensities of the features on the samples, ⟨f|g⟩ = (1/n) Σ f(x_j) g(x_j),
+    and P* and P̂ the orthogonal projectors on the spans H* of the targets and Ĥ of the outputs. Then
 
         Q*_k = ⟨e_k|P* e_k⟩ / (⟨e_k|e_k⟩ dim H*),   Q̂_k = ⟨e_k|P̂ e_k⟩ / (⟨e_k|e_k⟩ dim Ĥ),   Π(k) = Σ_{j≤k} Q_j.
 
-    Held-out samples are used only for these overlaps, so Π can exceed one slightly; ρ, e_k and κ are always those of
-    the samples. Classes are assumed to be balanced.
+    Held-out samples are used only for Q and Π, so Π can slightly exceed one; ρ, e_k and κ are always computed from the
+    training samples. Classes are assumed to be balanced.
 
     Cost: from arrays, about 6 n p² operations and memory for 4np numbers (for n < p, with n and p exchanged). From
     moments, about 30 p³ operations and memory for 4p² numbers, after n p² operations to collect them. No n × n matrix
     is formed.
 
     Args:
-        features: Φ, the inputs of the last layer, shape (n, p), as a NumPy, JAX or PyTorch array. Or the
-            `FeatureMoments` of batches; they give the same numbers, but omit modes with √ρ_k below 5·10⁻⁷ √ρ_1.
+        features: Φ, the inputs of the last layer, shape (n, p), as a NumPy, JAX or PyTorch array; or the
+            `FeatureMoments` summed over batches. Moments give the same numbers, but omit modes with √ρ_k below 5·10⁻⁷
+            √ρ_1.
         outputs: f̂, the logits, shape (n, C). Not with moments.
-        targets: f*, shape (n, c), or integer labels 0..C−1, shape (n,). Without targets there is no quality.
+        targets: f*, shape (n, c), or integer labels 0..C−1, shape (n,). Without targets, the quality is not computed.
         held_out: (features, outputs) or (features, outputs, targets) of held-out samples, or their moments.
         bias: Whether the last layer has a bias. The constant function is then one of the features and adds a mode. If
-            the network has a bias and this is False, the utilization does not sum to one.
+            this is False for a network with a bias, the utilization does not sum to one.
         output_function: "logits" (the default) to use the outputs unchanged, for networks trained on squared loss;
-            "softmax" to use their softmax, for cross-entropy. For moments it was chosen when they were computed.
-        exclude_first: Whether `effective_dimension` counts the first mode as one dimension and the others separately,
-            for features whose first mode is the constant function; check this with `constant_overlap`.
+            "softmax" to use their softmax, for cross-entropy. With moments, choose it when they are computed.
+        exclude_first: Whether `effective_dimension` is one plus the effective dimension of all modes but the first.
+            This is for features whose first mode is the constant function; check `constant_overlap`.
         threshold: ε; features with κ < ε are called minimal.
 
     Raises:
@@ -108,8 +110,8 @@ def feature_metrics(
             output, n ≤ C, or features or outputs are the same on every sample.
 
     Warns:
-        UserWarning: If classes are not balanced (largest over 1.5 times the smallest), n < p, or utilizations of
-            held-out samples sum to more than 1.01. No warning is given while JAX traces.
+        UserWarning: If classes are not balanced (the largest has over 1.5 times the samples of the smallest), n < p, or
+            utilizations of held-out samples sum to more than 1.01. No warning is given under JAX tracing.
 
     References:
         Y. Nam, DPhil thesis (2024), chapter 2.

@@ -40,8 +40,8 @@ def eigenfeatures(features: Any) -> Eigenfeatures:
     """Compute the eigenfeatures of the operator T[f](x') = E_x[Φ(x)·Φ(x') f(x)] on samples.
 
     From the singular value decomposition H = A diag(s) Uᵀ: ρ_k = s_k²/n and e_k = Φ u_k/√ρ_k, with ⟨e_k|e_l⟩ = δ_kl on
-    the samples. Modes with s_k ≤ 10⁻¹² max(n, p) s_1 are omitted. For a degenerate ρ, the eigenfeatures within its
-    eigenspace are arbitrary.
+    the samples. Modes with s_k ≤ 10⁻¹² max(n, p) s_1 are omitted. If an intensity is degenerate, its eigenfeatures are
+    an arbitrary basis of the eigenspace.
 
     Cost: about 6 n p² operations and memory for 2np + p² numbers; for n < p, 6 p n² operations.
 
@@ -52,7 +52,7 @@ def eigenfeatures(features: Any) -> Eigenfeatures:
         InputError: If the array has another shape, or its values are not finite or all zero.
 
     References:
-        Y. Nam, DPhil thesis (2024), algorithm 1, with the factor 1/n of ρ that it omits.
+        Y. Nam, DPhil thesis (2024), algorithm 1, which omits the factor 1/n of ρ.
 
     Example:
         >>> import numpy as np
@@ -86,13 +86,13 @@ def row_modes(h: Any, samples: int, resolution: float) -> Eigenfeatures:
 
 
 def quality(values: Any, functions: Any) -> Any:
-    """Compute the share of the span of some functions that each mode covers.
+    """Compute the share of the span of given functions that each mode covers.
 
         Q_k = ⟨e_k|P e_k⟩ / (⟨e_k|e_k⟩ dim)
 
     P is the orthogonal projector on span{g_1, …, g_C}, and dim is the dimension of that span; singular values of the
     functions below 10⁻¹⁰ of the largest count as zero. For orthonormal modes, Σ_k Q_k = 1 if and only if they span all
-    the functions. If the functions are the targets, this is the quality; if they are the outputs, the utilization.
+    the functions. Q_k is the quality if the functions are the targets, and the utilization if they are the outputs.
 
     Cost: 2 n p C + 6 n C² operations, and memory for np + nC numbers.
 
@@ -107,7 +107,7 @@ def quality(values: Any, functions: Any) -> Any:
         InputError: If shapes do not match, values are not finite, or the functions are all zero.
 
     References:
-        Y. Nam, DPhil thesis (2024), eqs. 2.3–2.5, without the square that eq. 2.5 prints.
+        Y. Nam, DPhil thesis (2024), eqs. 2.3–2.5, without the square printed in eq. 2.5.
 
     Example:
         >>> import numpy as np
@@ -134,7 +134,7 @@ def effective_dimension(weights: Any, *, exclude_first: bool = False) -> Any:
     Args:
         weights: Intensities or qualities, shape (..., p), as a NumPy, JAX or PyTorch array.
         exclude_first: Whether to return 1 + D(w_2, …, w_p), for intensities whose first mode is the constant function;
-            one if all other weights are zero.
+            the result is one if all other weights are zero.
 
     Raises:
         InputError: If weights are negative, not finite, or all zero.
@@ -171,11 +171,12 @@ def kappa_cka(features: Any, outputs: Any, *, output_function: OutputFunction = 
     """Compute the distance of the features from minimal features, κ = 1 − CKA(T, T_MP).
 
     κ is zero in the minimum-feature regime. T_MP = a₁|1⟩⟨1| + a₂P has only the features that the outputs need; P is the
-    orthogonal projector on their span. With orthonormal functions Z of that span, and centred columns Φ_c and Z_c,
+    orthogonal projector on the span of the outputs. With orthonormal functions Z of that span, and centred columns Φ_c
+    and Z_c,
 
         CKA = ‖Φ_cᵀZ_c‖_F² / (‖Φ_cᵀΦ_c‖_F ‖Z_cᵀZ_c‖_F),
 
-    which equals the CKA of the n × n matrices. White features with a linear readout have κ = 1 − √(C/p).
+    which equals the CKA of the n × n kernel matrices. White features with a linear readout have κ = 1 − √(C/p).
 
     Cost: n p² + 2 n p C operations and memory for 2np + p² numbers; for n < p, n² p operations and n² numbers.
 

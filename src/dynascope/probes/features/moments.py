@@ -17,8 +17,8 @@ __all__ = ["FeatureMoments", "feature_moments"]
 class FeatureMoments:
     """Moments of the columns (Φ, f̂, f*) over the samples seen so far.
 
-    Moments of several batches can be added: `functools.reduce(operator.add, batches)`. The sums are centred before they
-    are added, so that large means do not cost precision.
+    Moments of several batches can be added: `functools.reduce(operator.add, batches)`. Batches are centred before they
+    are added, so large means do not reduce the precision.
 
     Attributes:
         samples: n.
@@ -42,7 +42,7 @@ class FeatureMoments:
         """Add the moments of another batch.
 
         Raises:
-            InputError: If the other batch has other widths, or another function of the outputs.
+            InputError: If the other batch has different widths or another output function.
         """
         mine, theirs = ((each.widths, each.output_function) for each in (self, other))
         require(
@@ -63,7 +63,7 @@ class FeatureMoments:
         )
 
     def rows(self) -> Rows:
-        """Return p + C + c + 1 rows whose columns have the same inner products as those of all n samples."""
+        """Return p + C + c + 1 rows whose columns have the same inner products as the columns over all n samples."""
         xp = array_namespace(self.scatter)
         sizes = xp.sqrt(xp.linalg.diagonal(self.scatter))
         units = xp.where(sizes > 0, sizes, xp.ones_like(sizes))

@@ -1,4 +1,4 @@
-"""Validated features, outputs and targets on samples, or fewer rows with the same inner products."""
+"""Validated features, outputs and targets on samples, possibly as fewer rows with the same inner products."""
 
 from __future__ import annotations
 

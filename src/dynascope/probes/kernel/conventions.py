@@ -26,7 +26,7 @@ class NeuralTangentKernel(NamedTuple):
             mean of Θ_{ia,ja} over a, and "pseudo" is (1/c) Σ_ab Θ_{ia,jb}, the kernel of the function c^(−1/2) Σ_a f_a.
         algorithm: The algorithm that was used.
         normalisation: Description of the normalisation over outputs.
-        parametrisation: Description of the parameters of the gradients.
+        parametrisation: Description of the parameters with respect to which gradients are taken.
         outputs: Indices of the outputs used; () for all.
     """
 

@@ -126,7 +126,7 @@ def largest_block(size: Size, batch_size: int | None) -> int:
 
 
 def _structured(size: Size, contraction: Contraction) -> tuple[tuple[float, float], float, float]:
-    """Return the multiply-adds (per kernel entry, per example), the largest gradient, and the numbers per example."""
+    """Return multiply-adds per kernel entry and per example, the size of the largest gradient, and that of signals."""
     c = size.outputs
     products = c**2 if contraction == "full" else c
     layers: dict[int, list[DenseUse]] = {}

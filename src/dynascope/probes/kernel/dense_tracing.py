@@ -19,11 +19,11 @@ _INLINED = ("jit", "pjit", "closed_call", "core_call", "checkpoint", "remat2")
 
 
 def dense_uses(model: Model, arrays: Any, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[DenseUse]:
-    """Find the products of parameters that enter the function only through products, in the order of evaluation.
+    """Find the products with parameters that are used only in products, in the order of evaluation.
 
-    A parameter qualifies if every use of it is an operand of a product without batch axes, or the kernel of a
-    convolution without groups. Before the product it may be transposed, cast, or multiplied by a number. Arrays and the
-    example can be given by their shapes and dtypes.
+    A parameter qualifies if it is used only as an operand of products without batch axes or as the kernel of
+    convolutions without groups. It may be transposed, cast, or multiplied by a number first. `arrays` and `example` may
+    contain shapes and dtypes instead of values.
     """
     jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
     tracked = frozenset(i for i, p in enumerate(arrays[0]) if p.ndim >= 2) - excluded
@@ -152,7 +152,7 @@ class _Reader(ReadProducts):
         return self.perturbed(weight, jnp.moveaxis(patches, features, -1), z, features, -1)
 
     def _plain(self, value: Any) -> Any:
-        """Return the plain value, and record that a weight is used other than in products."""
+        """Return the plain value, and record that a weight is used outside products."""
         if not isinstance(value, Weight):
             return value
         self.refused.add(value.parameter)

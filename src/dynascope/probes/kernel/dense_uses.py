@@ -1,4 +1,4 @@
-"""Products z = h W with dense weights, which make up most of a kernel, collected while a program is read."""
+"""Products z = h W with dense weights, which account for most of a kernel, collected while a program is read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DenseUse(NamedTuple):
 
 
 class Weight(NamedTuple):
-    """A parameter on its way to a product: its current value, its axes in the original order, and its factor so far."""
+    """A parameter before it enters a product: its current value, the original order of its axes, and its factor."""
 
     parameter: int
     value: Any
@@ -72,7 +72,7 @@ class ReadProducts:
         return z
 
     def dense_uses(self) -> list[DenseUse]:
-        """Return the products of parameters that are used only in products, always with the same sizes."""
+        """Return the products with parameters that are used only in products, and always with the same sizes."""
         kinds: dict[int, set[tuple[int, ...]]] = {}
         for use in self.uses:
             kinds.setdefault(use.parameter, set()).add(use[2:])

@@ -25,7 +25,7 @@ class Differentiable(abc.ABC):
     Attributes:
         model: The function to be differentiated; its `reduction` selects outputs.
         rates: A learning rate, or an array of them, for each parameter; None for unit rates.
-        uses: The uses of dense weights.
+        uses: The products in which dense weights are used.
         leaves: The framework's name for arrays, in the plural.
         choices: Groups of exact algorithms in order of preference; within a group, the fastest is chosen.
         join: `join_blocks`, possibly compiled.
@@ -45,23 +45,23 @@ class Differentiable(abc.ABC):
 
     @abc.abstractmethod
     def signals(self, block: Any, uses: tuple[DenseUse, ...], places: tuple[int, ...]) -> tuple[dict, dict]:
-        """Compute the activations and signals of the examples of a block, for outputs a.
+        """Compute activations and signals of dense weights, and Jacobians of other parameters, for a block.
 
         Args:
             block: n examples.
-            uses: The uses of dense weights.
-            places: Indices of other parameters.
+            uses: The products in which dense weights are used.
+            places: Indices of the other parameters.
 
         Returns:
             {place: (h (n, p, g, k), D (n, c, p, g, m))} for the dense weights, and {place: ∂f_a(x_i)/∂θ (n, c, size)}
-            for the others.
+            for the other parameters.
         """
 
     @abc.abstractmethod
     def by_columns(self, x: Any, other: Any, contraction: Contraction) -> Any:
         """Compute J (η J'ᵀe) for every unit vector e.
 
-        Each gradient, of one output for one example, is pushed forward through all examples.
+        The gradient of each output of each example is pushed forward through all examples.
         """
 
     @abc.abstractmethod
@@ -102,7 +102,7 @@ class Differentiable(abc.ABC):
         return self.from_signals(first, second, contraction)
 
     def from_jacobians(self, x: Any, other: Any, contraction: Contraction, *, together: bool) -> Any:
-        """Compute J diag(η) J'ᵀ of all parameters together, or of one at a time, which needs less memory."""
+        """Compute J diag(η) J'ᵀ for all parameters together, or for one at a time, which needs less memory."""
         every = range(len(self.parameters))
         total: Any = 0.0
         for places in [every] if together else [[place] for place in every]:
@@ -128,7 +128,7 @@ class Differentiable(abc.ABC):
         return total
 
     def in_turn(self, needed: Any, total: Any) -> tuple[Any, Any]:
-        """Return what the next layer needs; a subclass can make a compiler wait for the sum so far."""
+        """Return the arrays for the next layer; a subclass can make the compiler finish the partial sum first."""
         return needed, total
 
     def sketch(self, x: Any, other: Any, contraction: Contraction, length: int, *, draws: int, seed: int) -> Any:
@@ -156,7 +156,7 @@ class Differentiable(abc.ABC):
 
 
 def join_blocks(found: dict[tuple[int, int], Any], n: int, n_other: int, contraction: Contraction) -> Any:
-    """Join blocks into one array without padding; blocks below the diagonal are mirrored if they are missing."""
+    """Join blocks into one array without padding; missing blocks below the diagonal are mirrored."""
     xp = array_namespace(found[0, 0])
     last, last_other = max(found)
     across = 2 if contraction == "full" else 1

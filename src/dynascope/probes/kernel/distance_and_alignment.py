@@ -16,10 +16,10 @@ _BIASED = 0.5  # alignment of unrelated kernels above which a warning is given, 
 def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
     """Compute the distance S(K, K') = 1 − ⟨K, K'⟩/(‖K‖‖K'‖), which is independent of the kernels' scales.
 
-    It is between 0 and 1 for positive semidefinite kernels. It is computed as ½‖K/‖K‖ − K'/‖K'‖‖², in float64 if the
-    library supports it, so that small distances keep their precision. S is one minus the uncentred alignment of the
-    kernels. `centred` gives one minus the `centred_alignment` (of HKH, H = I − 11ᵀ/n); where that is biased towards 1,
-    this is biased towards 0.
+    S lies between 0 and 1 for positive semidefinite kernels; it is one minus their uncentred alignment. It is computed
+    as ½‖K/‖K‖ − K'/‖K'‖‖², in float64 if the library supports it, so that small distances keep their precision.
+    `centred` gives one minus the `centred_alignment` (of HKH, H = I − 11ᵀ/n). For few samples, that alignment is biased
+    towards 1 and the centred distance towards 0.
 
     Cost: about 8 operations per entry and two copies of the kernel.
 
@@ -96,15 +96,15 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
 
         ⟨HKH, HK'H⟩/(‖HKH‖‖HK'H‖),   H = I − 11ᵀ/n
 
-    It is independent of the kernels' scales and of added constants. It is biased towards 1 for few samples. If the
-    samples of one kernel are permuted at random, its average is tr(HKH) tr(HK'H)/((n − 1)‖HKH‖‖HK'H‖), whereas
-    unrelated kernels should score 0. For independent Gaussian features of widths p and q this is about √(pq/((p + n)(q
-    + n))): 0.5 for n = p = q, and 0.91 for n = p/10.
+    CKA is independent of the kernels' scales and of added constants, but it is biased towards 1 for few samples.
+    Unrelated kernels should score 0; yet if the samples of one kernel are permuted at random, the average CKA is
+    tr(HKH) tr(HK'H)/((n − 1)‖HKH‖‖HK'H‖). For independent Gaussian features of widths p and q, this average is about
+    √(pq/((p + n)(q + n))): 0.5 for n = p = q, and 0.91 for n = p/10.
 
-    `debiased` replaces both inner products and norms by unbiased estimates of the Hilbert-Schmidt independence
-    criterion, ⟨A, A'⟩ with A_ij = K_ij − (r_i + r_j)/(n − 2) + s/((n − 1)(n − 2)) for i ≠ j and A_ii = 0. Here r are
-    the row sums of K without its diagonal, and s is their sum. Unrelated kernels then score about 0, and values lie
-    between −1 and 1.
+    `debiased` replaces the inner product and both norms by unbiased estimates of the Hilbert-Schmidt independence
+    criterion, ⟨A, A'⟩ with A_ij = K_ij − (r_i + r_j)/(n − 2) + s/((n − 1)(n − 2)) for i ≠ j and A_ii = 0. Here r_i are
+    the row sums of K without its diagonal, and s = Σ r_i. Unrelated kernels then score about 0, and values lie between
+    −1 and 1.
 
     Cost: about 10 operations per entry and two copies of the kernel; twice that if debiased.
 
@@ -119,7 +119,7 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
 
     Warns:
         UserWarning: If the alignment is not debiased and its average over random permutations of the samples exceeds
-            0.5. No warning is given while JAX traces.
+            0.5. No warning is given under JAX tracing.
 
     References:
         Algorithms for Learning Kernels Based on Centered Alignment, arXiv:1203.0550, eq. (2). Debiased: Song et al.,
@@ -161,8 +161,8 @@ def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any
 
         ⟨K, YYᵀ⟩/(‖K‖‖YYᵀ‖)
 
-    It is computed as Σ_c y_cᵀ K y_c and ‖YᵀY‖, so that without centring no second n × n matrix is formed. For
-    imbalanced labels use the centred form, with HKH and HYYᵀH, H = I − 11ᵀ/n.
+    The alignment is computed from Σ_c y_cᵀ K y_c and ‖YᵀY‖, so without centring no second n × n matrix is formed. For
+    imbalanced classes, use the centred form with HKH and HYYᵀH, H = I − 11ᵀ/n.
 
     Cost: 2n²c operations, and memory for one copy of the kernel, or two if it is centred.
 
@@ -236,7 +236,7 @@ def _centred(kernel: Any) -> Any:
 
 
 def _without_diagonal(kernel: Any) -> Any:
-    """Remove the diagonal and centre such that the rows sum to zero; set it to zero if only rounding errors remain."""
+    """Remove the diagonal and centre the rest so that its rows sum to zero; set pure rounding errors to zero."""
     xp = array_namespace(kernel)
     n, apart = kernel.shape[0], _off_diagonal(kernel)
     rows, columns = (xp.sum(apart, axis=axis, keepdims=True) / (n - 2) for axis in (1, 0))

@@ -39,10 +39,10 @@ def neural_tangent_kernel(
     Exact algorithms (for their operations and memory, see `estimate_cost`):
 
     - "jacobian": contracts the full Jacobians.
-    - "layerwise": the same for one parameter array at a time, which needs less memory.
+    - "layerwise": contracts the Jacobian of one parameter array at a time, which needs less memory.
     - "structured": for z = h W, contracts the activations h and the signals ∂f/∂z without forming weight gradients.
       Dense layers and convolutions are found in the traced function; other parameters are contracted layerwise.
-    - "products": products of the kernel with unit vectors, one column at a time; stores only one gradient.
+    - "products": computes the kernel column by column, as products with unit vectors; stores only one gradient.
     - "auto": the algorithm with the fewest operations that fits into memory.
 
     Estimates:
@@ -55,13 +55,13 @@ def neural_tangent_kernel(
       between kernels at two times are not blurred by the random draw.
 
     The program is compiled once for each `apply` (the same hashable object) and each set of shapes. For float64, call
-    this function within `jax.enable_x64(True)`. The outputs of an example must not depend on its batch: switch dropout
-    off and freeze batch statistics.
+    this function within `jax.enable_x64(True)`. The outputs of an example must not depend on the rest of its batch:
+    switch dropout off and freeze batch statistics.
 
-    In PyTorch the kernel is a detached tensor on the device and in the precision of the parameters. "structured"
+    In PyTorch, the kernel is a detached tensor on the device and in the precision of the parameters. "structured"
     analyses the code as it runs: `torch.nn.Linear`, convolutions, embeddings and products `x @ W`, including weights
     that are used several times. `torch.func` maps over the examples. Code that `torch.func` cannot map, e.g. because it
-    reads tensor values, is differentiated example by example. This is slower and excludes "products" and "sketch".
+    reads tensor values, is differentiated example by example, which is slower and excludes "products" and "sketch".
     "auto" selects "structured", or "layerwise" or "products" if that does not fit into memory.
 
     Args:
@@ -70,7 +70,7 @@ def neural_tangent_kernel(
             dropout or batch normalisation.
         params: A tree whose floating-point arrays or tensors are the parameters θ; all other leaves are constant. For a
             `torch.nn.Module`, None for all parameters that require a gradient, or {name: tensor} to select parameters
-            and set their values. A tensor in several places is one parameter.
+            and set their values. A shared tensor is one parameter.
         x: n inputs, along the first axis of every array of the tree. They are passed to a `torch.nn.Module` as in
             `torch.func.functional_call`: a tuple as positional arguments, a dictionary as keyword arguments, anything
             else as the only argument.
@@ -83,7 +83,7 @@ def neural_tangent_kernel(
         rates: η ≥ 0: a number, or a tree that is a prefix of `params`. Its leaves are numbers for each branch or
             parameter, or arrays of the parameters' shapes.
         draws: Number of outputs for "logits" (default 1), or of directions for "sketch" (default 1000, which gives
-            entries to 3–5 %).
+            errors of 3–5 % relative to the diagonal).
         seed: Seed of the random draw for "logits" and "sketch".
         memory: Maximum estimated memory in bytes, in addition to parameters and inputs.
 
@@ -159,13 +159,12 @@ def estimate_cost(
         pseudo, logits        as structured, with one output or q of them
         sketch                2(n+n')qF + 2nn'c²q
 
-    with c instead of c² if outputs are contracted. With several blocks the passes are repeated; blocks below the
-    diagonal are mirrored. F is the count of the compiler, which counts the body of a loop of unknown length once. In
-    PyTorch it is the count of `torch.utils.flop_counter` (products and convolutions) for one forward pass of one
-    example.
+    with c instead of c² if outputs are contracted. Several blocks repeat the forward passes; blocks below the diagonal
+    are mirrored. In JAX, F is the compiler's count, in which the body of a loop of unknown length counts once. In
+    PyTorch, F is the count of `torch.utils.flop_counter`, which includes only products and convolutions.
 
     Args:
-        apply: As for `neural_tangent_kernel`, including PyTorch; likewise for the other arguments.
+        apply: As for `neural_tangent_kernel`, in JAX or PyTorch; likewise for the other arguments.
         params: Parameters.
         x: Inputs.
         other: A second set of inputs.

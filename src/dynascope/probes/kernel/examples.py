@@ -1,4 +1,4 @@
-"""Inputs of a network: trees of arrays of any library, with the examples along the first axis of each."""
+"""Inputs of a network: trees of arrays of any library, with the examples along the first axis of each array."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def require_examples(argument: str, inputs: Any, *, kind: str) -> None:
 
 
 def require_independence(alone: Any, together: Any, epsilon: float, *, remedy: str) -> None:
-    """Raise `InputError` unless examples have the same outputs alone and in a batch, to precision epsilon."""
+    """Raise `InputError` unless examples have the same outputs alone and in a batch, to within epsilon."""
     same = math.prod(alone.shape) == math.prod(together.shape)
     if same:
         # Products of other shapes round differently; batch statistics change the outputs by far more.

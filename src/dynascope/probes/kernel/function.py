@@ -30,10 +30,10 @@ __all__ = ["JaxFunction", "differentiable"]
 def differentiable(
     apply: Callable[[Any, Any], Any], params: Any, x: Any, other: Any, rates: Any, *, runs: bool = True
 ) -> tuple[Differentiable, Size]:
-    """Validate the arguments of `neural_tangent_kernel`, and return the function and the sizes for the costs.
+    """Validate the arguments of `neural_tangent_kernel`, and return the function and the sizes for `cost_of`.
 
     Args:
-        apply: As for `neural_tangent_kernel`, including PyTorch; likewise for the other arguments.
+        apply: As for `neural_tangent_kernel`, in JAX or PyTorch; likewise for the other arguments.
         params: Parameters.
         x: Inputs.
         other: A second set of inputs.

@@ -1,4 +1,4 @@
-"""Distance and relative change of a tangent kernel along its path."""
+"""Distance and relative change of a tangent kernel along a training trajectory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROUNDING = 1e-29  # kernel distances below this are rounding errors
 
 
 class KernelPath(NamedTuple):
-    """The change of the kernels K(t) of a path relative to the first one.
+    """The change of the kernels K(t) along a trajectory, relative to the first one.
 
     Attributes:
         distance: S = 1 − ⟨K(0), K(t)⟩/(‖K(0)‖ ‖K(t)‖), half the squared distance of the normalised kernels.

@@ -56,8 +56,8 @@ def redundant_units(
 
     A unit vanishes if ‖p_i‖ ≤ τ₀ max_j ‖p_j‖. Two units are duplicates if ‖w_i − w_j‖² ≤ τ (‖w_i‖² + ‖w_j‖²) and the
     same holds for a. Both incoming and outgoing weights must match, as in the invariant sets to which noise drives SGD.
-    A cluster contains all units linked by chains of duplicate pairs; with complete linkage, all its pairs are
-    duplicates.
+    With single linkage, a cluster contains all units linked by chains of duplicate pairs; with complete linkage, all
+    pairs in a cluster are duplicates.
 
     Units with a positively homogeneous activation and equal directions compute the same function up to a factor. They
     are redundant but do not form an invariant set: training can separate them.
@@ -69,11 +69,12 @@ def redundant_units(
         outgoing: a_i, with the same leading axes.
         vanishing: τ₀ ≥ 0, relative to the largest norm.
         duplicate: τ ≥ 0.
-        compare: "weights"; "directions" of w and a, where the norm of a unit is √(‖w_i‖ ‖a_i‖), its norm after
-            balancing; or "incoming directions" of w alone, which is enough to replace two units by one.
-        linkage: "single", or the stricter "complete", which requires known values (not traced by JAX).
+        compare: "weights"; "directions" of w and a; or "incoming directions" of w alone, which suffice to merge two
+            units into one. If directions are compared, the norm of a unit is √(‖w_i‖ ‖a_i‖), which does not depend on
+            the balance between w and a.
+        linkage: "single", or the stricter "complete", which is not available under JAX tracing.
         active: Number of samples on which each unit is active, from `count_active`, with one entry per unit. Units that
-            are active on none are dead and excluded from the clusters. All arrays must come from one library.
+            are active on no sample are dead and excluded from the clusters. All arrays must come from one library.
 
     Raises:
         InputError: If arrays do not match or are not finite, a threshold is negative, or an option is unknown.
@@ -161,7 +162,7 @@ def _rescaled_jointly(xp: Any, w: Any, a: Any) -> tuple[Any, Any]:
 
 
 def _largest_distance(xp: Any, parts: list[Any]) -> Any:
-    """Return the distance between units in the part in which they differ most."""
+    """Return, for each pair of units, the largest distance over the parts."""
     found = [_relative_distance(xp, each) for each in parts]
     return found[0] if len(found) == 1 else xp.maximum(*found)
 
@@ -175,7 +176,7 @@ def _relative_distance(xp: Any, rows: Any) -> Any:
 
 
 def _single_linkage(xp: Any, pairs: Any) -> Any:
-    """Return, for each unit, the first unit that any chain of pairs links to it."""
+    """Return, for each unit, the first unit linked to it by a chain of pairs."""
     units = pairs.shape[-1]
     numbers = xp.arange(units)
     linked = pairs | (numbers[:, None] == numbers)
@@ -187,7 +188,7 @@ def _single_linkage(xp: Any, pairs: Any) -> Any:
 
 
 def _complete_linkage(xp: Any, apart: Any, kept: Any, duplicate: float) -> Any:
-    """Return, for each unit, the first unit of its cluster, in which all pairs are duplicates."""
+    """Return, for each unit, the first unit of its cluster under complete linkage."""
     if is_traced(apart):
         raise InputError(
             "complete linkage needs known values, but JAX is tracing",

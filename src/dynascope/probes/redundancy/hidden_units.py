@@ -41,12 +41,12 @@ class UnitPart:
 
 @dataclasses.dataclass(frozen=True)
 class UnitGroup:
-    """The units of a layer, any two of which can be exchanged.
+    """The units of a layer, any two of which are interchangeable.
 
     Attributes:
         units: Number of units h.
         incoming: The weights that lead into the units, including biases, as `UnitPart` or pairs (name, axis).
-        outgoing: The weights that lead out of them.
+        outgoing: The weights that lead out of the units, likewise.
 
     Raises:
         InputError: If the number of units is not positive, or there is no incoming or outgoing part.
@@ -102,7 +102,8 @@ def unit_weights(parameters: Any, group: UnitGroup) -> UnitWeights:
         group: The arrays and axes of the units.
 
     Raises:
-        InputError: If an array or axis does not exist, or the units cannot share the axis equally.
+        InputError: If an array or axis does not exist, or the length of an axis is not a multiple of the number of
+            units.
 
     Example:
         >>> import numpy as np

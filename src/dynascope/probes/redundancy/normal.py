@@ -32,11 +32,11 @@ def normal_hessians(
 ) -> Float[np.ndarray, "sets batches k k"]:
     """Compute the Hessian ∂²L_B/∂n² of each batch along n, the displacement from an invariant set.
 
-    If unit i is to vanish, n is the vector of all its weights; if units i and j are to become equal, n = (p_i −
-    p_j)/√2. Near the set, a step multiplies n by I − η ∂²L_B/∂n². `theory.noise.step_matrices` and
-    `random_product_exponent` use these Hessians to predict whether noise drives SGD into the set. The Hessian of a ReLU
-    network depends on the samples on which a unit is active, and is not defined on the set itself, where the slope of
-    ReLU jumps. To approximate the limit, keep a small share of the distance.
+    For the set on which unit i vanishes, n is the vector of all its weights; for the set on which units i and j are
+    equal, n = (p_i − p_j)/√2. Near the set, a step of SGD multiplies n by I − η ∂²L_B/∂n². `theory.noise.step_matrices`
+    and `random_product_exponent` use these Hessians to predict whether noise drives SGD into the set. In a ReLU
+    network, the Hessian depends on the samples on which a unit is active. It is undefined on the set itself, where the
+    slope of ReLU jumps; to approximate its limit, choose a small positive `kept`.
 
     Cost: 3 k gradients of the loss for each batch and set, and memory for sets · batches · k² numbers.
 
@@ -46,9 +46,9 @@ def normal_hessians(
         parameters: A module or any tree of arrays; leaves that are not floating-point arrays are kept unchanged.
         batches: The arrays that the loss takes, each with a leading batch axis, e.g. (batches, samples, d).
         group: The units.
-        sets: For each set, the index of the unit that is to vanish, or of the two units that are to become equal.
-        kept: Share ≥ 0 of n that is kept when the Hessian is computed: 1 for the current weights, a small number for a
-            point close to the nearest point of the set.
+        sets: For each set, the index of the unit that vanishes, or of the two units that are equal.
+        kept: Factor ≥ 0 by which n is multiplied before the Hessian is computed: 1 for the current weights, a small
+            number for a point close to the set.
 
     Returns:
         The Hessians, shape (sets, batches, k, k), where k is the number of weights of a unit.
