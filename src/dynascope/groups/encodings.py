@@ -29,7 +29,7 @@ def encoding_from_frequencies(
 
         x[j] = Σ_ξ A_ξ cos(2π ξ j/p + φ_ξ)
 
-    Its Fourier transform has |x̂[ξ]| = A_ξ p/2, or A_ξ p |cos φ_ξ| at ξ = p/2.
+    The Fourier transform satisfies |x̂[ξ]| = A_ξ p/2, or A_ξ p |cos φ_ξ| at ξ = p/2.
 
     Args:
         p: The modulus, at least three.

@@ -56,7 +56,7 @@ class Irrep:
 
     @property
     def members(self) -> int:
-        """Number of different irreps in the real representation: 2 (ρ and its conjugate) for complex kind, else 1."""
+        """Number of different irreps in the real representation: 2 (ρ and its conjugate) for complex ρ, else 1."""
         return 2 if self.kind == "complex" else 1
 
     @property
@@ -78,8 +78,9 @@ def irreducible_representations(group: Group) -> tuple[Irrep, ...]:
     """Compute all irreducible representations over the complex numbers.
 
     The eigenspaces of a random real symmetric matrix that commutes with the regular representation are irreducible real
-    representations. Those of complex and quaternionic kind split into the two eigenspaces of an antisymmetric matrix
-    that commutes with them. The result is verified: Σ d² = n, orthogonal characters, and ρ(g)ρ(h) = ρ(g·h).
+    representations. A real representation of complex or quaternionic kind splits into the two eigenspaces of an
+    antisymmetric matrix that commutes with it. The result is verified: Σ d² = n, orthogonal characters, and
+    ρ(g)ρ(h) = ρ(g·h).
 
     Args:
         group: The group.
@@ -153,7 +154,7 @@ def _decompose(group: Group, draw: np.random.Generator) -> list[tuple[Kind, np.n
 
 
 def _split(matrices: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """One of the two complex irreps in a real representation."""
+    """One of the two complex irreps that a real representation contains."""
     noise = draw.normal(size=matrices.shape[1:])
     commuting = np.einsum("gij,jk,glk->il", matrices, noise - noise.T, matrices, optimize=True)
     basis = np.linalg.eigh(1j * commuting)[1][:, matrices.shape[1] // 2 :]

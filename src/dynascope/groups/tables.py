@@ -29,8 +29,8 @@ class Group:
 
     Raises:
         InputError: If the table is not a square array of element numbers, if element 0 is not the identity, if a row or
-            column does not contain every element once, or if (g·h)·k ≠ g·(h·k) for some elements. The message names
-            them.
+            column does not contain every element once, or if (g·h)·k ≠ g·(h·k) for some elements. The message names the
+            elements.
 
     Example:
         >>> group = Group("C3", [[0, 1, 2], [1, 2, 0], [2, 0, 1]])

@@ -231,7 +231,7 @@ def _fractions(counts: NeuronCounts, event: str) -> tuple[Any, list[Any]]:
     """Return the array namespace, and the fraction of samples for each neuron of each layer."""
     require(
         counts.event == event,
-        f"the counts are of the event {counts.event!r}",
+        f"the counts are of the event {counts.event!r}, not {event!r}",
         argument=event,
         value=counts.event,
         remedy=f"give the result of {_EVENTS[event]}",

@@ -28,7 +28,7 @@ __all__ = [
     "require_varying_features",
 ]
 
-# The reason why utilizations may not sum to exactly one.
+# Explains why utilizations may not sum to exactly one.
 SPAN = "outputs are computed from the features in float64, and modes of relative size 1e-12 are omitted"
 CURVES = ("intensity", "cumulative_quality", "cumulative_utilization")  # of `network_metrics`, over modes
 _NUMBERS = (
@@ -77,7 +77,7 @@ def layer_metrics(*samples: Any, **options: Any) -> dict[str, np.ndarray]:
         0.2
     """
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*(balanced|modes beyond the samples)")
+        warnings.filterwarnings("ignore", message=".*(balanced|only one mode per sample)")
         found = feature_metrics(*samples, **options)
     return _arrays(found)
 

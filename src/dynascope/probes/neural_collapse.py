@@ -203,7 +203,7 @@ def nearest_mean_disagreement(
             remedy=f"pass an array of shape ({classes},)",
         )
         outputs = outputs + row
-    # ‖h − μ_c‖² without ‖h‖², which is common to all classes; centred, so that large means do not cost precision.
+    # ‖h − μ_c‖² without ‖h‖², which is common to all classes; centred, so that large means do not reduce precision.
     m = moments.centred_means
     closeness = (h - xp.mean(moments.means, axis=0)) @ m.T - _sum(m**2, 1) / 2
     return xp.sum(xp.astype(xp.argmax(outputs, axis=1) != xp.argmax(closeness, axis=1), h.dtype))
@@ -275,7 +275,7 @@ def _classes(labels: Any) -> int:
         return int(array_namespace(labels).max(labels)) + 1
     except TypeError:
         raise InputError(
-            "the number of classes is unknown while JAX traces the labels",
+            "the number of classes is unknown under JAX tracing",
             argument="classes",
             remedy="give classes or the classifier",
         ) from None

@@ -51,8 +51,8 @@ class AffineMap:
     def centring(cls, values: Float[np.ndarray, "n d"]) -> AffineMap:
         """The map that subtracts the mean of each column.
 
-        It maps constant columns to exactly zero, also in other data. Otherwise, whitening would amplify the rounding
-        error of their means.
+        Constant columns map to exactly zero, also in other data; otherwise, whitening would amplify the rounding errors
+        of their means.
         """
         values = require_array("values", values, (None, None))
         return cls(values.mean(axis=0), np.where(varying(values), 1.0, 0.0))
@@ -130,7 +130,7 @@ class AffineMap:
         )
 
     def only(self, columns: Sequence[int]) -> AffineMap:
-        """The restriction of a map that only scales columns to some of them."""
+        """The restriction to some of the columns, for a map that only scales columns."""
         require(
             self.matrix.ndim == 1,
             "the map mixes its columns",

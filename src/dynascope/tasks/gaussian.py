@@ -30,7 +30,8 @@ def regression(
 
     With `exact_moments`, the draw is changed by the smallest possible symmetric linear transform so that the moments of
     the finite sample are exact: E[x xᵀ] = Σ and, with noise, E[ε εᵀ] = I and E[ε xᵀ] = 0. Then Σyx = Bᵀ Σ, and theories
-    that depend only on these moments apply exactly. The moments are about zero; the sample mean is not set to zero.
+    that depend only on these moments apply exactly. The moments are not centred, and the sample mean is not set to
+    zero.
 
     Args:
         samples: Number of samples n.

@@ -34,7 +34,7 @@ class InContextRegression(eqx.Module):
         name: Short name, used in file names and titles.
         feature_names: Names of the d inputs.
         image_shape: (height, width) if the inputs are an image, else None.
-        origin: Origin of the covariance, one sentence each.
+        origin: Sentences about the origin of the covariance.
 
     Args:
         covariance: Σ, shape (d, d), or the d variances of independent inputs.
@@ -42,7 +42,7 @@ class InContextRegression(eqx.Module):
         name: Short name.
         feature_names: Names of the inputs; empty for "x1", "x2", ….
         image_shape: (height, width) if the inputs are an image.
-        origin: Origin of the covariance, one sentence each.
+        origin: Sentences about the origin of the covariance.
 
     Raises:
         InputError: If N is below one, or if the covariance is not symmetric, positive semi-definite and non-zero.
@@ -99,11 +99,11 @@ class InContextRegression(eqx.Module):
 
     @property
     def description(self) -> tuple[str, ...]:
-        """Description of the distribution, one sentence each."""
+        """Sentences about the distribution."""
         examples = "infinitely many" if math.isinf(self.context_length) else f"{self.context_length:g}"
         return (
             *self.origin,
-            f"Prompts of {examples} labelled Gaussian examples and a query, each with its own regression vector.",
+            f"Prompts of {examples} labelled Gaussian examples and a query, with an independent regression vector.",
             "The loss is the exact expectation over prompts.",
         )
 

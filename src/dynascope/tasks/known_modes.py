@@ -86,7 +86,7 @@ def dropped_input() -> Task:
 
 
 def halving_inputs(samples: int, inputs: int, seed: int) -> Task:
-    """Independent inputs with target weights ±1, ±½, ±¼, … in random order, so that their jumps are separate."""
+    """Independent inputs with target weights ±1, ±½, ±¼, … in random order, so that the jumps are well separated."""
     draw = np.random.default_rng(seed)
     target_map = draw.permutation(_halving(draw, inputs))[:, None]
     return regression(samples=samples, input_covariance=np.ones(inputs), target_map=target_map, seed=seed)
@@ -103,7 +103,7 @@ def sparse_regression(samples: int, inputs: int, relevant: int, *, correlation: 
 
 
 def line_regression(slope: float, noise: float, *, samples: int, dimension: int, seed: int) -> Task:
-    """Inputs along a random line, and targets with a given slope along the line and noise relative to the slope."""
+    """Inputs along a random line, and targets with a given slope along the line and noise proportional to the slope."""
     draw = np.random.default_rng(seed)
     direction, along = draw.normal(size=dimension), draw.normal(size=samples)
     inputs = np.outer(along, direction / np.linalg.norm(direction))
@@ -112,7 +112,7 @@ def line_regression(slope: float, noise: float, *, samples: int, dimension: int,
     targets = slope * (sign * along + noise * draw.normal(size=samples))
     description = (
         f"{samples} Gaussian inputs along a line in {dimension} dimensions.",
-        "Targets are linear in them, with noise.",
+        "Targets are linear in the inputs, with noise.",
     )
     return Task(inputs, targets[:, None], name="inputs on a line", description=description)
 
@@ -156,10 +156,10 @@ def unit_maps(axes: np.ndarray, alignment: float, seed: int) -> tuple[np.ndarray
 def relu_data(kind: Literal["plane", "orthogonal", "general"], samples: int, seed: int) -> Task:
     """Data for ReLU networks: random points in the plane, orthogonal inputs, or a teacher with two ReLU neurons.
 
-    The kind "general" (the teacher) has ten times as many samples as `samples`.
+    The kind "general" (the teacher) has ten times the given number of samples.
     """
     draw = np.random.default_rng(seed)
-    description = "Orthogonal inputs, and targets of both signs, the negative ones weaker."
+    description = "Orthogonal inputs; positive targets and weaker negative targets."
     if kind == "plane":
         description = "Gaussian inputs in the plane, and Gaussian targets."
         inputs, targets = draw.normal(size=(samples, 2)), draw.normal(size=samples)

@@ -40,7 +40,7 @@ class Labelled:
         labels: Array (n,) of integers; classes are counted from 0.
         class_names: One name for each of the c classes; empty for "class 0", "class 1", … up to the largest label.
         name: Short name, used in file names and titles.
-        description: Description of the data and its preprocessing, one sentence each; shown in reports.
+        description: Sentences about the data and its preprocessing, shown in reports.
 
     Raises:
         InputError: If lengths differ, if inputs are not finite or have another type, if a label is negative or has no

@@ -47,7 +47,7 @@ class MultiIndex(eqx.Module):
         directions: w_r, orthonormal rows, shape (R, d). A single row defines a single-index model.
 
     Raises:
-        InputError: If the directions are not orthonormal, or if the number of links differs from that of directions.
+        InputError: If the directions are not orthonormal, or if the numbers of links and directions differ.
 
     Example:
         >>> from dynascope.networks import TwoLayer
@@ -71,7 +71,7 @@ class MultiIndex(eqx.Module):
 
     @property
     def description(self) -> tuple[str, ...]:
-        """Description of the target and the distribution, one sentence each."""
+        """Sentences about the target and the distribution."""
         return (_about(self.links, self.directions), "The loss is the exact expectation over standard Gaussian inputs.")
 
     def loss(self, network: Network) -> Float[Array, ""]:
@@ -94,7 +94,7 @@ class MultiIndex(eqx.Module):
     def strengths(self, network: Network) -> Float[Array, " index"]:
         """Σ_i a_i ⟨w_i, w_r⟩^k for each direction w_r.
 
-        When the network has learned a target Σ_r s_r ⟨w_r, x⟩^k, this is s_r.
+        If the network has learned a target Σ_r s_r ⟨w_r, x⟩^k, the result is s_r.
         """
         degree, _, first, second = _power(network)
         return ((self.directions @ first) ** degree @ second)[:, 0]

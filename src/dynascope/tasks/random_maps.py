@@ -28,7 +28,7 @@ def random_map(draw: np.random.Generator, inputs: int, outputs: int, strengths: 
     """A random map U diag(s) Vᵀ, shape (inputs, outputs), with singular vectors from random rotations.
 
     Gradient flow of balanced layers (λ = 0) cannot change the sign of the determinant. All square maps from this
-    function have the same sign, so a network can learn them one after the other.
+    function have determinants of the same sign, so a network can learn them one after the other.
     """
     left, right = (rotation(draw, dimension)[:, : len(strengths)] for dimension in (inputs, outputs))
     return left * strengths @ right.T

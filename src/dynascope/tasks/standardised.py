@@ -24,8 +24,8 @@ def standardising(
 ) -> tuple[AffineMap, AffineMap, str]:
     """Maps that standardise inputs and targets, and a sentence that explains the units of the loss.
 
-    Quantitative targets are standardised as well. Otherwise, the target with the largest units would be learned first,
-    and an initialisation could be small in some units but not in others. Class labels are only centred.
+    Quantitative targets are standardised as well. Otherwise, the target with the largest values would be learned first,
+    and whether an initialisation is small would depend on the units. Class labels are only centred.
 
     Args:
         inputs: Array (n, d).
@@ -36,14 +36,14 @@ def standardising(
     Example:
         >>> _, _, sentence = standardising(np.array([[1.0], [3.0]]), np.array([[10.0], [30.0]]), ["price"])
         >>> sentence
-        "Inputs and target are standardised (mean 0, variance 1): a loss times 100 is in units of 'price' squared."
+        "Inputs and target are standardised (mean 0, variance 1); multiply losses by 100 for units of 'price' squared."
     """
     scaled = AffineMap.standardising(inputs)
     if are_classes(targets) if classes is None else classes:
         return scaled, AffineMap.centring(targets), f"Inputs are {_WORD}, and class targets (0 or 1) are centred."
     mapped = AffineMap.standardising(targets)
     if len(target_names) > 1:
-        return scaled, mapped, f"Inputs and targets are {_WORD}: each target contributes 0.5 to the initial loss."
+        return scaled, mapped, f"Inputs and targets are {_WORD}; each target adds 0.5 to the loss of zero outputs."
     variance = float(mapped.inverse[0]) ** 2
-    sentence = f"Inputs and target are {_WORD}: a loss times {variance:.4g} is in units of {target_names[0]!r} squared."
-    return scaled, mapped, sentence
+    units = f"multiply losses by {variance:.4g} for units of {target_names[0]!r} squared"
+    return scaled, mapped, f"Inputs and target are {_WORD}; {units}."

@@ -15,7 +15,7 @@ __all__ = ["Stream"]
 
 
 class Stream(abc.ABC):
-    """Base class of tasks that draw an unlimited number of samples in JAX, each used for one training step.
+    """Base class of tasks that draw an unlimited number of samples in JAX, each of which is used in one training step.
 
     `descend` accepts a stream together with a batch size. The compiled loop draws each batch in the step that uses it,
     so the memory does not grow with the number of steps. Subclasses implement `sample`, which is compiled into the
@@ -23,7 +23,7 @@ class Stream(abc.ABC):
 
     Attributes:
         name: Short name, used in file names and titles.
-        description: Origin of the samples, one sentence each; shown in reports.
+        description: Sentences about the origin of the samples, shown in reports.
 
     Example:
         >>> import dataclasses, jax
@@ -42,7 +42,7 @@ class Stream(abc.ABC):
 
     @property
     def description(self) -> tuple[str, ...]:
-        """Origin of the samples, one sentence each."""
+        """Sentences about the origin of the samples."""
         return ()
 
     @abc.abstractmethod

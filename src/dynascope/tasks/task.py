@@ -46,7 +46,7 @@ class Task:
         inputs: Array (n, d), one sample per row.
         targets: Array (n, c).
         name: Short name, used in file names and titles.
-        description: Description of the data and its preprocessing, one sentence each; shown in reports.
+        description: Sentences about the data and its preprocessing, shown in reports.
         image_shape: (height, width) if a row of inputs is an image, else None.
         feature_names: One name for each of the d inputs. The default is "x1", "x2", … or, for images,
             "pixel ROW,COLUMN", counted from 1.

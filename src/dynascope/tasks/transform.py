@@ -71,10 +71,10 @@ class Transform:
             value=given,
             remedy="give data without preprocessing",
         )
-        return task.mapped(self.inputs, self.targets, "Inputs and targets have the preprocessing of another task.")
+        return task.mapped(self.inputs, self.targets, "Inputs and targets are preprocessed like those of another task.")
 
     def original(self, network: Network) -> Callable[[Any], np.ndarray]:
-        """Convert a network on the task to a function of original inputs with outputs in original units.
+        """Convert a network trained on the task to a function from original inputs to outputs in original units.
 
         Args:
             network: A function of a batch of preprocessed inputs.

@@ -27,7 +27,7 @@ def check_chain(weights: Sequence[Any], *, least: int) -> Any:
     )
     require(
         fits,
-        f"layers of shapes {', '.join(map(str, shapes))} are not consecutive",
+        f"the shapes {', '.join(map(str, shapes))} are not those of consecutive layers",
         argument="weights",
         value=shapes,
         remedy="give matrices that act as x @ W, all with a leading time axis or all without",

@@ -81,7 +81,7 @@ def fit_exponent(
     require_finite_values("squared_displacements", squared_displacements, floating=True)
     require(
         first < last,
-        f"last is {last}, but first is {first}",
+        f"last is {last}, which is not greater than first, {first}",
         argument="last",
         value=last,
         remedy=f"choose an integer of at least {first + 1}",
@@ -107,7 +107,7 @@ def fit_exponent(
     inside = xp.stack([squared_displacements[:, int(place)] for place in chosen], axis=1)
     require(
         holds(xp.all(inside > 0)),
-        "squared_displacements has values that are not positive in the window",
+        "squared_displacements contains values in the window that are not positive",
         argument="squared_displacements",
         remedy="begin the window after the first step",
     )

@@ -97,17 +97,17 @@ def top_curvatures(
     """
     require(
         batches is None,
-        "batches were given with a JAX function",
+        "batches is given, but the loss is a JAX function",
         argument="batches",
         value=type(batches).__name__,
         remedy="omit batches and let the loss contain the data, or give a torch.nn.Module as weights",
     )
     require(
         reduction is None,
-        f"reduction is {reduction!r} for a function of JAX",
+        f"reduction is {reduction!r}, but the loss is a JAX function",
         argument="reduction",
         value=reduction,
-        remedy="omit it; it belongs to a loss of PyTorch",
+        remedy="omit reduction, which applies only to PyTorch losses",
     )
     flat, product = curvature_product(loss, weights, model, gauss_newton=gauss_newton)
     size = len(flat)
@@ -148,16 +148,16 @@ def curvature_product(
         "gauss_newton is True, but there is no model",
         argument="model",
         value=None,
-        remedy="give the function of the weights whose outputs the loss takes",
+        remedy="give model, the function that maps the weights to the outputs that the loss takes",
     )
     leaves, structure = jax.tree.flatten(weights)
     for leaf in leaves or [None]:
         require(
             isinstance(leaf, np.ndarray | jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating) and leaf.size > 0,
-            f"weights holds {shown(leaf)}",
+            f"weights contains {shown(leaf)}",
             argument="weights",
             value=shown(leaf),
-            remedy="give a tree of arrays of floating-point numbers",
+            remedy="give a tree of floating-point arrays",
         )
         require_finite_values("weights", leaf)
     # JAX supports only the byte order of the machine.

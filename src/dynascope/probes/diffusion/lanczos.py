@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 __all__ = ["tridiagonal"]
 
-_NEGLIGIBLE = 100  # a remainder below this many rounding units of the largest product is zero
+_NEGLIGIBLE = 100  # a remainder below this many rounding errors of the largest product counts as zero
 
 
 def tridiagonal(product: Callable[[Any], Any], start: Any, steps: int) -> tuple[Any, Any]:

@@ -205,8 +205,8 @@ def _warn_of_excess(total: Any) -> None:
     """Warn if held-out utilizations sum to more than one, because the modes are not orthogonal on held-out samples."""
     if not holds(total <= 1 + _EXCESS):
         warnings.warn(
-            f"Utilizations of the held-out samples sum to {float(total):.3g}, not to one, because features that are "
-            "orthogonal on the samples overlap there; use more held-out samples.",
+            f"Utilizations of the held-out samples sum to {float(total):.3g}, not to one, because modes that are "
+            "orthogonal on the training samples overlap on the held-out samples; use more held-out samples.",
             stacklevel=3,
         )
 
@@ -225,8 +225,8 @@ def _check_same(rows: Rows, held_out: Rows) -> None:
 def _warn(rows: Rows) -> None:
     if rows.samples < rows.features.shape[1]:
         warnings.warn(
-            f"There are {rows.samples} samples and {rows.features.shape[1]} features: modes beyond the samples are not "
-            "measured.",
+            f"There are {rows.samples} samples and {rows.features.shape[1]} features: only one mode per sample can "
+            "be measured.",
             stacklevel=3,
         )
     if rows.targets is None or rows.targets.shape[1] < 2:

@@ -47,7 +47,7 @@ class FeatureMoments:
         mine, theirs = ((each.widths, each.output_function) for each in (self, other))
         require(
             mine == theirs,
-            f"batches of widths and outputs {mine} and {theirs} do not fit together",
+            f"batches with (widths, output_function) {mine} and {theirs} do not fit together",
             argument="other",
             value=str(theirs),
             remedy="add batches of the same network, with the same output_function",
@@ -67,7 +67,7 @@ class FeatureMoments:
         xp = array_namespace(self.scatter)
         sizes = xp.sqrt(xp.linalg.diagonal(self.scatter))
         units = xp.where(sizes > 0, sizes, xp.ones_like(sizes))
-        # Normalise the columns, so that large features do not cost small outputs precision.
+        # Normalise the columns, so that large features do not reduce the precision of small outputs.
         powers, axes = xp.linalg.eigh(self.scatter / (units[:, None] * units[None, :]))
         powers = xp.where(powers > 0, powers, xp.zeros_like(powers))
         spread = xp.sqrt(powers)[:, None] * axes.T * units

@@ -53,7 +53,7 @@ def sample_rows(features: Any, outputs: Any, targets: Any | None, output_functio
             f"features have {h.shape[0]} rows and {name} {0 if each is None else each.shape[0]}",
             argument=name,
             value=None if each is None else tuple(each.shape),
-            remedy="give one row of each for each sample",
+            remedy="give one row per sample in both arrays",
         )
     if output_function == "softmax":
         powers = xp.exp(f - xp.max(f, axis=1, keepdims=True))
@@ -138,7 +138,7 @@ def _one_hot(labels: Any, outputs: Any) -> Any:
         holds(xp.all((labels >= 0) & (labels < classes))),
         f"labels are outside 0 to {classes - 1}",
         argument="targets",
-        remedy="number the classes from zero, one output for each",
+        remedy="number the classes from zero, with one output per class",
     )
     # A cumulative sum of ones stays on the device of the outputs.
     order = xp.cumulative_sum(xp.ones_like(outputs[0, :]), axis=0) - 1

@@ -9,7 +9,7 @@ from dynascope.validation import array_namespace
 
 __all__ = ["contract_layer", "contract_signals", "forms_gradients"]
 
-# With more pairs of positions than this, the program would become long for little gain.
+# For more pairs of positions, the compiled program would be much longer and hardly faster.
 _POSITION_PAIRS = 16
 
 

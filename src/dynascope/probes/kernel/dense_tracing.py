@@ -155,7 +155,7 @@ class _Reader(ReadProducts):
         """Return the plain value, and record that a weight is used outside products."""
         if not isinstance(value, Weight):
             return value
-        self.refused.add(value.parameter)
+        self.used_elsewhere.add(value.parameter)
         return value.value
 
 

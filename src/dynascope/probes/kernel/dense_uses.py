@@ -48,7 +48,7 @@ class ReadProducts:
             them are the signals.
         uses: The products, in the order of evaluation.
         activations: h of each product, shape (positions, groups, inputs).
-        refused: Parameters that are also used other than in products.
+        used_elsewhere: Parameters that are also used outside products.
     """
 
     def __init__(self, perturbations: Sequence[Any] | None):
@@ -56,7 +56,7 @@ class ReadProducts:
         self.perturbations = perturbations
         self.uses: list[DenseUse] = []
         self.activations: list[Any] = []
-        self.refused: set[int] = set()
+        self.used_elsewhere: set[int] = set()
 
     def perturbed(self, weight: Weight, h: Any, z: Any, features: int, orientation: int, groups: int = 1) -> Any:
         """Record the product, and return z plus a perturbation; `features` is the axis of the features of z."""
@@ -76,7 +76,7 @@ class ReadProducts:
         kinds: dict[int, set[tuple[int, ...]]] = {}
         for use in self.uses:
             kinds.setdefault(use.parameter, set()).add(use[2:])
-        dense = {place for place, found in kinds.items() if len(found) == 1} - self.refused
+        dense = {place for place, found in kinds.items() if len(found) == 1} - self.used_elsewhere
         return [use for use in self.uses if use.parameter in dense]
 
 

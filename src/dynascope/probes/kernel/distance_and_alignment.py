@@ -136,7 +136,7 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
     one, two = _pair(kernel, other, centred=True, name="other")
     require(
         not debiased or one.shape[0] > 3,
-        f"the kernels have {one.shape[0]} samples",
+        f"debiased is True, but the kernels have only {one.shape[0]} samples",
         argument="debiased",
         value=one.shape[0],
         remedy="give at least four samples",
@@ -149,8 +149,8 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
     if not holds(shuffled <= _BIASED):
         warnings.warn(
             # The message omits the value, so that Python shows the warning only once in a loop.
-            f"the alignment of these {one.shape[0]} samples is biased: randomly permuted, it exceeds {_BIASED} on "
-            "average; set debiased=True, or give more samples",
+            f"the alignment of these {one.shape[0]} samples is biased: its average over random permutations exceeds "
+            f"{_BIASED}; set debiased=True, or give more samples",
             stacklevel=4,  # skips the argument checks
         )
     return xp.sum(one * two)

@@ -117,7 +117,7 @@ def neural_tangent_kernel(
         function = function.reduced(outputs)
     choices = function.choices if algorithm == "auto" else ((algorithm,),)
     name, cost = choose(size, contraction, choices, batch_size, draws, memory)
-    with jax.default_matmul_precision("highest"):  # the default of JAX is lower on some devices
+    with jax.default_matmul_precision("highest"):  # JAX's default precision is lower on some devices
         if algorithm == "sketch":
             values = function.sketch(x, other, contraction, cost.batch_size, draws=draws or 1000, seed=seed)
         else:

@@ -29,7 +29,7 @@ def require_examples(argument: str, inputs: Any, *, kind: str) -> None:
     lengths = {shape[:1] for shape in shapes}
     require(
         len(lengths) == 1 and lengths != {()} and lengths != {(0,)},
-        f"{argument} has {kind}s of {sorted(shapes)}",
+        f"{argument} contains {kind}s of shapes {sorted(shapes)}",
         argument=argument,
         value=shapes,
         remedy=f"give at least one example along the first axis of every {kind}",

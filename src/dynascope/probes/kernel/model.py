@@ -69,7 +69,7 @@ def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]
         require_numbers("params", leaf)
         arrays = parameters if kind == "parameter" else frozen
         places.append((kind, len(arrays)))
-        # In contrast to `jnp.asarray`, this compiles nothing.
+        # Unlike `jnp.asarray`, `device_put` requires no compilation.
         arrays.append(jax.device_put(leaf))
         require(
             not jnp.issubdtype(leaf.dtype, jnp.complexfloating),
@@ -80,7 +80,7 @@ def split(apply: Callable[[Any, Any], Any], params: Any) -> tuple[Model, Arrays]
         )
     require(
         parameters,
-        "params has no arrays of floating-point numbers",
+        "params contains no floating-point arrays",
         argument="params",
         value=len(leaves),
         remedy="give the parameter tree that apply takes as its first argument",
@@ -122,7 +122,7 @@ def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
         alone,
         together,
         float(jnp.finfo(alone.dtype).eps),
-        remedy="fix the statistics of batch normalisation and switch dropout off (equinox.nn.inference_mode; "
+        remedy="freeze the statistics of batch normalisation and switch dropout off (equinox.nn.inference_mode; "
         "use_running_average=True and deterministic=True in flax)",
     )
 
@@ -150,10 +150,10 @@ def require_numbers(argument: str, leaf: Any) -> None:
     known = kind is None or (kind.isnative and (jnp.issubdtype(kind, jnp.number) or kind.kind == "b"))
     require(
         known,
-        f"{argument} has an array of {kind}",
+        f"{argument} contains an array of type {kind}",
         argument=argument,
         value=str(kind),
-        remedy="give numbers, in the byte order of the machine",
+        remedy="give arrays of numbers in the native byte order",
     )
 
 

@@ -53,7 +53,7 @@ def layer_rates(
         fits = fits and first.shape == each.shape and (first is each or holds(xp.all(first == each)))
     require(
         fits,
-        "rates do not fit the parameters",
+        "rates does not match the parameters",
         argument="rates",
         value=jax.tree.map(np.shape, rates),
         remedy=f"give one finite non-negative number, or one for each branch or {kind} of params, or {kind}s of their "

@@ -191,10 +191,10 @@ def _complete_linkage(xp: Any, apart: Any, kept: Any, duplicate: float) -> Any:
     """Return, for each unit, the first unit of its cluster under complete linkage."""
     if is_traced(apart):
         raise InputError(
-            "complete linkage needs known values, but JAX is tracing",
+            "complete linkage is not available under JAX tracing",
             argument="linkage",
             value="complete",
-            remedy='choose "single", or call this function outside compiled code',
+            remedy='choose "single", or call this function outside jax.jit',
         )
     distances, keeps = (np.asarray(each.detach().cpu() if hasattr(each, "detach") else each) for each in (apart, kept))
     units = distances.shape[-1]

@@ -75,7 +75,7 @@ def normal_hessians(
     for each in batches:
         require(
             isinstance(each, np.ndarray | jax.Array) and each.ndim > 0 and jnp.issubdtype(each.dtype, jnp.number),
-            f"batches holds {shown(each)}",
+            f"batches contains {shown(each)}",
             argument="batches",
             value=shown(each),
             remedy="give arrays of numbers with a leading batch axis",
@@ -103,10 +103,10 @@ def normal_hessians(
     )
     require(
         np.isfinite(found).all(),
-        "the loss has Hessians that are not finite",
+        "some Hessians of the loss are not finite",
         argument="loss",
         value=int(np.sum(~np.isfinite(found))),
-        remedy="give finite weights and batches, and a loss with two derivatives",
+        remedy="give finite weights and batches, and a twice differentiable loss",
     )
     return found
 
@@ -118,7 +118,7 @@ def _unit_coefficients(each: Any, units: int) -> np.ndarray:
         require_kind(Annotated[int, Interval(ge=0, le=units - 1)], sets=one)
     require(
         len(members) == 1 or (len(members) == 2 and members[0] != members[1]),
-        f"sets has {each}",
+        f"sets contains {each}",
         argument="sets",
         value=str(each),
         remedy="give the index of a unit, or a pair of different indices",

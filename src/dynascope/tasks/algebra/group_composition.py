@@ -36,7 +36,7 @@ class SampledComposition(Task):
     """A composition task with its group and encoding, which the theory requires.
 
     Attributes:
-        composition: The group, encoding and sequence length; None for tasks derived from this one with other data.
+        composition: The group, encoding and sequence length; None for derived tasks with other data.
     """
 
     composition: Composition | None = None

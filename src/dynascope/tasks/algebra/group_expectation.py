@@ -44,7 +44,7 @@ class GroupComposition(eqx.Module):
         multiplicities: For each irrep, d, or 2d if ρ represents a conjugate pair.
         target_power: ‖x‖² = E‖y‖².
         name: Short name.
-        description: Description of the data, one sentence each.
+        description: Sentences about the data.
 
     Args:
         group: The group of n elements.

@@ -83,9 +83,9 @@ class ModularAddition(eqx.Module):
         E‖f‖² = Σ_ij (w_i·w_j) {A_ij + 4 E[a_i a_j] E[b_i b_j]},
         A_ij = E[a_i² a_j²] + E[b_i² b_j²] + E[a_i²] E[b_j²] + E[b_i²] E[a_j²],
 
-    where every average is over a single number. The averages are computed in real Fourier coordinates, restricted to
-    the frequencies of x. For H neurons, the loss takes 3 H² p multiplications; the loss on all samples takes 3 H p³
-    and has the same value up to rounding.
+    where every average is over only one of the two numbers. The averages are computed in real Fourier coordinates,
+    restricted to the frequencies of x. For H neurons, the loss takes 3 H² p multiplications; the loss on all samples
+    takes 3 H p³ and has the same value up to rounding.
 
     Attributes:
         analysis: Map from weights (p,) to the Fourier coefficients of their responses, first real then imaginary parts,
@@ -94,7 +94,7 @@ class ModularAddition(eqx.Module):
         multiplicity: 2 for each frequency, except 1 for p/2, which is its own conjugate; shape (K,).
         target_power: ‖x‖² = E‖y‖².
         name: Short name.
-        description: Description of the data, one sentence each.
+        description: Sentences about the data.
 
     Args:
         encoding: Encoding vector x, shape (p,), with mean zero.

@@ -30,8 +30,8 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
         x of shape (n,), (n, d) or (n, height, width), and y of shape (n,) or (n, c): numbers, booleans or text.
 
     Raises:
-        InputError: If a file is damaged or exceeds the memory limit, or if an array is missing, has an invalid type or
-            shape, or has another number of samples than the other array.
+        InputError: If a file is damaged or exceeds the memory limit, if an array is missing or has an invalid type or
+            shape, or if x and y have different numbers of samples.
     """
     check = partial(require, argument="path", value=str(path))
     x, y = _read_npz(path) if path.suffix.lower() == ".npz" else _read_npy_pair(path)

@@ -20,7 +20,8 @@ def read_cifar(
 
     Args:
         path: The file.
-        allow: Raises `InputError` if this many bytes of the named file exceed the memory limit.
+        allow: Function of a size in bytes and a file name that raises `InputError` if the size exceeds the memory
+            limit.
         label_bytes: Number of labels in a record: 1 in CIFAR-10, 2 (coarse and fine) in CIFAR-100.
         label: Index of the label to read, from 0.
 

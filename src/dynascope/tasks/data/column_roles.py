@@ -37,7 +37,9 @@ def split_frame(
     if frame.index.equals(pd.RangeIndex(len(frame))) and not any(frame.index.names):
         return inputs, targets, notes
     names = "".join(f" {name!r}" for name in frame.index.names if name is not None)
-    left_out = f"Left out, since it names the rows: the index{names} (reset_index() in pandas turns it into a column)."
+    left_out = (
+        f"Left out, because it names the rows: the index{names} (reset_index() in pandas turns it into a column)."
+    )
     return inputs, targets, [*notes, left_out]
 
 
@@ -104,7 +106,7 @@ def split_columns(
     )
     notes = [f"Left out as requested: {listed(dropped)}."] if dropped else []
     places = [list(columns).index(name) + 1 for name in rows]
-    notes += [f"Left out: column {place}, which has no name and only identifies the rows." for place in places]
+    notes += [f"Left out: column {place}, which has no name and only numbers or names the rows." for place in places]
     return inputs, {name: columns[name] for name in wanted}, notes
 
 

@@ -60,7 +60,7 @@ class Column:
 
     @classmethod
     def of(cls, values: Any) -> Column:
-        """Make a column of a series and determine its kind.
+        """Make a column from a series and determine its kind.
 
         Example:
             >>> [Column.of(each).kind for each in ([1, 2], [1.5, None], ["oak", "elm"], ["1.2.2020", "3.2.2020"])]
@@ -177,7 +177,7 @@ def not_numbers(columns: Mapping[str, Column], role: str, source: str, *, remedy
         columns: The columns by name.
         role: "input" or "target".
         source: Name of the table.
-        remedy: Remedy, in place of the default one.
+        remedy: Remedy to use instead of the default one.
     """
     first = next(iter(columns.values()))
     words = _WORDS.get(first.kind, "values that are not numbers,")

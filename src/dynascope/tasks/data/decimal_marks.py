@@ -36,7 +36,8 @@ def with_numbers(
         The table, and sentences that list the converted columns.
 
     Raises:
-        InputError: If a comma or point can be a decimal mark or a thousands separator, and no other column decides.
+        InputError: If a comma or point can be a decimal mark or a thousands separator, and no other column resolves the
+            ambiguity.
 
     Example:
         >>> written = pd.DataFrame({"a": ["1,5", "2"], "b": ["1,234", "2,345"]})

@@ -28,7 +28,7 @@ class ReadTable(NamedTuple):
     Attributes:
         frame: The columns.
         notes: One sentence for each decision about an ambiguous format.
-        empty: Mask of the empty fields, shape of the frame; the text "nan" is a missing value but not empty.
+        empty: Mask of the empty fields, with the shape of the frame; the text "nan" is a missing value but not empty.
     """
 
     frame: pd.DataFrame
@@ -110,4 +110,4 @@ def _decoded(data: bytes) -> tuple[str, list[str]]:
     try:
         return data.decode("utf-8-sig"), []
     except UnicodeDecodeError:
-        return data.decode("cp1252"), ["The text was read as Windows-1252, since it is not valid UTF-8."]
+        return data.decode("cp1252"), ["The text was read as Windows-1252, because it is not valid UTF-8."]

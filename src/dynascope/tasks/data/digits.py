@@ -50,7 +50,7 @@ def drawn_digits(samples: int, draw: np.random.Generator) -> Task:
     """A random subset of the handwritten digits, centred again."""
     whole = digits()
     rows = np.sort(draw.permutation(whole.samples)[:samples])
-    description = *whole.description, f"{samples} of them are drawn."
+    description = *whole.description, f"{samples} of the digits were drawn at random."
     chosen = {"inputs": whole.inputs[rows], "targets": whole.targets[rows], "description": description}
     return dataclasses.replace(whole, **chosen).centred()
 

@@ -22,8 +22,10 @@ def read_idx(path: Path, allow: Callable[[int, str], None]) -> Iterator[tuple[st
     """Read one file of images, compressed or not, and the file of labels in the same folder.
 
     Args:
-        path: The file of images. The name of the labels file has "labels" and "idx1" for "images" and "idx3".
-        allow: Raises `InputError` if this many bytes of the named file exceed the memory limit.
+        path: The file of images. The labels file has the same name, but with "labels" and "idx1" instead of "images"
+            and "idx3".
+        allow: Function of a size in bytes and a file name that raises `InputError` if the size exceeds the memory
+            limit.
 
     Yields:
         The name of the file, pixels (n, height, width, 1) and labels (n,).

@@ -20,16 +20,17 @@ _GREY, _COLOUR = ("1", "L", "LA"), ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "Y
 
 
 def visible_folders(path: Path) -> list[Path]:
-    """The subfolders of a folder, sorted, without hidden ones."""
+    """The subfolders of a folder, sorted by name, except hidden ones."""
     return sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
 
 
 def read_image_folders(path: Path, allow: Callable[[int, str], None]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Read the images of one part, without hidden files and files with other extensions.
+    """Read the images of one part; hidden files and files with other extensions are skipped.
 
     Args:
         path: Folder with one subfolder per class.
-        allow: Raises `InputError` if this many bytes of the named file exceed the memory limit.
+        allow: Function of a size in bytes and a file name that raises `InputError` if the size exceeds the memory
+            limit.
 
     Yields:
         For each image, its name, pixels (1, height, width, 1 or 3) without transparency, and class name (1,).

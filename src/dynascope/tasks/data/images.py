@@ -27,7 +27,7 @@ class Images:
         labels: Array (n,) of class labels from 0 to the number of classes − 1.
         class_names: One name per class.
         name: Short name, used in file names and titles.
-        description: Description of the data and its preprocessing, one sentence each.
+        description: Sentences about the data and its preprocessing.
         test: Test images with the same classes, or None.
 
     Raises:
@@ -111,7 +111,7 @@ class Images:
         problem, remedy = f"samples is {samples} and there are {self.samples} images", f"choose at most {self.samples}"
         require(samples <= self.samples, problem, argument="samples", value=samples, remedy=remedy)
         rows = np.random.default_rng(seed).permutation(self.samples)[:samples]
-        sentence = f"{samples} of {self.samples} images were drawn with the seed {seed}."
+        sentence = f"{samples} of {self.samples} images were drawn at random with seed {seed}."
         return dataclasses.replace(
             self, pixels=self.pixels[rows], labels=self.labels[rows], description=(*self.description, sentence)
         )
@@ -119,8 +119,8 @@ class Images:
     def task(self) -> Task:
         """Make a regression task from the flattened training images, with one-hot targets.
 
-        Unscaled images are scaled to [0, 1]. The channels of a pixel are adjacent inputs. Only images with one channel
-        set `image_shape`.
+        Unscaled images are scaled to [0, 1]. The channels of a pixel are adjacent inputs. `image_shape` is set only for
+        images with one channel.
         """
         images = self if self.pixels.dtype == np.float32 else dataclasses.replace(self, test=None).scaled()
         n, height, width, channels = images.pixels.shape
@@ -134,7 +134,7 @@ class Images:
         )
 
     def labelled(self) -> Labelled:
-        """Make a classification data set of the training images, without copying the pixels.
+        """Make a classification data set from the training images, without copying the pixels.
 
         Raises:
             InputError: If the pixels are not scaled or not finite, or if there is only one image.

@@ -32,7 +32,7 @@ def without_identifiers(inputs: Mapping[str, Column], *, source: str) -> tuple[d
         >>> inputs = {"name": Column.of(["Ann", "Bo", "Cy"]), "age": Column.of([31, 35, 33])}
         >>> kept, notes = without_identifiers(inputs, source="table")
         >>> list(kept), notes
-        (['age'], ["Left out, since nearly every row has another value: 'name'."])
+        (['age'], ["Left out, because nearly every row has a different value: 'name'."])
     """
     for kinds in (("date", "other"), ("written number",)):
         other = {name: each for name, each in inputs.items() if each.kind in kinds}
@@ -47,7 +47,7 @@ def without_identifiers(inputs: Mapping[str, Column], *, source: str) -> tuple[d
         value=names,
         remedy="give numeric inputs, or text with repeated values",
     )
-    notes = [f"Left out, since nearly every row has another value: {listed(names)}."] if names else []
+    notes = [f"Left out, because nearly every row has a different value: {listed(names)}."] if names else []
     counting = [name for name, each in kept.items() if _counts_rows(each)]
     if counting:
         notes.append(f"Integers that count the rows, kept as an input: {listed(counting)}; `drop` leaves it out.")
@@ -60,8 +60,8 @@ def encode_inputs(
     """Convert inputs to numbers, with one-hot encoded text and NaN for missing values.
 
     Each value of a text or categorical column becomes a column such as "kind=oak". A column with two values becomes a
-    single column, 1 for the alphabetically later value. A second column would be perfectly anticorrelated with it, and
-    which of them a network learns would depend on chance.
+    single column, 1 for the alphabetically later value. A second column would be perfectly anticorrelated with the
+    first, and chance would decide which of the two a network uses.
 
     Returns:
         Values, names of the columns, and sentences that list the encoded columns.

@@ -18,7 +18,7 @@ _DIGITS = (8, 8, 1)
 
 
 class LabelledImages(NamedTuple):
-    """Training and test images of float32 with their labels.
+    """Training and test images in float32 with their labels.
 
     Attributes:
         inputs: Shape (n, height, width, channels).
@@ -27,7 +27,7 @@ class LabelledImages(NamedTuple):
         test_labels: Shape (m,).
         classes: Number of classes.
         name: Name of the data.
-        description: Processing steps, one sentence each.
+        description: Sentences about the processing steps.
     """
 
     inputs: np.ndarray
@@ -77,7 +77,7 @@ def labelled_images(
     if test is not None:
         test_pixels, test_labels, rest = test.pixels, test.labels, draw.permutation(len(test.pixels))
     rest = rest[:test_samples]
-    sentence = f"{samples} training and {len(rest)} test images, drawn with the seed {seed}."
+    sentence = f"{samples} training and {len(rest)} test images, drawn at random with seed {seed}."
     return LabelledImages(
         np.asarray(pixels[kept], np.float32),
         labels[kept],

@@ -17,8 +17,8 @@ _ROUNDING = 1e-9  # of centred zeros and ones
 def look_like_labels(values: np.ndarray) -> bool:
     """Whether integers look like class labels rather than a quantity.
 
-    The rule is 2 to 20 distinct values and at least twice as many samples as distinct values. The rule is a heuristic,
-    so callers must report the decision and let users override it.
+    The rule is a heuristic: 2 to 20 distinct values, and at least twice as many samples as distinct values. Callers
+    must therefore report the decision and let users override it.
 
     Example:
         >>> look_like_labels(np.array([0, 1, 2, 2, 1, 0])), look_like_labels(np.arange(6))

@@ -90,7 +90,7 @@ def filled(
 
     Example:
         >>> filled(np.array([[1.0], [np.nan], [3.0]]), ("age",), source="table")[1]
-        ["Filled by the mean of their column: missing or infinite values in 'age' (1)."]
+        ["Replaced by the mean of their column: missing or infinite values in 'age' (1)."]
     """
     finite = np.isfinite(values)
     counts = {name: int(gaps) for name, gaps in zip(names, (~finite).sum(axis=0), strict=True) if gaps}
@@ -105,5 +105,5 @@ def filled(
         remedy="leave the column out with `drop`",
     )
     means = np.where(finite, values, 0.0).sum(axis=0) / finite.sum(axis=0)
-    sentence = f"Filled by the mean of their column: missing or infinite values in {counted(counts)}."
+    sentence = f"Replaced by the mean of their column: missing or infinite values in {counted(counts)}."
     return np.where(finite, values, means), [sentence]

@@ -23,7 +23,7 @@ def read_archive(path: Path, names: Collection[str]) -> tuple[dict[str, np.ndarr
 
     Raises:
         InputError: If the arrays exceed the memory limit.
-        ValueError: If an entry is not an array of numbers or text, or if its size differs from its header.
+        ValueError: If an entry is not an array of numbers or text, or if its size differs from the size in its header.
         OSError: If the file cannot be read. Errors of `zipfile` are not converted.
     """
     with zipfile.ZipFile(path) as archive:
@@ -42,7 +42,7 @@ def read_array(path: Path) -> np.ndarray:
 
     Raises:
         InputError: If the array exceeds the memory limit.
-        ValueError: If the file is not an array of numbers or text, or if its size differs from its header.
+        ValueError: If the file is not an array of numbers or text, or if its size differs from the size in its header.
         OSError: If the file cannot be read.
     """
     size = path.stat().st_size
@@ -54,7 +54,7 @@ def read_array(path: Path) -> np.ndarray:
 
 
 def _check(stream: Any, size: int, name: str) -> None:
-    """Raise `ValueError` if a stream is not an array or has another size than its header, before allocating memory."""
+    """Raise `ValueError`, before allocating memory, if a stream is not an array or differs in size from its header."""
     start = stream.read(len(_MAGIC) + 2)
     if start[: len(_MAGIC)] != _MAGIC:
         raise ValueError(f"{name} is not a NumPy array")

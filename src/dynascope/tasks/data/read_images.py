@@ -36,7 +36,7 @@ def read_images(path: str | PathLike[str], *, coarse_labels: bool = False) -> Im
         coarse_labels: Whether to read the 20 coarse labels of CIFAR-100 instead of the 100 fine ones.
 
     Returns:
-        The training images, with the test images, if any, as `test`, named after the folder.
+        The training images, named after the folder, with any test images as `test`.
 
     Raises:
         InputError: If there are no images, if a file is damaged, truncated or does not have the format that its name

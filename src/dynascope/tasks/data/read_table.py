@@ -42,11 +42,11 @@ def read_table(
     **Arrays.** x has shape (n, d), (n,) or, for images, (n, height, width); images are flattened. y has shape (n, c) or
     (n,). Inputs and targets are centred.
 
-    **Tables.** The columns in `target` are the targets, and all other columns are the inputs. The units of the columns
-    would determine what a network learns first. Inputs and quantitative targets are therefore standardised (mean 0,
-    variance 1), and losses are in units of the target's variance. A text input becomes one 0-or-1 column such as
-    "kind=oak" for each value, or a single column if it has two values. It is left out if more than half of its values
-    occur only once.
+    **Tables.** The columns in `target` are the targets, and all other columns are the inputs. Without rescaling, the
+    units of the columns would determine what a network learns first. Inputs and quantitative targets are therefore
+    standardised (mean 0, variance 1), and losses are in units of the target's variance. A text input becomes one 0-or-1
+    column such as "kind=oak" for each value, or a single column if it has two values. A text input is left out if more
+    than half of its values occur only once.
 
     **Class labels.** A single target of text, booleans or categories is a class label. A single target of integers is a
     class label if it has 2 to 20 distinct values and at least twice as many samples as distinct values. Integers stored
@@ -82,7 +82,7 @@ def read_table(
         (Task('trees', 3 × 2 → 2), ('height', 'girth'), ('elm', 'oak'))
         >>> trees = {"height": [9.0, 7.0, 8.0], "girth": [1.0, 3.0, 2.5], "age": [60.0, 90.0, 84.0]}
         >>> read_table(trees, target="age", name="trees").description[-1]
-        "Inputs and target are standardised (mean 0, variance 1): a loss times 168 is in units of 'age' squared."
+        "Inputs and target are standardised (mean 0, variance 1); multiply losses by 168 for units of 'age' squared."
     """
     options: dict[str, Any] = {"target": target, "name": name, "drop": drop, "missing": missing}
     options |= {"standardise": standardise, "centre": centre, "classification": classification}

@@ -16,7 +16,7 @@ __all__ = ["BunchParts", "is_bunch"]
 
 
 def is_bunch(value: Any) -> bool:
-    """Whether a value is a scikit-learn data set, judged by the name of its type."""
+    """Whether the type of a value has the name of scikit-learn's data sets."""
     return type(value).__name__ == "Bunch" and isinstance(value, dict)
 
 
@@ -82,6 +82,6 @@ def _strings(names: Any) -> tuple[str, ...]:
 
 
 def _name(bunch: Any) -> str:
-    """The name at the beginning of the description of a bunch, in scikit-learn's format."""
+    """The name at the beginning of a bunch's description, in scikit-learn's format."""
     found = re.match(r"\s*\.\. _(\w+?)_dataset:", str(bunch.get("DESCR", "")))
     return found[1].replace("_", " ") if found else "data"

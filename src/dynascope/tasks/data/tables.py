@@ -30,7 +30,7 @@ def task_from_table(
     classification: bool | None = None,
     image_shape: tuple[int, int] | None = None,
 ) -> Task:
-    """Make a task of a table in memory; `read_table` documents the arguments."""
+    """Make a task from a table in memory; `read_table` documents the arguments."""
     parts = BunchParts.of(table) if is_bunch(table) else None
     if name is None:
         name = parts.name if parts else "table"

@@ -32,7 +32,7 @@ class ParitySample(NamedTuple):
 
 @runtime_checkable
 class ManySkills(Protocol):
-    """Interface of a multitask parity, as needed to draw samples and to measure skills.
+    """Interface that multitask parities provide for drawing samples and measuring skills.
 
     Instances must be hashable, because they are static arguments of compiled programs.
     """

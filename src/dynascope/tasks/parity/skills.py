@@ -63,7 +63,7 @@ def measure_skills(
     """Implement `SparseParity.skill_strength`, one skill at a time.
 
     Raises:
-        InputError: Under the conditions of `SparseParity.skill_strength`.
+        InputError: As for `SparseParity.skill_strength`.
     """
     scale = parity.target_scale
     if key is None:

@@ -1,7 +1,7 @@
 """Multitask sparse parity: many parities of a few bits, with power-law frequencies.
 
-This task is a model of scaling laws and emergence. Each skill emerges at its own time, number of samples and number of
-neurons, and the sum of these steps follows a power law.
+This task is a model of scaling laws and emergence. Each skill emerges at its own training time, number of samples and
+number of neurons, and the sum of these sudden improvements is a power law.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class SparseParity(Stream):
             L_k = ½ (S² + E[f² | k] − 2 S R_k) ≥ ½ (S − R_k)²,
 
         with equality if f is proportional to g_k on the inputs of skill k. Skills are evaluated one at a time to limit
-        memory, but gradients store the intermediate values of all skills. The function can be compiled.
+        memory, but gradients store the intermediate values of all skills. The function can be compiled with `jax.jit`.
 
         Args:
             function: f, a JAX function of a batch of inputs (n, n_s + n_b) with values (n, 1) or (n,).
@@ -263,7 +263,7 @@ class SparseParity(Stream):
         """Description of the distribution, in one sentence."""
         return (
             f"{self.skills} parities of {self.relevant_bits} of {self.bits} bits, on {self.subsets} subsets, with "
-            f"frequencies falling as k^-{self.exponent + 1:g}.",
+            f"frequencies proportional to k^-{self.exponent + 1:g}.",
         )
 
     def _require_skill(self, skill: Any) -> None:

@@ -110,7 +110,7 @@ class _Reader(ReadProducts, TorchFunctionMode):
                 return found
         results = func(*args, **named)
         if not _is_metadata(results):
-            self.refused.update(weight.parameter for weight in entering)
+            self.used_elsewhere.update(weight.parameter for weight in entering)
         return results
 
     def _traced(self, func: Any, args: Any, named: dict[str, Any], weight: Weight) -> Any:
