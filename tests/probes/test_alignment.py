@@ -266,8 +266,8 @@ def test_single_precision_stays_single():
     ("measure", "message"),
     [
         (lambda: layer_alignment([np.eye(2)]), "there are 1 layers"),
-        (lambda: layer_imbalance([np.ones((2, 3)), np.ones((2, 3))]), "are not consecutive"),
-        (lambda: layer_alignment([np.ones((4, 2, 2)), np.ones((2, 2))]), "are not consecutive"),
+        (lambda: layer_imbalance([np.ones((2, 3)), np.ones((2, 3))]), "are not those of consecutive layers"),
+        (lambda: layer_alignment([np.ones((4, 2, 2)), np.ones((2, 2))]), "are not those of consecutive layers"),
         (lambda: layer_alignment([np.eye(2), np.full((2, 1), np.nan)]), "not finite"),
         (lambda: layer_alignment([np.eye(2), np.eye(2, dtype=int)]), "of type int64"),
         (lambda: layer_alignment([np.eye(2), [[1.0], [2.0]]]), "type list"),

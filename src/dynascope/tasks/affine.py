@@ -133,7 +133,7 @@ class AffineMap:
         """The restriction to some of the columns, for a map that only scales columns."""
         require(
             self.matrix.ndim == 1,
-            "the map mixes its columns",
+            "the map mixes columns",
             argument="columns",
             value=list(columns),
             remedy="select columns of the data before or after the map",

@@ -387,7 +387,7 @@ def test_an_array_without_its_partner_is_refused(tmp_path):
             'column 2 of trees.csv has no name: name the column, or leave it out with `drop=""`',
         ),
         ("a,y\n0,1,2\n1,3,4\n", "y", "rows of trees.csv have 3 fields, but line 1 has 2 names"),
-        ("a,y\n1,2\n3,4,5\n", "y", "line 3 of trees.csv has 3 fields, and there are 2 columns"),
+        ("a,y\n1,2\n3,4,5\n", "y", "line 3 of trees.csv has 3 fields, but there are 2 columns"),
         ("a,b,y\n1,2\n3,4,5\n", "y", "trees.csv has 1 row with missing or infinite values in 'y'"),
         ("a,y\n1,2\n3,2\n", "y", "the target y is constant"),
         ("a,y\n1,2\n1,3\n", "y", "the input x is constant"),

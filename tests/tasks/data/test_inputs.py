@@ -90,11 +90,11 @@ def test_two_values_are_one_column_as_a_second_would_mirror_it():
     [
         (
             {"kind=oak": AGE, "kind": Column.of(KIND)},
-            "trees.csv has a column 'kind=oak', the name of an encoded value of 'kind'",
+            "trees.csv has a column 'kind=oak', which is also the name of an encoded value of 'kind'",
         ),
         (
             {"kind": Column.of(KIND), "kind=oak": AGE},
-            "trees.csv has a column 'kind=oak', the name of an encoded value of 'kind'",
+            "trees.csv has a column 'kind=oak', which is also the name of an encoded value of 'kind'",
         ),
         ({"born": Column.of(["2020-01-02"] * 6)}, "dates or times in text such as '2020-01-02' in the input 'born'"),
         ({"a": Column.of([b"1"] * 6)}, "values that are not numbers, such as"),

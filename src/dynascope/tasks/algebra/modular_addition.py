@@ -128,7 +128,9 @@ class ModularAddition(eqx.Module):
         x = require_array("encoding", encoding, (None,))
         p = len(x)
         require_kind(Annotated[int, Ge(3)], p=p)
-        require(np.any(x != 0), "the encoding is zero", argument="encoding", value=0.0, remedy="give a non-zero one")
+        require(
+            np.any(x != 0), "the encoding is zero", argument="encoding", value=0.0, remedy="give a non-zero encoding"
+        )
         require(
             abs(x.sum()) <= _ROUNDING * np.abs(x).sum(),
             f"the encoding has mean {x.mean():.6g}",

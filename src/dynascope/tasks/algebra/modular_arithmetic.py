@@ -79,10 +79,10 @@ class ModularArithmetic:
         )
         require(
             _FEWEST <= self._train_count <= len(self.pairs) - _FEWEST,
-            f"train_fraction is {self.train_fraction}, which trains on {self._train_count} of {len(self.pairs)} pairs",
+            f"train_fraction is {self.train_fraction}, i.e. {self._train_count} of {len(self.pairs)} pairs",
             argument="train_fraction",
             value=self.train_fraction,
-            remedy="choose a fraction that leaves at least two pairs on either side",
+            remedy="choose a fraction that leaves at least two pairs in each part",
         )
 
     @functools.cached_property

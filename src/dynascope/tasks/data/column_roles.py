@@ -31,15 +31,13 @@ def split_frame(
     Example:
         >>> frame = pd.DataFrame({"a": [1.0, 2.0], "y": [2.0, 1.0]}, index=["oak", "elm"])
         >>> split_frame(frame, "y", source="table", argument="table")[2]
-        ['Left out, since it names the rows: the index (reset_index() in pandas turns it into a column).']
+        ['Left out: the index, because it names the rows (reset_index() in pandas turns it into a column).']
     """
     inputs, targets, notes = split_columns(columns_of(frame, "x", argument=argument), target, drop, source=source)
     if frame.index.equals(pd.RangeIndex(len(frame))) and not any(frame.index.names):
         return inputs, targets, notes
     names = "".join(f" {name!r}" for name in frame.index.names if name is not None)
-    left_out = (
-        f"Left out, because it names the rows: the index{names} (reset_index() in pandas turns it into a column)."
-    )
+    left_out = f"Left out: the index{names}, because it names the rows (reset_index() in pandas turns it into a column)."
     return inputs, targets, [*notes, left_out]
 
 
@@ -94,7 +92,7 @@ def split_columns(
             remedy=f"choose {f'{close[0]!r} or another of' if close else 'from'} {listed(columns)}",
         )
     both = [name for name in dropped if name in wanted]
-    require(not both, f"{listed(both)} is in target and in drop", argument="drop", value=both, remedy="name it once")
+    require(not both, f"{listed(both)} is in both target and drop", argument="drop", value=both, remedy="name it once")
     rows = _row_names(columns, wanted, dropped, source)
     inputs = {name: column for name, column in columns.items() if name not in (*wanted, *dropped, *rows)}
     require(
@@ -102,7 +100,7 @@ def split_columns(
         f"every column of {source} is {'dropped or ' if dropped else ''}a target",
         argument="target",
         value=wanted,
-        remedy="keep at least one column as an input, and separate columns by commas, semicolons or tabs",
+        remedy="keep at least one column as an input; columns must be separated by commas, semicolons or tabs",
     )
     notes = [f"Left out as requested: {listed(dropped)}."] if dropped else []
     places = [list(columns).index(name) + 1 for name in rows]

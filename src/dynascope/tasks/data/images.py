@@ -58,7 +58,7 @@ class Images:
         valid = len(shape) == 4 and min(shape) > 0 and self.pixels.dtype in (np.uint8, np.float32)
         require(valid, problem, argument="pixels", value=shape, remedy=remedy)
         problem = f"there is only one class among {shape[0]} images"
-        require(classes >= 2, problem, argument="class_names", value=classes, remedy="give at least two")
+        require(classes >= 2, problem, argument="class_names", value=classes, remedy="give at least two classes")
         require_labels("labels", self.labels, shape[0], classes=classes)
         if self.test is not None:
             other = self.test.pixels.shape

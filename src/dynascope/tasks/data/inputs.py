@@ -102,7 +102,7 @@ def encode_inputs(
         taken = [each for each in new if each in inputs or each in encoded]
         require(
             not taken,
-            f"{source} has a column {listed(taken)}, the name of an encoded value of {name!r}",
+            f"{source} has a column {listed(taken)}, which is also the name of an encoded value of {name!r}",
             argument="path",
             value=taken,
             remedy="rename one of the columns, or leave one out with `drop`",

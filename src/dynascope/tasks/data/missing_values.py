@@ -59,7 +59,7 @@ def without_gaps(
         argument="missing",
         value=counts,
         remedy='set `missing` to "drop" or "mean"'
-        + (f", or leave out {most!r}, which lacks {counts[most]}, with `drop`" if most is not None else ""),
+        + (f", or use `drop` to leave out {most!r} ({counts[most]} missing)" if most is not None else ""),
     )
     require(
         kept.sum() >= _FEWEST,

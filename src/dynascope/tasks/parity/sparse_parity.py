@@ -170,7 +170,7 @@ class SparseParity(Stream):
             f"the population has {rows} inputs of {self.input_dimension} numbers",
             argument="skills",
             value=self.skills,
-            remedy="sample, or choose fewer skills or bits",
+            remedy="use samples, or choose fewer skills or bits",
         )
         skill = np.repeat(np.arange(self.skills), len(table))
         inputs = np.concatenate([np.eye(self.skills)[skill], np.tile(table, (self.skills, 1))], axis=1)
@@ -189,7 +189,7 @@ class SparseParity(Stream):
             f"bits is {self.bits}, so the population has 2^{self.bits} inputs per skill",
             argument="bits",
             value=self.bits,
-            remedy=f"sample, or choose at most {_MOST_BITS} bits",
+            remedy=f"use samples, or choose at most {_MOST_BITS} bits",
         )
         return (np.arange(2**self.bits)[:, None] >> np.arange(self.bits) & 1).astype(np.float64)
 
