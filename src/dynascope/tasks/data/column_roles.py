@@ -31,13 +31,13 @@ def split_frame(
     Example:
         >>> frame = pd.DataFrame({"a": [1.0, 2.0], "y": [2.0, 1.0]}, index=["oak", "elm"])
         >>> split_frame(frame, "y", source="table", argument="table")[2]
-        ['Left out: the index, because it names the rows (reset_index() in pandas turns it into a column).']
+        ['Left out: the index, because it names the rows (reset_index() in pandas makes it a column).']
     """
     inputs, targets, notes = split_columns(columns_of(frame, "x", argument=argument), target, drop, source=source)
     if frame.index.equals(pd.RangeIndex(len(frame))) and not any(frame.index.names):
         return inputs, targets, notes
     names = "".join(f" {name!r}" for name in frame.index.names if name is not None)
-    left_out = f"Left out: the index{names}, because it names the rows (reset_index() in pandas turns it into a column)."
+    left_out = f"Left out: the index{names}, because it names the rows (reset_index() in pandas makes it a column)."
     return inputs, targets, [*notes, left_out]
 
 
