@@ -160,7 +160,7 @@ def _find(group: Group, irreps: tuple[Irrep, ...], key: str | int) -> Irrep:
         "the trivial irrep is given",
         argument="amplitudes",
         value=key,
-        remedy="omit it, since an encoding has mean zero",
+        remedy="omit it, because an encoding has mean zero",
     )
     return found
 

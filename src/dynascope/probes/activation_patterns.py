@@ -93,7 +93,7 @@ def count_flips(before: Any, after: Any) -> NeuronCounts:
 
     A neuron with z = 0 is inactive, as in the gradient of a ReLU.
 
-    Cost: 3 operations and one boolean of memory per pre-activation.
+    Cost: 3 operations and memory for one boolean per pre-activation.
 
     Args:
         before: Pre-activations z, shape (n, h), or a sequence of such arrays, one per layer. All arrays must come from
@@ -134,7 +134,7 @@ def hamming_distance(flips: NeuronCounts) -> HammingDistance:
     Unrelated activation patterns give about one half if neurons are active on half of the samples. Some publications
     sum over the neurons of a layer; to compare with these, multiply by the number of neurons.
 
-    Cost: a few operations and numbers of memory per neuron.
+    Cost: a few operations and memory for a few numbers per neuron.
 
     Args:
         flips: The result of `count_flips`, added over all batches.
@@ -161,7 +161,7 @@ def hamming_distance(flips: NeuronCounts) -> HammingDistance:
 def count_active(preactivations: Any) -> NeuronCounts:
     """Count the samples of a batch on which each neuron is active, z > 0.
 
-    Cost: 2 operations and one boolean of memory per pre-activation.
+    Cost: 2 operations and memory for one boolean per pre-activation.
 
     Args:
         preactivations: z, shape (n, h) or (times, n, h), or a sequence of such arrays, one per layer. All arrays must
@@ -187,7 +187,7 @@ def activity(active: NeuronCounts) -> Activity:
     A ReLU neuron that is inactive on all training samples has zero gradient; one that is active on all of them is
     linear there. Adding samples can only decrease both fractions.
 
-    Cost: a few operations and numbers of memory per neuron.
+    Cost: a few operations and memory for a few numbers per neuron.
 
     Args:
         active: The result of `count_active`, added over all batches.

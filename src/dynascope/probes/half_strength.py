@@ -32,7 +32,7 @@ def spread_of_halves(halves: np.ndarray) -> np.ndarray:
 
 
 def first_passages(times: np.ndarray, curves: np.ndarray, level: float) -> list[float]:
-    """Return the time at which each curve first passes a level, by a cubic spline of its logarithm; infinite if never.
+    """Return the time at which each curve first passes a level, from a spline of its logarithm; infinite if never.
 
     The curves must be positive, with shape (times, curves).
     """

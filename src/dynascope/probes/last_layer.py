@@ -151,10 +151,10 @@ def network_metrics(layer: LastLayer, targets: np.ndarray, *, softmax: bool, thr
         threshold: ε; features with κ < ε are called minimal.
 
     Returns:
-        Metrics of `feature_metrics`, and in addition: the `loss`; `flatness`, intensity C over intensity 2; `gap`,
-        log₁₀ of intensity C over intensity C + 1; the rank correlations of intensity with quality and with utilization;
-        the `total_utilization`; and the `dimension_bound`, capped at one. The last two are computed from the outputs
-        before the softmax.
+        Metrics of `feature_metrics` and, in addition, `loss`, `flatness` (intensity C over intensity 2), `gap` (log₁₀
+        of intensity C over intensity C + 1), the rank correlations of intensity with quality and with utilization,
+        `total_utilization`, and `dimension_bound`, capped at one. The last two are computed from the outputs before the
+        softmax.
     """
     options, classes = {"bias": True, "threshold": threshold}, targets.shape[1]
     found = logits = layer_metrics(*layer, targets, **options)

@@ -86,8 +86,8 @@ def collapse_metrics(
         `CollapseMetrics` without nc4. Classes have equal weight in μ_g and Σ_B; samples have equal weight in Σ_W.
 
     Raises:
-        InputError: If a class has no samples or its mean equals μ_g, or if the classifier has another shape, is square
-            without a layout, is not finite, or is zero (values are not checked under JAX tracing).
+        InputError: If a class has no samples or its mean equals μ_g, or if the classifier does not have shape (p, C) or
+            (C, p), is square without a layout, is not finite, or is zero (values are not checked under JAX tracing).
 
     References:
         Papyan, Han & Donoho, arXiv:2008.08186; Nam, DPhil thesis (2024), 2.10 (the product form) and D.6 (where Σ_B

@@ -100,7 +100,7 @@ def two_layer_utility(
         residuals: r = y − f(x), shape (n, c).
         first: W₁, shape (d, h).
         second: W₂, shape (h, c).
-        activation: σ, positively homogeneous of degree κ − 1, acting on arrays of that library.
+        activation: σ, positively homogeneous of degree κ − 1, as a function of arrays of that library.
         degree: κ ≥ 2, the degree of a neuron in all its weights: 2 for ReLU or linear, 3 for quadratic.
 
     Raises:
@@ -197,7 +197,7 @@ def utility_spectrum(
     above two; `alternating.predict_next_activation` integrates this rotation. Under gradient flow, the norm of every
     neuron, dormant or active, obeys d‖θ‖/dt = ‖θ‖^(κ−1) κÛ exactly at all times.
 
-    Cost: about 30 operations and a dozen numbers of memory per neuron.
+    Cost: about 30 operations and memory for a dozen numbers per neuron.
 
     Args:
         utility: The result of `two_layer_utility` or `output_utility`, over the samples that the loss averages.

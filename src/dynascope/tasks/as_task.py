@@ -24,7 +24,7 @@ def as_task(data: Any) -> Learnable:
         data: A task of any kind, a pair of arguments for `Task`, or a scikit-learn data set.
 
     Raises:
-        InputError: If the data has another type or invalid values.
+        InputError: If the data has an unsupported type or invalid values.
 
     Example:
         >>> as_task(([[1.0], [2.0], [3.0]], [2.0, 4.0, 6.0]))

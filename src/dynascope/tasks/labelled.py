@@ -43,8 +43,8 @@ class Labelled:
         description: Sentences about the data and its preprocessing, shown in reports.
 
     Raises:
-        InputError: If lengths differ, if inputs are not finite or have another type, if a label is negative or has no
-            class name, or if there are fewer than two samples or classes.
+        InputError: If lengths differ, if inputs are not finite or have an unsupported type, if a label is negative or
+            has no class name, or if there are fewer than two samples or classes.
 
     Example:
         >>> pixels = np.arange(24, dtype=np.float32).reshape(4, 3, 2, 1)

@@ -78,7 +78,7 @@ class MultiIndex(eqx.Module):
         """Compute L = ½ E(f − y)² for a `TwoLayer` network with one output and an activation proportional to z^k.
 
         Raises:
-            InputError: If the network has another architecture or another number of inputs.
+            InputError: If the network has a different architecture or number of inputs.
         """
         degree, factor, first, second = _power(network)
         inputs, coordinates = first.shape[0], self.directions.shape[1]

@@ -51,8 +51,8 @@ class Task:
         feature_names: One name for each of the d inputs. The default is "x1", "x2", … or, for images,
             "pixel ROW,COLUMN", counted from 1.
         target_names: One name for each of the c outputs. The default is "y1", "y2", ….
-        transform: The preprocessing by `centred`, `standardised` and `whitened`, or None. It maps results back to the
-            original units and applies the same preprocessing to other data.
+        transform: The preprocessing by `centred`, `standardised` and `whitened`, or None. The transform maps results
+            back to the original units and applies the same preprocessing to other data.
 
     Args:
         inputs: Numbers, (n, d) or (n, height, width).

@@ -51,7 +51,7 @@ class Transform:
             task: Inputs and targets before preprocessing.
 
         Raises:
-            InputError: If the data have another number of inputs or targets.
+            InputError: If the data have a different number of inputs or targets.
 
         Example:
             >>> from dynascope.tasks.task import Task

@@ -1,4 +1,4 @@
-"""Squared displacements of weights along a training run."""
+"""Squared displacements of the weights along a training run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["Displacements", "displacements"]
 
 
 class Displacements(NamedTuple):
-    """Squared displacements along a path of weights.
+    """Squared displacements along a trajectory of the weights.
 
     Attributes:
         global_displacement: ‖θ_k − θ_0‖² over `checkpoint`; the first entry is zero.
         local_displacement: ‖θ_{k+1} − θ_k‖² over `move`, from each checkpoint to the next.
-        squared_drift: ‖θ_{n−1} − θ_0‖²/(n − 1)², the squared norm of the mean move.
+        squared_drift: ‖θ_{n−1} − θ_0‖²/(n − 1)², the squared norm of the mean displacement per move.
     """
 
     global_displacement: Annotated[Any, "checkpoint"]
@@ -28,7 +28,7 @@ class Displacements(NamedTuple):
 
 @checked
 def displacements(path: Any) -> Displacements:
-    """Compute ‖θ_k − θ_0‖² and ‖θ_{k+1} − θ_k‖² along a path of weights, and its mean drift.
+    """Compute ‖θ_k − θ_0‖² and ‖θ_{k+1} − θ_k‖² along a trajectory of the weights, and the mean drift.
 
     Choose θ_0 in the stationary phase of training. If every step is a checkpoint, local displacements are those of
     single steps.

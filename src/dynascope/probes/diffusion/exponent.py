@@ -48,12 +48,12 @@ def fit_exponent(
 ) -> ExponentFit:
     """Fit the slope of log E‖Δ_k‖² against log k in a window of steps, by least squares on the mean over runs.
 
-    The confidence interval is a Student interval from the jackknife over runs. The jackknife also corrects the bias of
-    the logarithm of a mean over few runs. Steps of one run are not independent, so a single run gives no interval. In
-    simulations of diffusion in 1 to 50 dimensions with at least five runs, 93 to 96 % of the 95 % intervals contained
-    c. The interval does not account for deviations from a power law; check `bend` for these.
+    The confidence interval is a Student's t interval from the jackknife over runs. The jackknife also corrects the bias
+    of the logarithm of a mean over few runs. Steps of one run are not independent, so a single run gives no interval.
+    In simulations of diffusion in 1 to 50 dimensions with at least five runs, 93 to 96 % of the 95 % intervals
+    contained c. The interval does not account for deviations from a power law; check `bend` for these.
 
-    Cost: about 10 operations and five numbers of memory per displacement in the window.
+    Cost: about 10 operations and memory for five numbers per displacement in the window.
 
     Args:
         steps: The recorded steps k, one for each displacement of a run.

@@ -71,9 +71,10 @@ def top_curvatures(
         count: k, the number of eigenvalues; for a module, less than d.
         batches: For a module, pairs (inputs, targets) of all the data: a list, or a loader without shuffling and random
             augmentation. In JAX, the loss contains the data.
-        model: In JAX, a function of the weights whose outputs the loss takes; None if the loss takes the weights.
-        gauss_newton: Whether to use the Gauss-Newton matrix Jᵀ L'' J. It has no negative eigenvalue if the loss is
-            convex in the outputs. In JAX it requires `model`.
+        model: In JAX, a function from the weights to the outputs that the loss takes; None if the loss takes the
+            weights directly.
+        gauss_newton: Whether to use the Gauss-Newton matrix Jᵀ L'' J, which has no negative eigenvalue if the loss is
+            convex in the outputs. In JAX, this option requires `model`.
         reduction: For a module, "mean" or "sum" over the samples of a batch if the loss is a function; None for a
             `torch.nn` loss.
         products: In JAX, the number of products for the eigenvalues; None for max(2k, k + 40), or d if that is smaller.

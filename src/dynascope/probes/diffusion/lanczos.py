@@ -1,4 +1,4 @@
-"""Lanczos tridiagonalisation with a restart after a breakdown, as occurs for matrices with few distinct eigenvalues."""
+"""Lanczos tridiagonalisation with restarts after breakdowns, which occur for matrices with few distinct eigenvalues."""
 
 from __future__ import annotations
 

@@ -58,9 +58,10 @@ def noise_spectrum(
         weights: A tree of floating-point JAX or NumPy arrays, d numbers in total.
         noise: Vectors x with E x xᵀ = Σ, shape (n, d), in the order of `jax.flatten_util.ravel_pytree`: for batches of
             S samples, batch gradient minus full gradient, times √S.
-        model: A JAX function of the weights whose outputs the loss takes; None if the loss takes the weights.
-        gauss_newton: Whether to use the Gauss-Newton matrix instead of the Hessian. It requires `model`, and has no
-            negative node if the loss is convex in the outputs.
+        model: A JAX function from the weights to the outputs that the loss takes; None if the loss takes the weights
+            directly.
+        gauss_newton: Whether to use the Gauss-Newton matrix instead of the Hessian; this option requires `model`. No
+            node is negative if the loss is convex in the outputs.
         products: Number of nodes per vector, at most d.
 
     Raises:

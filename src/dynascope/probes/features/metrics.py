@@ -101,13 +101,13 @@ def feature_metrics(
             this is False for a network with a bias, the utilization does not sum to one.
         output_function: "logits" (the default) to use the outputs unchanged, for networks trained on squared loss;
             "softmax" to use their softmax, for cross-entropy. With moments, choose it when they are computed.
-        exclude_first: Whether `effective_dimension` is one plus the effective dimension of all modes but the first.
-            This is for features whose first mode is the constant function; check `constant_overlap`.
+        exclude_first: Whether `effective_dimension` is one plus the effective dimension of all modes but the first, as
+            suits features whose first mode is the constant function (check `constant_overlap`).
         threshold: ε; features with κ < ε are called minimal.
 
     Raises:
-        InputError: If shapes do not match, values are not finite, labels are outside 0..C−1 or given for a single
-            output, n ≤ C, or features or outputs are the same on every sample.
+        InputError: If shapes do not match, values are not finite, n ≤ C, or features or outputs are the same on every
+            sample; also if labels are outside 0..C−1 or given for a single output.
 
     Warns:
         UserWarning: If classes are not balanced (the largest has over 1.5 times the samples of the smallest), n < p, or

@@ -49,7 +49,7 @@ def eigenfeatures(features: Any) -> Eigenfeatures:
         features: Φ, the inputs of the last layer, shape (n, p), as a NumPy, JAX or PyTorch array.
 
     Raises:
-        InputError: If the array has another shape, or its values are not finite or all zero.
+        InputError: If the array is not of shape (n, p), or its values are not finite or all zero.
 
     References:
         Y. Nam, DPhil thesis (2024), algorithm 1, which omits the factor 1/n of ρ.

@@ -1,4 +1,4 @@
-"""Validated features, outputs and targets on samples, possibly as fewer rows with the same inner products."""
+"""Validated features, outputs and targets on samples, possibly compressed to fewer rows with equal inner products."""
 
 from __future__ import annotations
 

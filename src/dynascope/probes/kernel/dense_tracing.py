@@ -22,8 +22,8 @@ def dense_uses(model: Model, arrays: Any, example: Any, *, excluded: frozenset[i
     """Find the products with parameters that are used only in products, in the order of evaluation.
 
     A parameter qualifies if it is used only as an operand of products without batch axes or as the kernel of
-    convolutions without groups. It may be transposed, cast, or multiplied by a number first. `arrays` and `example` may
-    contain shapes and dtypes instead of values.
+    convolutions without groups. Before that, the parameter may be transposed, cast, or multiplied by a number. `arrays`
+    and `example` may contain shapes and dtypes instead of values.
     """
     jaxpr = jax.make_jaxpr(model.outputs)(*arrays, example)
     tracked = frozenset(i for i, p in enumerate(arrays[0]) if p.ndim >= 2) - excluded

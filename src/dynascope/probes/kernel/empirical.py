@@ -50,9 +50,9 @@ def neural_tangent_kernel(
     - "pseudo": (1/c) Σ_ab Θ_{ia,jb}, the kernel of c^(−1/2) Σ_a f_a, shape (n, n'). Its relative error as an estimate
       of the trace decreases as width^(−1/2), so use it for trends, not for predictions at small width.
     - "logits": the kernel of a random subset of outputs.
-    - "sketch": K = (1/q) Σ_r (Jr)(J'r)ᵀ with Gaussian r of covariance diag(η). It is unbiased; the variance of the
-      entry between u = (i, a) and v = (j, b) is (Θ_uu Θ_vv + Θ_uv²)/q. Equal seeds give equal directions, so distances
-      between kernels at two times are not blurred by the random draw.
+    - "sketch": K = (1/q) Σ_r (Jr)(J'r)ᵀ with Gaussian r of covariance diag(η). The estimate is unbiased; the variance
+      of the entry between u = (i, a) and v = (j, b) is (Θ_uu Θ_vv + Θ_uv²)/q. Equal seeds give equal directions, so the
+      random draw does not blur distances between kernels at two times.
 
     The program is compiled once for each `apply` (the same hashable object) and each set of shapes. For float64, call
     this function within `jax.enable_x64(True)`. The outputs of an example must not depend on the rest of its batch:
@@ -71,15 +71,15 @@ def neural_tangent_kernel(
         params: A tree whose floating-point arrays or tensors are the parameters θ; all other leaves are constant. For a
             `torch.nn.Module`, None for all parameters that require a gradient, or {name: tensor} to select parameters
             and set their values. A shared tensor is one parameter.
-        x: n inputs, along the first axis of every array of the tree. They are passed to a `torch.nn.Module` as in
+        x: n inputs, along the first axis of every array of the tree. The inputs are passed to a `torch.nn.Module` as in
             `torch.func.functional_call`: a tuple as positional arguments, a dictionary as keyword arguments, anything
             else as the only argument.
         other: x', a second set of inputs; by default the same as `x`.
         algorithm: One of the algorithms above.
         contraction: "full", shape (n, c, n', c); "diagonal", shape (n, n', c), for a = b; or "trace", shape (n, n'),
             the mean of the diagonal over outputs.
-        batch_size: Number of examples in one block of the kernel; by default the largest that fits into memory. It
-            changes the result only by rounding.
+        batch_size: Number of examples in one block of the kernel; by default the largest that fits into memory. The
+            block size changes the result only by rounding errors.
         rates: η ≥ 0: a number, or a tree that is a prefix of `params`. Its leaves are numbers for each branch or
             parameter, or arrays of the parameters' shapes.
         draws: Number of outputs for "logits" (default 1), or of directions for "sketch" (default 1000, which gives
@@ -149,7 +149,7 @@ def estimate_cost(
     rates: Any = None,
     draws: PositiveInt | None = None,
 ) -> dict[str, Cost]:
-    """Estimate operations and memory of each algorithm of `neural_tangent_kernel` by tracing, without running any.
+    """Estimate operations and memory of each algorithm of `neural_tangent_kernel` by tracing, without running it.
 
     For n and n' examples, c outputs, P parameters, and F operations in one forward pass on one example, the costs are
 

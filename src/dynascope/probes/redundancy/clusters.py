@@ -59,8 +59,8 @@ def redundant_units(
     With single linkage, a cluster contains all units linked by chains of duplicate pairs; with complete linkage, all
     pairs in a cluster are duplicates.
 
-    Units with a positively homogeneous activation and equal directions compute the same function up to a factor. They
-    are redundant but do not form an invariant set: training can separate them.
+    Two units with a positively homogeneous activation and equal directions compute the same function up to a factor.
+    The pair is redundant but does not form an invariant set: training can separate the two units.
 
     Cost: 2 units² · (weights of a unit + log₂ units · units) operations, and memory for a few arrays of units² numbers.
 

@@ -41,8 +41,8 @@ def normal_hessians(
     Cost: 3 k gradients of the loss for each batch and set, and memory for sets · batches · k² numbers.
 
     Args:
-        loss: A JAX function of the parameters and the arrays of one batch, without weight decay. It is compiled once,
-            so values that it reads from elsewhere are frozen.
+        loss: A JAX function of the parameters and the arrays of one batch, without weight decay. The loss is compiled
+            once, so values that it reads from elsewhere are frozen.
         parameters: A module or any tree of arrays; leaves that are not floating-point arrays are kept unchanged.
         batches: The arrays that the loss takes, each with a leading batch axis, e.g. (batches, samples, d).
         group: The units.

@@ -31,8 +31,8 @@ class GroupComposition(eqx.Module):
         E⟨f, y⟩ = 2 Σ_i E[a_i(g) b_i(h) c_i(g·h)] = (2/n³) Σ_i Σ_ρ d_ρ Re⟨â_i(ρ) b̂_i(ρ), ĉ_i(ρ)⟩,
         E‖f‖² = E‖A(g)‖² + E‖B(h)‖² + 2⟨E A, E B⟩ + 4 Σ_ij (w_i·w_j) E[a_i a_j] E[b_i b_j],
 
-    where A(g) = Σ_i w_i a_i(g)² and B(h) = Σ_i w_i b_i(h)² depend on one element each. For H neurons, the loss
-    takes about H n (3 H + 4 n) multiplications; the loss on all samples takes 3 H n³ and has the same value up to
+    where A(g) = Σ_i w_i a_i(g)² and B(h) = Σ_i w_i b_i(h)² depend on one element each. For H neurons, the closed form
+    takes about H n (3 H + 4 n) multiplications; averaging over all samples takes 3 H n³ and gives the same value up to
     rounding. For a cyclic group, this task is equivalent to `tasks.ModularAddition`.
 
     Attributes:
@@ -115,7 +115,7 @@ class GroupComposition(eqx.Module):
         """Compute L = ½ E‖f(x) − y‖² for a two-layer quadratic network with 2n inputs and n outputs.
 
         Raises:
-            InputError: If the network has another architecture.
+            InputError: If the network does not have this architecture.
         """
         n = len(self.analysis)
         u, v, w = quadratic_weights(network, n)

@@ -83,9 +83,9 @@ class ModularAddition(eqx.Module):
         E‖f‖² = Σ_ij (w_i·w_j) {A_ij + 4 E[a_i a_j] E[b_i b_j]},
         A_ij = E[a_i² a_j²] + E[b_i² b_j²] + E[a_i²] E[b_j²] + E[b_i²] E[a_j²],
 
-    where every average is over only one of the two numbers. The averages are computed in real Fourier coordinates,
-    restricted to the frequencies of x. For H neurons, the loss takes 3 H² p multiplications; the loss on all samples
-    takes 3 H p³ and has the same value up to rounding.
+    where each average involves only one of the two numbers. The averages are computed in real Fourier coordinates,
+    restricted to the frequencies of x. For H neurons, the closed form takes 3 H² p multiplications; averaging over all
+    samples takes 3 H p³ and gives the same value up to rounding.
 
     Attributes:
         analysis: Map from weights (p,) to the Fourier coefficients of their responses, first real then imaginary parts,
@@ -175,7 +175,7 @@ class ModularAddition(eqx.Module):
         """Compute L = ½ E‖f(x) − y‖² for a two-layer quadratic network with 2p inputs and p outputs.
 
         Raises:
-            InputError: If the network has another architecture.
+            InputError: If the network does not have this architecture.
         """
         p = len(self.analysis)
         u, v, w = quadratic_weights(network, p)

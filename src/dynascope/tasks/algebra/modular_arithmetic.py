@@ -27,8 +27,8 @@ class ModularArithmetic:
     """The table of c = a ∘ b modulo p, split into training and test pairs.
 
     The pairs (a, b) with 0 ≤ a, b < p are ordered by a, then by b. Multiplication includes the 2p − 1 pairs with a
-    zero, whose result is 0. Division a/b is the solution c of c b = a. It excludes b = 0, includes a = 0 and requires a
-    prime p.
+    zero, whose result is 0. The quotient a/b is the solution c of c b = a; division requires a prime p and excludes
+    b = 0, but not a = 0.
 
     The split is uniformly random and not stratified: every set of training pairs of the given size is equally likely.
 

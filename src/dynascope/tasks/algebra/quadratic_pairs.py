@@ -18,7 +18,7 @@ def quadratic_weights(network: Network, n: int) -> tuple[Any, Any, Any]:
         n: Length of the encoding of one element.
 
     Raises:
-        InputError: If the network has another architecture.
+        InputError: If the network does not have this architecture.
     """
     name, sizes = type(network).__name__, ""
     if isinstance(network, OneHiddenLayer):

@@ -24,8 +24,8 @@ class ImageFormat(NamedTuple):
         source: Name of the format in descriptions and messages.
         train: Pattern for the names of training files, case-insensitive.
         test: Pattern for the names of test files, case-insensitive.
-        read: Function that decodes one file. It yields names, pixels (n, height, width, channels) and labels (n,), and
-            calls its second argument with the size and name of a file before decompressing it.
+        read: Function that decodes one file and yields names, pixels (n, height, width, channels) and labels (n,).
+            Before it decompresses a file, it calls its second argument with the size and name of the file.
         names: Function that reads the class names from a folder. If None, the classes are the labels that occur.
         one_file: Whether several files in one part are an error.
         new_classes: Whether the test part can have classes that do not occur in the training part.

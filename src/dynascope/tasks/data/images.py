@@ -32,7 +32,7 @@ class Images:
 
     Raises:
         InputError: If there are no images or fewer than two classes, if the labels do not match the images or the class
-            names, or if the test images have another shape or other classes.
+            names, or if the test images have a different shape or different classes.
 
     Example:
         >>> draw = np.random.default_rng(0)

@@ -56,7 +56,7 @@ def labelled_images(
         seed: Seed of the draw.
 
     Raises:
-        InputError: If the path has no images, or fewer than required.
+        InputError: If the path has no images, or fewer images than required.
     """
     if data == "digits":
         task, test = digits(), None

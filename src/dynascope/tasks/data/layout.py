@@ -43,7 +43,7 @@ class Layout:
 
     @property
     def row_names(self) -> bool:
-        """Whether the header has one field less than the rows, so that the first field of each row is its name."""
+        """Whether the header has one field fewer than the rows, so that the first field of each row is the row name."""
         return 0 < len(self.names) == self.width - 1
 
     @property

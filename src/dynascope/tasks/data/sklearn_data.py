@@ -16,7 +16,7 @@ __all__ = ["BunchParts", "is_bunch"]
 
 
 def is_bunch(value: Any) -> bool:
-    """Whether the type of a value has the name of scikit-learn's data sets."""
+    """Whether a value is a scikit-learn data set, identified by the name of its type."""
     return type(value).__name__ == "Bunch" and isinstance(value, dict)
 
 
@@ -76,7 +76,7 @@ def _targets(bunch: Any) -> dict[str, Column]:
 
 
 def _strings(names: Any) -> tuple[str, ...]:
-    """The names as strings; empty if they are numbers that repeat the targets, as for the digits."""
+    """The class names as strings; empty if they only repeat numeric targets, as for the digits."""
     given = [] if names is None else list(names)
     return tuple(map(str, given)) if all(isinstance(each, str) for each in given) else ()
 

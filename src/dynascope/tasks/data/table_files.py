@@ -17,7 +17,7 @@ from dynascope.validation import require_unpacked, shown_error
 __all__ = ["TABLES", "read_frame"]
 
 TABLES = (".csv", ".tsv", ".txt", ".dat", ".parquet")
-_NUMBER = 4  # bytes of memory per byte of text, since a number takes at least two characters
+_NUMBER = 4  # bytes of memory per byte of text, because a number takes at least two characters
 
 
 def read_frame(path: Path, *, argument: str = "path", header: bool = True) -> ReadTable:

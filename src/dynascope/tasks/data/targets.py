@@ -29,7 +29,7 @@ def encode_targets(
         source: Name of the table in messages.
 
     Returns:
-        Values, their names, a sentence about the decision, and whether the targets are classes.
+        Values, their names, a sentence that states the kind of the targets, and whether they are classes.
 
     Raises:
         InputError: If a target is neither numeric nor a label, or if `classification` is set for several targets.

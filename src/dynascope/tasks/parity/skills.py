@@ -1,4 +1,4 @@
-"""Skills of a multitask parity: their frequencies, and their strengths in a function."""
+"""Skills of a multitask parity: the frequency of each skill, and its strength in a given function."""
 
 from __future__ import annotations
 

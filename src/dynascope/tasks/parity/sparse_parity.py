@@ -1,7 +1,7 @@
 """Multitask sparse parity: many parities of a few bits, with power-law frequencies.
 
-This task is a model of scaling laws and emergence. Each skill emerges at its own training time, number of samples and
-number of neurons, and the sum of these sudden improvements is a power law.
+Multitask sparse parity is a model of scaling laws and emergence. Each skill emerges at its own training time, number of
+samples and number of neurons. The total loss is a sum of steps, one per skill, and follows a power law.
 """
 
 from __future__ import annotations
@@ -209,8 +209,8 @@ class SparseParity(Stream):
             samples: Number M ≥ 2 of samples per skill.
 
         Raises:
-            InputError: If the values have another shape, if there are fewer than two samples, or if there is no key and
-                more than 16 bits.
+            InputError: If the values do not have shape (n, 1) or (n,), if there are fewer than two samples, or if there
+                is no key and more than 16 bits.
 
         Example:
             >>> parity = SparseParity(skills=1, bits=3, target_scale=1.0)
