@@ -200,7 +200,7 @@ def utility_spectrum(
     Cost: about 30 operations and memory for a dozen numbers per neuron.
 
     Args:
-        utility: The result of `two_layer_utility` or `output_utility`, over the samples that the loss averages.
+        utility: The result of `two_layer_utility` or `output_utility` for the samples over which the loss is averaged.
         threshold: c > 0, a norm well below the norm at which a neuron affects the residual.
         normalised: Whether the run follows the homogeneity-normalised flow, in which neuron i has the learning rate
             ‖θ_i‖^(2−κ).

@@ -94,7 +94,7 @@ class ModularArithmetic:
 
     @functools.cached_property
     def results(self) -> Int[np.ndarray, " n"]:
-        """The results c of all pairs, which are their class labels."""
+        """The result c of each pair, which is its class label."""
         a, b = self.pairs.T
         if self.operation == "division":
             inverses = np.array([0, *(pow(k, -1, int(self.p)) for k in range(1, self.p))])
