@@ -1,4 +1,4 @@
-"""Division of an ensemble into cache-sized blocks, and into one part per core."""
+"""Splits an ensemble into cache-sized blocks, and into one part per core."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _CACHE = 2**20  # assumed cache size of a core in bytes
 def each_member(member: Callable[[Any], Any], arguments: Any, *, many: bool, needed: int) -> Any:
     """Apply a traceable function to every ensemble member, one cache-sized block at a time.
 
-    Blocks whose intermediate results fit into the cache of a core are several times faster than a single batch.
+    If the intermediate results of a block fit into the cache of a core, blocks are several times faster than a single
+    batch.
 
     Args:
         member: Function of the arguments of one member.
         arguments: Arguments of all members, with a leading axis over members unless there is a single network.
-        many: Whether the arguments have a leading axis over members.
-        needed: Bytes of the intermediate results of one member.
+        many: Whether the arguments have this leading axis.
+        needed: Size of the intermediate results of one member, in bytes.
     """
     if not many:
         return member(arguments)
@@ -34,13 +35,13 @@ def each_member(member: Callable[[Any], Any], arguments: Any, *, many: bool, nee
 
 
 def working_memory(function: Callable[[Any], Any], weights: Any) -> int:
-    """Bytes of all intermediate results of a gradient evaluation."""
+    """Size of all intermediate results of a gradient evaluation, in bytes."""
     program = jax.make_jaxpr(jax.grad(function))(weights)
     return sum(out.aval.size * out.aval.dtype.itemsize for line in program.eqns for out in line.outvars)
 
 
 def equal_parts(members: int, parts: int) -> np.ndarray:
-    """Indices of the members in each part; copies of the last member fill up the last part."""
+    """Indices of the members in each part; the last part is padded with copies of the last member."""
     length = -(-members // parts)
     return np.minimum(np.arange(parts * length), members - 1).reshape(parts, length)
 

@@ -1,7 +1,7 @@
-"""Counter-based Gaussian noise, several times faster on CPUs than the random numbers of JAX.
+"""Counter-based Gaussian noise, which on CPUs is several times faster than the generator of JAX.
 
 Like JAX, this module uses Threefry (Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2, 3, 2011). Its
-rounds are unrolled, so that CPU compilers can fuse them with the operations that use the numbers.
+rounds are unrolled so that CPU compilers can fuse them with the operations that use the numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PARITY = 0x1BD11BDA
 
 
 def noise_key(seed: int) -> np.ndarray:
-    """Convert a seed to the key of `normal_noise`, two words of shape (2,).
+    """Convert a seed to the key for `normal_noise`: two words, shape (2,).
 
     Example:
         >>> noise_key(7).tolist()
@@ -27,7 +27,7 @@ def noise_key(seed: int) -> np.ndarray:
 
 
 def threefry(key: tuple[jax.Array, jax.Array], first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Compute Threefry-2x32 with twenty rounds: two random 32-bit words for each pair of counters.
+    """Compute Threefry-2x32 with twenty rounds, which maps each pair of counters to two random 32-bit words.
 
     Args:
         key: Two 32-bit words.
@@ -46,9 +46,9 @@ def threefry(key: tuple[jax.Array, jax.Array], first: jax.Array, second: jax.Arr
 
 
 def normal_noise(key: tuple[jax.Array, jax.Array], step: jax.Array, lanes: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Draw two independent standard normal numbers for each lane at a step.
+    """Draw two independent standard normal numbers for each lane at one step.
 
-    The numbers are in single precision and at most 5.4 in absolute value.
+    The numbers are in single precision, and their absolute values are at most 5.4.
 
     Args:
         key: Two 32-bit words, such as those of a JAX key.

@@ -1,4 +1,4 @@
-"""Optional time limits, after which flows return their results so far."""
+"""Optional time limits, after which flows stop and return their results so far."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _end: contextvars.ContextVar[float] = contextvars.ContextVar("dynascope_deadline
 @checked
 @contextlib.contextmanager
 def stopping_after(seconds: PositiveFloat) -> Iterator[None]:
-    """Stop every flow in the context after a number of seconds, with the results recorded so far.
+    """Stop every flow in this context after the given number of seconds, and keep the results recorded so far.
 
-    Flows run in compiled pieces and check the time after each piece. Every flow completes at least one piece, and
-    compilation counts towards the limit.
+    Flows run in compiled pieces and check the time after each piece. Every flow completes at least one piece.
+    Compilation time counts towards the limit.
 
     Args:
-        seconds: Time limit in seconds from now. The earliest of nested limits applies.
+        seconds: Time limit in seconds from now. If limits are nested, the earliest applies.
 
     Raises:
         InputError: If the number of seconds is not positive.

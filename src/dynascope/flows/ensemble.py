@@ -41,11 +41,11 @@ class Ensemble:
     Attributes:
         task: The task.
         objective: The loss.
-        weights: Initial weights, with a leading axis over members if there are dimensions.
-        rates: Learning rates, one number or one per weight array, with the same leading axis.
-        dimensions: Labels of the members along `seed`, `scale` and `learning_rate`, in this order, if they vary. The
-            last dimension varies fastest.
-        settings: The scale and learning rate, if they are common to all members.
+        weights: Initial weights, with a leading axis over members unless there is a single network.
+        rates: Learning rates: one number, or one per weight array, with the same leading axis.
+        dimensions: Labels of the members along `seed`, `scale` and `learning_rate`, in this order; a dimension is
+            omitted if it does not vary. The last dimension varies fastest.
+        settings: The scale and the learning rate, if all members share them.
     """
 
     task: Learnable
@@ -66,7 +66,7 @@ class Ensemble:
         return tuple(len(labels) for labels in self.dimensions.values())
 
     def precision(self) -> contextlib.AbstractContextManager:
-        """Context in which JAX keeps the precision of the weights."""
+        """Context in which JAX uses the precision of the weights."""
         return jax.enable_x64(True) if self.dtype == np.float64 else contextlib.nullcontext()
 
     def run(self, program: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
@@ -74,10 +74,10 @@ class Ensemble:
 
         Args:
             program: Function of (objective, weights, rates, *arguments).
-            arguments: Arguments common to all members: arrays and static arguments.
+            arguments: Arguments that all members share: arrays and static arguments.
 
         Returns:
-            The results as NumPy arrays, with the ensemble's dimensions in front.
+            The results as NumPy arrays, with the ensemble dimensions first.
         """
 
         def run_part(part: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Ensemble:
         return self.joined(self.together(program, run_part, parts, (self.objective, *arguments)))
 
     def parts(self, tree: Any) -> list[Any]:
-        """Split arrays over members into one part per core; a single network is one part."""
+        """Split arrays over members into one part per core; a single network is a single part."""
         if not self.dimensions:
             return [tree]
         members = math.prod(self.shape)
@@ -95,7 +95,7 @@ class Ensemble:
         return [members_of(tree, rows) for rows in equal_parts(members, min(cores, members))]
 
     def joined(self, results: Sequence[Any]) -> Any:
-        """Join the results of all parts as NumPy arrays, with the ensemble's dimensions in front."""
+        """Join the results of all parts as NumPy arrays, with the ensemble dimensions first."""
         if not self.dimensions:
             return jax.tree.map(np.asarray, results[0])
         joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[: math.prod(self.shape)], *results)
@@ -107,7 +107,7 @@ class Ensemble:
         Args:
             program: The compiled program.
             run_part: Function that runs the program on a part.
-            parts: Arguments that differ between parts but have the same shapes.
+            parts: Arguments that differ between parts but have equal shapes.
             others: All other arguments.
         """
 
@@ -129,7 +129,7 @@ class Ensemble:
         return results
 
     def named(self, failed: np.ndarray) -> str:
-        """Describe failed members, such as " for 1 of 4 members (seed 3, scale 0.1)"; empty for a single network."""
+        """Describe failed members, e.g. " for 1 of 4 members (seed 3, scale 0.1)"; empty for a single network."""
         if not self.dimensions:
             return ""
         names = []
@@ -157,14 +157,14 @@ class Ensemble:
 
         Args:
             axis: Name and labels of the axis of the curves.
-            curves: `loss` and each statistic; the leading dimensions are those of the ensemble, then the axis.
-            axes: Names of the further dimensions of each statistic.
-            extra: Further variables with all their dimensions.
+            curves: `loss` and each statistic; the ensemble dimensions come first, then the axis.
+            axes: Names of the additional dimensions of each statistic.
+            extra: Additional variables, with all their dimensions.
             attributes: Attributes of the flow.
-            further: Labels of further dimensions.
+            further: Labels of additional dimensions.
 
         Raises:
-            InputError: If the number of dimensions of a statistic differs from the number of its names.
+            InputError: If a statistic has more or fewer dimensions than names.
         """
         names = {name: getattr(self.task, f"{name}_names", ()) for name in ("feature", "target")}
         first = {"mode": 1, "layer": 1}
@@ -174,7 +174,7 @@ class Ensemble:
             own_shape = curves[name].shape[len(self.dimensions) + 1 :]
             require(
                 len(own_shape) == len(dimensions),
-                f"the statistic {name!r} has shape {own_shape}, but the dimensions {dimensions}",
+                f"the statistic {name!r} has shape {own_shape}, but the named dimensions {dimensions}",
                 argument="statistics",
                 value=name,
                 remedy="give one name per dimension",
@@ -197,7 +197,7 @@ class Ensemble:
 
 
 def _without_round_off(loss: np.ndarray) -> np.ndarray:
-    """Replace slightly negative losses, which rounding causes in closed-form expectations, by zero."""
+    """Set slightly negative losses to zero; they arise from rounding in closed-form expectations."""
     loss = np.asarray(loss)
     largest = np.max(np.abs(loss), axis=-1, keepdims=True, initial=0.0, where=np.isfinite(loss))
     least = -_ROUND_OFF * np.finfo(loss.dtype).eps * largest
@@ -215,8 +215,8 @@ def gather(
     Args:
         network: One module, or several modules with the same structure.
         task: The task.
-        scale: One or several factors on the weights.
-        learning_rate: One or several rates, or one rate per named weight array.
+        scale: One or several factors by which the weights are multiplied.
+        learning_rate: One or several rates, or a mapping from names of weight arrays to rates.
 
     Raises:
         InputError: If the networks differ in more than their weights, if the weights are not finite real numbers of one
@@ -224,13 +224,13 @@ def gather(
     """
     several = isinstance(network, list | tuple)
     networks = tuple(network) if several else (network,)
-    require(len(networks) > 0, "there is no network", argument="network", value=0, remedy="give at least one")
+    require(len(networks) > 0, "the list of networks is empty", argument="network", value=0, remedy="give a network")
     # Ensembles can contain thousands of references to the same initial network.
     distinct = {id(each): each for each in networks}
     place = {own: number for number, own in enumerate(distinct)}
     parts = [eqx.partition(each, eqx.is_inexact_array) for each in distinct.values()]
     dtype = _precision([weights for weights, _ in parts])
-    alike = all(_alike(part, parts[0]) for part in parts)
+    alike = all(_same_structure(part, parts[0]) for part in parts)
     require(
         alike,
         "the networks differ in structure",
@@ -273,7 +273,7 @@ def gather(
     return Ensemble(task, Objective(parts[0][1], average), weights, all_rates, dimensions, settings)
 
 
-def _alike(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+def _same_structure(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
     same_weights = jax.tree.structure(one[0]) == jax.tree.structure(other[0])
     same_shapes = [leaf.shape for leaf in jax.tree.leaves(one[0])] == [leaf.shape for leaf in jax.tree.leaves(other[0])]
     return same_weights and same_shapes and bool(eqx.tree_equal(one[1], other[1]))
@@ -283,7 +283,7 @@ def _precision(weights: list[Any]) -> np.dtype:
     found = {str(leaf.dtype) for leaf in jax.tree.leaves(weights)}
     require(
         len(found) == 1 and found <= {"float32", "float64"},
-        f"the types of the weights of the network are {', '.join(sorted(found)) or 'none'}",
+        f"the network has weights of the types {', '.join(sorted(found))}" if found else "the network has no weights",
         argument="network",
         value=sorted(found),
         remedy="give a module whose weights are all float32 or all float64 arrays",
@@ -314,7 +314,7 @@ def _named_rates(weights: Any, rates: Mapping[str, float]) -> Any:
     for key, rate in rates.items():
         require(
             any(_within(name, key) for name in names),
-            f"learning_rate has the name {key!r}, which is not a weight",
+            f"learning_rate names {key!r}, which is not a weight",
             argument="learning_rate",
             value=key,
             remedy=f"choose from {listed}",

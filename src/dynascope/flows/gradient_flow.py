@@ -32,27 +32,28 @@ _MOST_IMPLICIT = 1500  # weights, above which a Jacobian is too large
 class GradientFlow:
     """Gradient flow θ' = −η ∇L(θ) as the training `method` of `observe` and `flows.gradient_flow`.
 
-    With `normalised`, a sum of neurons of degree κ is trained by the homogeneity-normalised flow
+    With `normalised`, a sum of neurons of degree κ follows the homogeneity-normalised flow
 
         θ_i' = −η ‖θ_i‖^(2−κ) ∇_i L.
 
-    This flow has the same fixed points, and neurons align with the same directions. Small neurons of every degree grow
-    exponentially at the rate κ Û, so plateaus and jumps are as distinct as for degree two.
+    This flow has the same fixed points, and its neurons align with the same directions. Small neurons of every degree
+    grow exponentially at the rate κ Û, so plateaus and jumps are as distinct as for degree two.
 
     Attributes:
-        duration: Time at which the flow ends. By default, `observe` predicts the time at which everything is learned.
+        duration: Final time of the flow. By default, `observe` predicts the time by which everything is learned.
         learning_rate: η, or several values for an ensemble, or a mapping from names of weight arrays (or of parts of
-            the network) to their rates, such as `{"first": 1.0, "second": 0.1}`. The unit of time refers to rate 1, so
-            a rate η makes training η times as fast.
+            the network) to their rates, such as `{"first": 1.0, "second": 0.1}`. Time is measured at rate one: with a
+            rate of η, training is η times as fast.
         normalised: Whether each neuron has the rate ‖θ_i‖^(2−κ); requires a network with `neurons` (see
             `protocols.SumOfNeurons`).
         solver: The name of a solver, or a `Solver` with tolerances.
-        save: Number of equally spaced recorded times from 0 to the duration, or the times. The default is 200;
-            `observe` records a single network at 1000 equally spaced and 1000 log-spaced times.
-        statistics: Further recorded quantities: name → (JAX function of the network, names of the dimensions of its
+        save: Number of equally spaced recorded times from 0 to the duration, or the times themselves. The default is
+            200; for a single network, `observe` records 1000 equally spaced and 1000 log-spaced times.
+        statistics: Additional quantities to record: name → (JAX function of the network, names of the dimensions of its
             value).
-        loss_target: Loss at which to stop; the flow ends after the step in which the loss falls below it.
-        stationarity: Gradient norm ‖∇L‖ at which to stop, after the step in which it falls below this value.
+        loss_target: Loss at which to stop; the flow ends after the first step at which the loss is below this value.
+        stationarity: Gradient norm ‖∇L‖ at which to stop; the flow ends after the first step at which the norm is below
+            this value.
 
     Raises:
         InputError: If a number is outside its domain, or if the solver is unknown.
@@ -95,27 +96,27 @@ def gradient_flow(
     """Train a network by gradient flow, θ' = −η ∇L(θ), from θ(0) = scale · (the weights of the network).
 
     The loss is L = ½ E‖f(x) − y‖² (mean over samples, sum over outputs). Lists of networks, scales and learning rates
-    define an ensemble of all combinations. A single compiled program solves the ensemble with separate step sizes and
-    stopping times for each member. For each list, the record has a dimension: `seed`, `scale` and `learning_rate`, in
-    this order.
+    define an ensemble of all combinations. A single compiled program solves the whole ensemble, with separate step
+    sizes and stopping times for each member. For each list, the record has a dimension: `seed`, `scale` and
+    `learning_rate`, in this order.
 
     A program is compiled for each structure (shapes, statistics, solver, stopping conditions) and reused in later
-    calls. To reuse it, pass the same function objects as statistics instead of new lambdas. Values in the closure of a
-    statistic are also compiled into the program, except for arrays in a `jax.tree_util.Partial`.
+    calls. It is reused only if the statistics are the same function objects, not new lambdas. Values in the closure of
+    a statistic are compiled into the program, except for arrays in a `jax.tree_util.Partial`.
 
     Args:
         network: An equinox module that maps a batch (n, d) to outputs (n, c), or a list of modules that differ only in
             their weights. The weights are float32 or float64, and their precision is used throughout.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         method: Duration, learning rate, solver and recorded quantities of the flow.
-        scale: One or several factors on the initial weights.
-        return_networks: Whether to also return the network with its final weights; the weights of an ensemble have its
-            dimensions in front.
+        scale: One or several factors by which the initial weights are multiplied.
+        return_networks: Whether to also return the network with its final weights. For an ensemble, the ensemble
+            dimensions of the weights come first.
 
     Returns:
-        Record with `loss` and each statistic along `time` (constant after a member has stopped), and the `stop_time`
-        and `stop_reason` ("duration", "loss_target" or "stationarity") of each member. With `return_networks`, the
-        pair of record and network.
+        Record with `loss` and each statistic along `time` (constant after a member has stopped), and with the
+        `stop_time` and `stop_reason` ("duration", "loss_target" or "stationarity") of each member. With
+        `return_networks`, the pair of record and network.
 
     Raises:
         InputError: If an argument is outside its domain.
@@ -180,7 +181,7 @@ def gradient_flow(
 def _piece_by_piece(
     ensemble: Ensemble, times: Any, numbers: dict[str, Any], fixed: tuple[Statistics, str, int, bool, bool]
 ) -> tuple[Any, dict]:
-    """Run a single network in pieces until a time limit, and return the times reached and the results."""
+    """Run a single network in pieces until a time limit, and return the recorded times and the results."""
     statistics, solver, max_steps, *rest = fixed
     start, _ = ravel_pytree(ensemble.weights)
     solvers = [solver]

@@ -1,4 +1,4 @@
-"""Compiled integration of gradient flows, and errors for members whose integration fails."""
+"""Compiled integration of gradient flows, and errors that name the members whose integration failed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def integrate(
     normalised: bool,
     many: bool,
 ) -> dict[str, Any]:
-    """Integrate one or all members, and return the curves, the final weights, and the time and reason of stopping."""
+    """Integrate one or all members, and return the curves, the final weights, and the stop times and reasons."""
     method, controller, _ = _SOLVERS[solver]
 
     def member(own: tuple[Any, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Gradient flow of separated classifiers, parametrised by log(1/L) instead of time."""
+"""Gradient flow of classifiers on separable data, parametrised by log(1/L) instead of time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REMEDY = "give separable data, other initial parameters, or smaller levels"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MarginPath:
-    """A classifier at given levels of its loss.
+    """A classifier at given levels of log(1/L).
 
     Attributes:
         level: Levels ν = log(1/L).
@@ -44,7 +44,7 @@ class MarginPath:
         parameters: Flat parameters θ, in the order of `theory.margins.quasi_homogeneity`.
         solver: The solver used.
         normalised_time: Time s of the flow dθ/ds = −∇ log L.
-        log_time: Logarithm of the gradient-flow time t since the initialisation; t itself soon overflows.
+        log_time: Logarithm of the gradient-flow time t since the initialisation; t itself would soon overflow.
         paths: Path and shape of each parameter array.
         start: The tree of initial parameters.
     """
@@ -100,28 +100,30 @@ def margin_flow(
 
     The trajectory is that of gradient flow with another time variable. Reaching ν takes the gradient-flow time
     t ≈ exp(ν). In normalised time, networks with more than two layers reach infinite margins at a finite time. Neither
-    time is therefore suitable for integration. The solver integrates θ and q − ν of every sample over asinh ν. The
-    weights of the samples are the softmax of ν − q, so nothing overflows and differences of large margins keep full
-    precision. Implicit steps handle the stiffness of the samples at the margin. Directions converge as 1/ν.
+    time is therefore a suitable integration variable. The solver integrates θ and q − ν of every sample over asinh ν.
+    The weights of the samples are the softmax of ν − q, so nothing overflows, and differences between large margins
+    keep full precision. The samples at the margin make the equations stiff, so the steps are implicit. Directions
+    converge as 1/ν.
 
     Args:
-        apply: Function (params, inputs) → outputs with one output per sample, or a row with one output per class. For
-            an equinox module, use `lambda module, x: jax.vmap(module)(x)`.
-        params: A tree whose floating-point arrays are the parameters. Parameters and margins are at most 2000 numbers.
+        apply: Function (params, inputs) → outputs. Its outputs have one value per sample, or one row per sample with
+            one value per class. For an equinox module, use `lambda module, x: jax.vmap(module)(x)`.
+        params: A tree whose floating-point arrays are the parameters. There may be at most 2000 parameters and margins
+            in total.
         inputs: All samples, in the format of `apply`.
         labels: For a single output, y = ±1, with margins q_i = y_i f(x_i). For several outputs, classes from 0, with
             margins q_ic = f_y(x_i) − f_c(x_i) for all c ≠ y.
-        levels: Increasing levels ν to record, up to 1e6 and beyond. The first must exceed the initial level.
+        levels: Increasing levels ν to record, up to 1e6 and beyond. The first level must exceed the initial log(1/L).
         loss: "exponential", or "cross_entropy" (logistic for one output), which has the same limit.
         solver: "implicit", for any level if the network is smooth along the trajectory; "explicit", small descent steps
-            on log L, for levels up to about 1e4 and networks whose ReLU units converge to kinks at samples; or
+            on log L, for levels up to about 1e4 and for ReLU networks that converge to kinks at samples; or
             "automatic", which uses "explicit" if "implicit" fails.
         relative_tolerance: Tolerance of each implicit step, relative to each parameter.
         max_evaluations: Maximum number of gradient evaluations.
 
     Raises:
-        InputError: If the labels do not match the outputs, if a level is below the initial level, if there are too many
-            parameters, or if `apply` cannot be called.
+        InputError: If the labels do not match the outputs, if a level is below the initial log(1/L), if there are too
+            many parameters, or if `apply` cannot be called.
         DivergenceError: If the loss stops decreasing before the last level, for example because the data are not
             separable, or if the solver fails.
 
@@ -133,8 +135,8 @@ def margin_flow(
         >>> print((path.parameters[-1] / path.level[-1]).round(3))
         [0.962 0.192]
     """
-    wanted = require_array("levels", levels, (None,))
-    require_increasing("levels", wanted)
+    requested = require_array("levels", levels, (None,))
+    require_increasing("levels", requested)
     model, (parameters, frozen, leaves) = read(apply, params, inputs)
     theta = np.concatenate([np.ravel(each) for each in parameters])
     signs = signs_of(model, parameters, frozen, leaves, labels)
@@ -149,17 +151,17 @@ def margin_flow(
     shapes = tuple(each.shape for each in parameters)
     problem = MarginProblem(model, shapes, loss, (frozen, leaves, signs))
     with jax.enable_x64(True):
-        _require_start(problem, theta, wanted)
+        _require_first_level(problem, theta, requested)
         most, paths = max_evaluations, dict(zip(model.paths, shapes, strict=True))
         if solver != "explicit":
             try:
-                found = _implicit(problem, theta, wanted, relative_tolerance, most, patient=solver == "implicit")
+                found = _implicit(problem, theta, requested, relative_tolerance, most, patient=solver == "implicit")
             except _IntegrationError as error:
                 if solver == "implicit" or error.minimum:
-                    raise _failure(str(error), error.level, wanted[-1]) from None
+                    raise _failure(str(error), error.level, requested[-1]) from None
             else:
-                return MarginPath(wanted, *found, paths, params)
-        passed, found = _explicit(problem, theta, wanted, most)
+                return MarginPath(requested, *found, paths, params)
+        passed, found = _explicit(problem, theta, requested, most)
         return MarginPath(passed, *found, paths, params)
 
 
@@ -168,14 +170,14 @@ _Path = tuple[np.ndarray, np.ndarray, Literal["implicit", "explicit"], np.ndarra
 
 
 class _IntegrationError(Exception):
-    """The integration failed at a level, because the gradient vanished or the solver failed."""
+    """Raised if the integration fails at a level because the gradient vanishes or the solver fails."""
 
     def __init__(self, problem: str, level: float, *, minimum: bool = False):
         super().__init__(problem)
         self.level, self.minimum = level, minimum
 
 
-def _require_start(problem: MarginProblem, theta: np.ndarray, wanted: np.ndarray) -> None:
+def _require_first_level(problem: MarginProblem, theta: np.ndarray, requested: np.ndarray) -> None:
     begin = problem.level(problem.margins(theta))
     require(
         np.isfinite(begin),
@@ -185,18 +187,18 @@ def _require_start(problem: MarginProblem, theta: np.ndarray, wanted: np.ndarray
         remedy="give parameters of order one",
     )
     require(
-        wanted[0] > begin,
-        f"the first of levels is {wanted[0]:.6g}, but the initial log(1/L) is {begin:.6g}",
+        requested[0] > begin,
+        f"the first level is {requested[0]:.6g}, but the initial log(1/L) is {begin:.6g}",
         argument="levels",
-        value=float(wanted[0]),
+        value=float(requested[0]),
         remedy="give levels above the initial level",
     )
 
 
 def _implicit(
-    problem: MarginProblem, theta: np.ndarray, wanted: np.ndarray, tolerance: float, most: int, *, patient: bool
+    problem: MarginProblem, theta: np.ndarray, requested: np.ndarray, tolerance: float, most: int, *, patient: bool
 ) -> _Path:
-    """Integrate to the levels with LSODA."""
+    """Integrate up to the levels with LSODA."""
     q = problem.margins(theta)
     begin = problem.level(q)
     slowest, count, reached = np.inf, 0, begin
@@ -213,30 +215,32 @@ def _implicit(
         return found
 
     start = np.concatenate([theta, np.ravel(q) - begin, [0.0]])
-    ends = np.arcsinh([begin, wanted[-1]])
+    ends = np.arcsinh([begin, requested[-1]])
     usual = np.concatenate([np.full(theta.size, np.sqrt(np.mean(theta**2)) or 1.0), np.ones(q.size), [1.0]])
     options = {"rtol": tolerance, "atol": tolerance * usual, "jac": problem.jacobian, "dense_output": True}
     found = solve_ivp(velocity, ends, start, "LSODA", **options)
     if not found.success or found.sol is None:
         raise _IntegrationError("the solver failed", reached)
-    y = np.arcsinh(wanted)
+    y = np.arcsinh(requested)
     states = found.sol(y).T
     rows = states[:, : theta.size]
     margins = [problem.margins(row) for row in rows]
-    for each, level in zip(margins, wanted, strict=True):
+    for each, level in zip(margins, requested, strict=True):
         drift = problem.level(each) - level
         if not abs(drift) <= _DRIFT * (1 + abs(level)):
             raise _IntegrationError(f"log(1/L) has an error of {drift:.3g}", level)
     clock = _log_time(problem, found.sol, found.t, y)
-    return np.reshape(margins, (len(wanted), -1)), rows, "implicit", states[:, -1], clock
+    return np.reshape(margins, (len(requested), -1)), rows, "implicit", states[:, -1], clock
 
 
-def _explicit(problem: MarginProblem, theta: np.ndarray, wanted: np.ndarray, most: int) -> tuple[np.ndarray, _Path]:
-    """Integrate with descent steps; the returned levels are those just after each requested level was passed."""
-    rows, levels, times, clock, passed, last = problem.descended(theta, wanted, most)
-    if int(passed) < len(wanted):
-        raise _failure(f"the loss stopped decreasing, or max_evaluations ({most}) was reached", float(last), wanted[-1])
-    margins = np.reshape([problem.margins(row) for row in rows], (len(wanted), -1))
+def _explicit(problem: MarginProblem, theta: np.ndarray, requested: np.ndarray, most: int) -> tuple[np.ndarray, _Path]:
+    """Integrate with descent steps; each returned level is the one just after a requested level was passed."""
+    rows, levels, times, clock, passed, last = problem.descended(theta, requested, most)
+    if int(passed) < len(requested):
+        raise _failure(
+            f"the loss stopped decreasing, or max_evaluations ({most}) was reached", float(last), requested[-1]
+        )
+    margins = np.reshape([problem.margins(row) for row in rows], (len(requested), -1))
     return levels, (margins, rows, "explicit", times, clock)
 
 
@@ -246,14 +250,14 @@ def _failure(problem: str, level: float, last: float) -> DivergenceError:
     )
 
 
-def _log_time(problem: MarginProblem, path: Any, steps: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def _log_time(problem: MarginProblem, path: Any, steps: np.ndarray, requested: np.ndarray) -> np.ndarray:
     """Compute log ∫ exp(ν)/‖∇ν‖² dν up to each level, with linear interpolation of 1/‖∇ν‖²."""
     parts = [np.linspace(a, b, _PARTS) for a, b in itertools.pairwise(steps)]
-    grid = np.unique(np.concatenate([*parts, wanted]))
+    grid = np.unique(np.concatenate([*parts, requested]))
     level = np.sinh(grid)
     pace = problem.paces(grid, path(grid).T) / np.cosh(grid)
     bend = np.diff(pace) / np.diff(level)
     # ∫ exp(v)(a + bv) dv = exp(v)(a + bv − b), divided by exp of the upper end.
     parts = pace[1:] - bend - np.exp(level[:-1] - level[1:]) * (pace[:-1] - bend)
     logs = level[1:] + np.log(np.maximum(parts, np.finfo(float).tiny))
-    return np.logaddexp.accumulate(logs)[np.searchsorted(grid, wanted) - 1]
+    return np.logaddexp.accumulate(logs)[np.searchsorted(grid, requested) - 1]

@@ -29,7 +29,7 @@ _COARSE = 1e-4  # smallest relative increase of ν in an explicit step
 
 @dataclasses.dataclass(eq=False)
 class MarginProblem:
-    """A network, its samples and all other quantities that are constant along the flow."""
+    """A network, its samples and everything else that is constant along the flow."""
 
     model: Model
     shapes: tuple[tuple[int, ...], ...]
@@ -48,13 +48,13 @@ class MarginProblem:
             z = np.where(z > -_FAR, np.log(np.logaddexp(0, near)), z)
         return -float(np.logaddexp.reduce(z))
 
-    def descended(self, theta: np.ndarray, wanted: np.ndarray, most: int) -> tuple[np.ndarray, ...]:
+    def descended(self, theta: np.ndarray, requested: np.ndarray, most: int) -> tuple[np.ndarray, ...]:
         """Integrate with explicit steps, and return the state just after each level was passed.
 
         Returns:
             Parameters, ν, normalised time and log-time at the levels, the number of levels passed, and the last ν.
         """
-        found = _descended(self.model, self.shapes, self.loss, theta, wanted, most, *self.fixed)
+        found = _descended(self.model, self.shapes, self.loss, theta, requested, most, *self.fixed)
         return tuple(np.asarray(each) for each in found)
 
     def velocity(self, y: float, state: np.ndarray) -> np.ndarray:
@@ -127,7 +127,7 @@ def _jacobian(model: Model, shapes: Any, loss: Loss, y: Any, state: Any, *fixed:
 
 
 @functools.partial(jit, static_argnums=(0, 1, 2))
-def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, wanted: Any, most: Any, *fixed: Any) -> Any:
+def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, requested: Any, most: Any, *fixed: Any) -> Any:
     """Take steps along ∇ν with a target increase of ν; lengthen them after success and shorten them after failure."""
 
     def value(each: Any) -> Any:
@@ -136,7 +136,7 @@ def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, wanted: Any, m
     rise = jax.value_and_grad(value)
 
     def going(state: Any) -> Any:
-        return (state["passed"] < wanted.size) & (state["count"] < most) & jnp.isfinite(state["level"])
+        return (state["passed"] < requested.size) & (state["count"] < most) & jnp.isfinite(state["level"])
 
     def step(state: Any) -> Any:
         here, slope, level = state["theta"], state["slope"], state["level"]
@@ -150,8 +150,8 @@ def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, wanted: Any, m
         known = jnp.logaddexp(state["clock"], jnp.log(took) + (new + level) / 2)
         moved = {"theta": there, "slope": after, "level": new, "time": state["time"] + took, "clock": known}
         kept = jax.tree.map(lambda a, b: jnp.where(fine, a, b), moved, {name: state[name] for name in moved})
-        reached = jnp.searchsorted(wanted, kept["level"], side="right")
-        late = (jnp.arange(wanted.size) >= state["passed"]) & (jnp.arange(wanted.size) < reached)
+        reached = jnp.searchsorted(requested, kept["level"], side="right")
+        late = (jnp.arange(requested.size) >= state["passed"]) & (jnp.arange(requested.size) < reached)
         seen = {name: kept[name] for name in ("theta", "level", "time", "clock")}
         recorded = jax.tree.map(
             lambda rows, now: jnp.where(late.reshape(-1, *(1,) * now.ndim), now, rows), state["recorded"], seen
@@ -163,7 +163,7 @@ def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, wanted: Any, m
 
     level, slope = rise(theta)
     first = {"theta": theta, "level": level, "time": jnp.zeros(()), "clock": jnp.full((), -jnp.inf)}
-    empty = jax.tree.map(lambda leaf: jnp.zeros((wanted.size, *leaf.shape)), first)
+    empty = jax.tree.map(lambda leaf: jnp.zeros((requested.size, *leaf.shape)), first)
     counts = {"count": jnp.zeros((), int), "passed": jnp.zeros((), int)}
     start = {**first, "slope": slope, "share": jnp.full((), _LEAST), "recorded": empty, **counts}
     end = jax.lax.while_loop(going, step, start)
@@ -173,7 +173,7 @@ def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, wanted: Any, m
 
 @functools.partial(jit, static_argnums=(0, 1, 2))
 def _rise(model: Model, shapes: Any, loss: Loss, y: Any, state: Any, *fixed: Any) -> Any:
-    """Compute the velocity; the weights of the samples use q − ν from the state, which avoids rounding of large q."""
+    """Compute the velocity; the sample weights use the q − ν of the state, to avoid rounding errors of large q."""
     size = sum(math.prod(shape) for shape in shapes)
     theta, above = state[:size], state[size:-1].reshape(fixed[-1].shape[:2])
     level = jnp.sinh(y)

@@ -1,4 +1,4 @@
-"""The objective of a flow and the statistics recorded along its trajectory."""
+"""The objective of a flow, and the statistics recorded along its trajectory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Samples(eqx.Module):
     targets: Float[Array | np.ndarray, "n c"]
 
     def loss(self, network: Callable) -> Float[Array, ""]:
-        """Compute L, the mean over samples and sum over outputs.
+        """Compute L, with the mean over samples and the sum over outputs.
 
         Raises:
             InputError: If the network does not map inputs (n, d) to outputs (n, c).
@@ -64,7 +64,7 @@ class Samples(eqx.Module):
 
 
 class FrozenFirst(eqx.Module):
-    """Samples with a loss whose gradient with respect to the first layer is zero, to train the second layer only."""
+    """Samples for training the second layer only: the gradient of the loss with respect to the first layer is zero."""
 
     samples: Samples
     task: Any = eqx.field(static=True)
@@ -84,7 +84,7 @@ class Objective(eqx.Module):
 
     Attributes:
         frame: The network without its weights.
-        average: The data of the loss: samples, a stream, or an expectation in closed form.
+        average: The data that define the loss: samples, a stream, or an expectation in closed form.
     """
 
     frame: Any
@@ -130,7 +130,7 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
             f"the statistic {name!r} has the dimensions {dimensions}",
             argument="statistics",
             value=name,
-            remedy=f"do not use the names {', '.join(_TAKEN)}; the dimensions of time and members are added",
+            remedy=f"do not use the names {', '.join(_TAKEN)}; the dimensions for time and members are added automatically",
         )
     return checked
 

@@ -1,4 +1,4 @@
-"""Integration in pieces, between which a time limit can stop a flow or the solver can change."""
+"""Integration in pieces, so that between pieces a time limit can stop the flow or the solver can change."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def in_pieces(
     Args:
         piece: Function of a time, the weights at this time, a solver and a number of steps. It returns a dictionary
             with the `curves` at all times, the `weights`, the `stop_time` and the `failure` (−1 for none), and whether
-            the piece ended because of its number of steps.
+            the piece ended because it used up its steps.
         weights: Initial weights.
         times: Times to record.
         duration: Final time of the flow.
         max_steps: Maximum total number of steps.
-        solvers: The first solver, and optionally a second one, which replaces the first if it is faster.
+        solvers: The first solver and, optionally, a second one, which replaces the first if it is faster.
 
     Returns:
         The recorded times until the flow stopped, and the result of the last piece with the curves of all pieces.
@@ -69,7 +69,7 @@ def in_pieces(
 
 
 class _Choice:
-    """Choice between two solvers for the next piece, based on their measured speeds."""
+    """Chooses between two solvers for the next piece, based on their measured speeds."""
 
     def __init__(self, solvers: Sequence[str]):
         self.solver, *self.others = solvers
@@ -79,7 +79,7 @@ class _Choice:
         self._trial = 0  # remaining pieces of a trial
 
     def update(self, made: float, seconds: float, left: float) -> None:
-        """Record the flow time and seconds of a piece, and choose the next solver."""
+        """Record the flow time and the wall-clock time of a piece, and choose the next solver."""
         self._pieces += 1
         self._paces[self.solver] = made / max(seconds, 1e-9)
         if not self.others:

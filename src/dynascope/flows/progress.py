@@ -1,4 +1,4 @@
-"""Progress reports of long computations to an optional listener."""
+"""Progress reports from long computations to an optional listener."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Item = TypeVar("_Item")
 
 
 class _Receiver:
-    """A listener and the nested loops whose progress is combined."""
+    """A listener, and the nested loops whose progress is combined."""
 
     def __init__(self, listener: Listener | None = None, announced: Callable[[str], Any] | None = None):
         self.listener, self.announced = listener, announced
@@ -36,15 +36,15 @@ _receiver: contextvars.ContextVar[_Receiver | None] = contextvars.ContextVar("dy
 
 @contextlib.contextmanager
 def progress_listener(listener: Listener, announced: Callable[[str], Any] | None = None) -> Iterator[None]:
-    """Call a listener with the progress of every long computation in the context.
+    """Call a listener with the progress of every long computation in this context.
 
     `descend` reports steps, `alternating_flow` reports completed ensemble members, and `track` reports the items of a
-    loop. A gradient flow is a single compiled program and reports nothing before its end.
+    loop. A gradient flow is a single compiled program and reports nothing until it ends.
 
     Args:
         listener: Function called repeatedly with the completed amount, the planned amount and the unit, such as
-            "steps". The completed amount decreases when another computation begins.
-        announced: Function called with a sentence before a computation that takes much time or memory.
+            "steps". The completed amount can decrease when another computation begins.
+        announced: Function called with a sentence before a computation that takes a long time or much memory.
 
     Example:
         >>> with progress_listener(lambda done, planned, unit: print(f"{done:g} of {planned:g} {unit}")):
@@ -76,7 +76,7 @@ def announce(sentence: str) -> None:
     """Announce an expensive computation to the listener, if there is one.
 
     Example:
-        >>> with progress_listener(lambda *told: None, announced=print):
+        >>> with progress_listener(lambda *report: None, announced=print):
         ...     announce("It takes an hour.")
         It takes an hour.
     """
@@ -86,10 +86,10 @@ def announce(sentence: str) -> None:
 
 
 def report_time(time: float, duration: float, steps: int, most: int | None = None) -> None:
-    """Report the progress of a flow: its time or, with a maximum number of steps, the larger percentage.
+    """Report the flow time or, with a maximum number of steps, the larger percentage of time and steps.
 
     Example:
-        >>> with progress_listener(lambda *told: print(told)):
+        >>> with progress_listener(lambda *report: print(report)):
         ...     report_time(1.0, 4.0, 30)
         ...     report_time(1.0, 4.0, 30, most=60)
         (1.0, 4.0, 'time')
@@ -102,10 +102,10 @@ def report_time(time: float, duration: float, steps: int, most: int | None = Non
 
 
 def track(items: Sequence[_Item], unit: str) -> Iterator[_Item]:
-    """Iterate over items and report progress; reports during an item count as a fraction of the item.
+    """Iterate over items and report progress; progress within an item counts as a fraction of this item.
 
     Args:
-        items: Items of about equal cost.
+        items: Items that take about equally long.
         unit: Name of the items, in the plural.
 
     Yields:

@@ -1,4 +1,4 @@
-"""Recorded times and steps of a flow."""
+"""The times and steps at which a flow is recorded."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def recorded_times(save: SaveTimes, duration: float) -> Float[np.ndarray, " time
         times.size > 0 and bool(np.all(np.diff(times) > 0) and times[0] >= 0 and times[-1] <= duration),
         "the times in save are not increasing between 0 and the duration",
         argument="save",
-        remedy="sort them, and remove duplicates and times outside of this interval",
+        remedy="sort them, and remove duplicates and times outside this interval",
     )
     return times
 
 
 def recorded_steps(name: str, chosen: Any, last: int) -> Int[np.ndarray, " step"]:
-    """Check recorded steps.
+    """Check the steps to record.
 
     Args:
-        name: Name of the argument, for the message.
+        name: Name of the argument, for the error message.
         chosen: Increasing integers between 0 and `last`.
         last: The last step.
 
@@ -67,6 +67,6 @@ def recorded_steps(name: str, chosen: Any, last: int) -> Int[np.ndarray, " step"
         and bool(np.all(np.diff(recorded) > 0) and recorded[0] >= 0 and recorded[-1] <= last),
         f"{name} are not increasing integers between 0 and {last}",
         argument=name,
-        remedy="sort them, and remove duplicates and steps outside of this interval",
+        remedy="sort them, and remove duplicates and steps outside this interval",
     )
     return recorded.astype(np.int64)

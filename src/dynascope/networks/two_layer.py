@@ -153,7 +153,7 @@ class TwoLayer(eqx.Module):
     ):
         self.activation = homogeneous_activation(activation)
         if input_dimension is None or output_dimension is None:
-            _require_nothing_drawn(input_dimension, output_dimension, scale=scale, balance=balance, seed=seed)
+            _require_no_draw(input_dimension, output_dimension, scale=scale, balance=balance, seed=seed)
             self.first, self.second = np.empty((0, width)), np.empty((width, 0))
             return
         sizes = {"input_dimension": input_dimension, "width": width, "output_dimension": output_dimension}
@@ -199,7 +199,7 @@ class TwoLayer(eqx.Module):
         return self.activation(x @ self.first) @ self.second
 
 
-def _require_nothing_drawn(inputs: int | None, outputs: int | None, **drawing: float) -> None:
+def _require_no_draw(inputs: int | None, outputs: int | None, **drawing: float) -> None:
     """Raise `InputError` if only one dimension is given, or if arguments of the draw are given without dimensions."""
     for name, value in {"input_dimension": inputs, "output_dimension": outputs}.items():
         require(value is None, f"only {name} is given", argument=name, value=value, remedy="give both dimensions")

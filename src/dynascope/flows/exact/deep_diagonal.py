@@ -40,15 +40,15 @@ def deep_diagonal_flow(
 
         r' = D (u^(D−2) + v^(D−2)) E[x (y − βᵀx)].
 
-    These variables lose no precision on plateaus near zero or during fast growth. The equations are stiff, because the
-    length of plateaus is a negative power of the scale, so the solver is implicit.
+    These variables lose no precision on plateaus near zero or during fast growth. The length of a plateau is a negative
+    power of the scale, so the equations are stiff and the solver is implicit.
 
     Args:
         task: Inputs and one target.
         depth: Depth D ≥ 2.
         scale: Initial value of u and v.
         duration: Gradient-flow time at which to stop.
-        points: Number of times to keep.
+        points: Maximum number of times to return.
         tolerance: Relative and absolute tolerance of each solver step.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Exact representation of the expected loss of linear attention by a few prompts, for flows that require samples."""
+"""A few prompts that reproduce the expected loss of linear attention exactly, for flows that require samples."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _STABLE = 2.5  # largest stable explicit step times the curvature, to within a t
 
 
 def few_prompts(task: InContextRegression) -> Task:
-    """Construct prompts on which every linear attention network has its expected loss.
+    """Construct prompts on which the loss of every linear attention network equals its expected loss.
 
     In the eigenbasis e_a of Σ, with the eigenvalues σ_a of Σ and γ_a of C, the loss is
 
         L(P) = ½ Σ_ab (√(γ_a σ_b) e_aᵀ P e_b − δ_ab σ_a^(3/2) / √γ_a)² + ½ Σ_a (σ_a − σ_a³/γ_a),
 
-    so there is one prompt for each pair (a, b), with the example √γ_a e_a and the query √σ_b e_b, and a prompt of
+    so one prompt suffices for each pair (a, b), with the example √γ_a e_a and the query √σ_b e_b, plus a prompt of
     zeros.
 
     Args:
@@ -57,11 +57,11 @@ def few_prompts(task: InContextRegression) -> Task:
 
 
 def explicit_steps(task: InContextRegression, network: Any, duration: float) -> float:
-    """Estimate the number of explicit solver steps that stability requires at the solution, to within a factor of two.
+    """Estimate how many explicit solver steps stability requires at the solution, to within a factor of two.
 
-    A rank-one head that has learned e_a, with P_aa = σ_a/γ_a = v k q and equal factors, has the curvature
-    3 γ_a σ_a P_aa^(4/3). Merged heads share a value v with v² = ‖P‖ and have the curvature
-    ‖P‖ max γσ + Σ γ_a σ_a P_aa²/‖P‖.
+    Consider a rank-one head that has learned e_a, with P_aa = σ_a/γ_a = v k q and three equal factors. Its curvature is
+    3 γ_a σ_a P_aa^(4/3). Merged heads share a value v with v² = ‖P‖, and their curvature is ‖P‖ max γσ + Σ γ_a σ_a
+    P_aa²/‖P‖.
 
     Args:
         task: In-context regression.

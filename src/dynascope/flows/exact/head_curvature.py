@@ -46,7 +46,7 @@ def head_curvatures(
 ) -> Float[Array, "heads weights weights"]:
     """Compute the Hessian H_h of E[f_h r] with respect to v, k and q at a fixed error r.
 
-    With G = E[r u zᵀ], which is the same for all heads, the mixed derivatives are
+    With G = E[r u zᵀ], which all heads share, the mixed derivatives are
 
         ∂²/∂v∂k = G q,   ∂²/∂v∂q = Gᵀ k,   ∂²/∂k∂q = v G,
 

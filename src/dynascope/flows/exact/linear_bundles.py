@@ -24,10 +24,10 @@ _GROWN = 16.0  # e-folds of growth after which a bundle can lose about seven of 
 class LinearBundles(StiffFlow):
     """Gradient flow of bundles of neurons θ_j = e^{l_j} v_j of a linear network.
 
-    During a step, v_j moves from a unit direction by v_j' = F v_j, and l_j is constant. Let v = (a, b), with the
-    input weights a in the eigenbasis of Σxx = Λ and the output weights b. Then F = [[0, Rᵀ], [R, 0]] depends only on
-    the residual R = Σyx − WΛ of the learned map W = Σ_j e^{2l_j} b_j a_jᵀ. With M = (s − F)⁻¹ and
-    S = Σ_j e^{2l_j} v_j v_jᵀ, the columns x_j of (s − J)⁻¹ r are
+    Each step starts at unit directions v_j and moves them by v_j' = F v_j, while l_j is constant. Let v = (a, b), with
+    the input weights a in the eigenbasis of Σxx = Λ and the output weights b. Then F = [[0, Rᵀ], [R, 0]] depends only
+    on the residual R = Σyx − WΛ of the learned map W = Σ_j e^{2l_j} b_j a_jᵀ. With M = (s − F)⁻¹ and S = Σ_j e^{2l_j}
+    v_j v_jᵀ, the columns x_j of (s − J)⁻¹ r are
 
         x_j = M (r_j − δF v_j),    δF = [[0, ΛYᵀ], [YΛ, 0]].
 
@@ -36,7 +36,7 @@ class LinearBundles(StiffFlow):
 
         Y + M_ba ΛYᵀ S_ba + M_bb YΛ S_aa + S_ba ΛYᵀ M_ba + S_bb YΛ M_aa = (MQ + QᵀM)_ba.
 
-    The number of equations is the number of entries of the map and does not depend on the number of neurons.
+    The number of equations equals the number of entries of the map and does not depend on the number of neurons.
 
     Attributes:
         cross: Σyx on the range of the inputs, in the eigenbasis of Σxx.
@@ -44,7 +44,7 @@ class LinearBundles(StiffFlow):
         target_power: E‖y‖².
         left: Left singular vectors of Σyx.
         right: Right singular vectors of Σyx.
-        rotated: Log-norms at the last orthogonalisation of the bundles.
+        rotated: Log-norms of the bundles at the last orthogonalisation.
     """
 
     cross: Float[Array | np.ndarray, "c d"]
@@ -63,7 +63,7 @@ class LinearBundles(StiffFlow):
         return self._pull(self._map(moving, moving, state), moving)
 
     def inverse(self, shift: Array, state: Bundles) -> Callable[[Array], Array]:
-        """Factorise s − J through the equation for the change of the learned map."""
+        """Factorise s − J by means of the equation for the change of the learned map."""
         directions, log_norms = state
         outputs, inputs = self.cross.shape
         a, b = slice(None, inputs), slice(inputs, None)
@@ -91,13 +91,13 @@ class LinearBundles(StiffFlow):
         return solve
 
     def size(self, change: Array, state: Bundles) -> Array:
-        """The largest change of a direction, or the change of the outputs relative to the targets, if larger."""
+        """Return the larger of the maximum change of a direction and the relative change of the outputs."""
         learned = self._map(change, state[0], state) + self._map(state[0], change, state)
         outputs = jnp.sqrt(jnp.sum(learned**2 * self.power) / self.target_power)
         return jnp.maximum(jnp.max(jnp.linalg.norm(change, axis=0)), outputs)
 
     def moved(self, moving: Array, state: Bundles) -> Bundles:
-        """Normalise the directions, and add their logarithms to the log-norms."""
+        """Normalise the directions, and move the logarithms of their norms to the log-norms."""
         norms = jnp.linalg.norm(moving, axis=0)
         # The remainder of an exact copy of another bundle is zero.
         norms = jnp.where(norms > 0, norms, 1.0)
@@ -119,7 +119,7 @@ class LinearBundles(StiffFlow):
         return jnp.max(jnp.abs(state[1] - self.rotated)) > _GROWN
 
     def refreshed(self, state: Any) -> tuple[LinearBundles, Any]:
-        """Orthogonalise the bundles if one has grown by many e-folds since the last time."""
+        """Orthogonalise the bundles if one of them has grown by many e-folds since the last orthogonalisation."""
         if np.max(np.abs(np.asarray(state[1]) - np.asarray(self.rotated))) <= _GROWN:
             return self, state
         state = orthogonal_bundles(state, enough=_NEARLY)

@@ -35,19 +35,18 @@ def linear_flow(
 ) -> xr.Dataset:
     """Solve the gradient flow of f(x) = x W₁ W₂ from scale·W₁, scale·W₂.
 
-    All neurons θ = (input weights, output weights) satisfy θ' = F θ, where F depends only on the residual
-    Σyx − W Σxx of the learned map W. Rotations among the neurons do not change the function, so the
-    solver represents them as orthogonal bundles, each with a unit direction and a log-norm. A mode of size 1e-300 then
-    keeps full precision next to a mode of size 1. In the original weights, rounding errors of the large mode would
-    corrupt the small one.
+    All neurons θ = (input weights, output weights) satisfy θ' = F θ, where F depends only on the residual Σyx − W Σxx
+    of the learned map W. Rotations among the neurons do not change the function, so the solver represents them as
+    orthogonal bundles, each with a unit direction and a log-norm. A mode of size 1e-300 then keeps full precision next
+    to a mode of size 1. In the original weights, the rounding errors of the large mode would swamp the small one.
 
     Args:
         task: Inputs and targets.
-        first: W₁ at scale one, shape (d, width).
-        second: W₂ at scale one, shape (width, c).
+        first: W₁ before scaling, shape (d, width).
+        second: W₂ before scaling, shape (width, c).
         scale: Factor on the initial weights.
         duration: Gradient-flow time at which to stop.
-        points: Number of times to keep.
+        points: Maximum number of times to return.
         tolerance: Relative and absolute tolerance of each solver step.
         max_steps: Maximum number of steps.
         operations: Maximum number of floating-point operations, counted to within a factor of about two; None for no
@@ -96,7 +95,7 @@ def linear_flow(
 def prepare_bundles(
     task: Task, first: Float[np.ndarray, "d width"], second: Float[np.ndarray, "width c"], *, scale: PositiveFloat
 ) -> PreparedFlow:
-    """Check the arguments of `linear_flow`, and prepare its equations and initial state for any tolerance.
+    """Check the arguments of `linear_flow`, and return its equations and its initial state.
 
     Raises:
         InputError: Under the conditions of `linear_flow`.

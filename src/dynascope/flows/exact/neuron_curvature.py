@@ -1,4 +1,4 @@
-"""Second derivatives of sums of neurons, in closed form for two-layer networks and rank-one attention heads."""
+"""Loss Hessians of sums of neurons, in closed form for two-layer networks and rank-one attention heads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _QUICK = 5.0  # columns of a closed-form Hessian that cost as much as a gradient
 
 
 def in_closed_form(network: SumOfNeurons, average: Average) -> bool:
-    """Whether the second derivatives are products of a few matrices.
+    """Whether a few matrix products give the second derivatives.
 
     Args:
         network: The network.
@@ -76,7 +76,7 @@ def loss_curvature(
 def slopes_of(
     network: SumOfNeurons, inputs: Float[Array | np.ndarray, "n d"], rows: Float[Array, "neurons weights"]
 ) -> Float[Array, "neurons numbers weights"]:
-    """Compute the Jacobians D_i of the outputs of each neuron, with samples and outputs along one axis.
+    """Compute the Jacobians D_i of the outputs of each neuron, with samples and outputs flattened into one axis.
 
     Args:
         network: The network that defines the neurons.
@@ -98,13 +98,13 @@ def slopes_of(
 def shared_slopes(
     network: SumOfNeurons, inputs: Float[Array | np.ndarray, "n d"], rows: Float[Array, "neurons weights"]
 ) -> Float[Array, "m m"]:
-    """Compute the Gauss–Newton matrix E[D_iᵀ D_j] of the Jacobians of all pairs of neurons.
+    """Compute the Gauss–Newton matrix E[D_iᵀ D_j] for all pairs of neurons.
 
     For two-layer networks with z_i = w_i·x, the blocks (w_i, w_j), (w_i, a_j) and (a_i, a_j) are
 
         (a_i·a_j) E[σ'(z_i) σ'(z_j) x xᵀ],    E[σ'(z_i) σ(z_j) x] a_iᵀ,    E[σ(z_i) σ(z_j)] I,
 
-    which need a single matrix product for any number of outputs.
+    which need a single matrix product, whatever the number of outputs.
 
     Args:
         network: The network that defines the neurons.
@@ -160,7 +160,7 @@ def own_curvatures(
     second = rows[:, inside:]
     _, slope, bend = _activations(network, inputs, rows)
     x, error = jnp.asarray(inputs), error / samples
-    if _bends_alike(network, len(rows), error.shape[1]):
+    if _constant_second_derivative(network, len(rows), error.shape[1]):
         # σ' is linear, so the moments of the samples are sufficient.
         moments = 2 * network.activation.positive * moments_of(x, error)
         first = jnp.tensordot(second, moments, 1)
@@ -207,12 +207,12 @@ def work_of_own_curvatures(network: SumOfNeurons, samples: int, outputs: int) ->
         return (2.0 * samples + 4.0 * neurons) * network.k.shape[1] ** 2
     if not isinstance(network, TwoLayer):
         return 4.0 * neurons * weights**2 * samples
-    products = outputs if _bends_alike(network, neurons, outputs) else neurons
+    products = outputs if _constant_second_derivative(network, neurons, outputs) else neurons
     return 2.0 * products * samples * np.shape(network.first)[0] ** 2
 
 
-def _bends_alike(network: TwoLayer, neurons: int, outputs: int) -> bool:
-    """Whether σ'' is the same constant for all neurons, so that the moments of each output are sufficient."""
+def _constant_second_derivative(network: TwoLayer, neurons: int, outputs: int) -> bool:
+    """Whether σ'' is the same constant for all neurons, so that one moment matrix per output suffices."""
     activation = network.activation
     return activation.degree == 2 and activation.positive == activation.negative and outputs <= neurons
 

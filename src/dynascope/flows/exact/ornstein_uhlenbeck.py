@@ -40,8 +40,8 @@ def ornstein_uhlenbeck(
 
         (a, b)(t + τ) = P(τ) (a, b)(t) + Cov(τ)^½ z
 
-    along each mode, with the propagator P and covariance of `theory.noise.langevin_moments`. There is no discretisation
-    error for any spacing of the times.
+    along each mode, where the propagator P and the covariance are those of `theory.noise.langevin_moments`. There is no
+    discretisation error, however widely the times are spaced.
 
     Args:
         curvature: Curvature ρ of each mode, shape (d,).
@@ -52,7 +52,7 @@ def ornstein_uhlenbeck(
         weight_decay: Weight decay λ ≥ 0.
         batch_size: Batch size S.
         runs: Number of runs.
-        position: Initial position a of all runs: the distance from the minimum along each mode.
+        position: Initial position a of all runs, the distance from the minimum along each mode.
         velocity: Initial velocity b of all runs.
         seed: Seed of the noise.
 

@@ -20,17 +20,17 @@ Bundles = tuple[Float[Array, "parameters bundle"], Float[Array, " bundle"]]
 def orthogonal_bundles(bundles: Bundles, sweeps: int = 6, enough: Float[Array, ""] | float = 1e-8) -> Bundles:
     """Rotate bundles until their directions are orthogonal, with full precision for the smallest bundles.
 
-    The method is one-sided Jacobi rotations of all disjoint pairs in parallel. For columns a and e^δ b with δ ≤ 0, the
-    tangent of the angle is e^δ τ with
+    The method applies one-sided Jacobi rotations to all disjoint pairs in parallel. For columns a and e^δ b with δ ≤ 0,
+    the tangent of the angle is e^δ τ with
 
         τ = 2 a·b / (D + √(D² + 4 e^{2δ} (a·b)²)),   D = 1 − e^{2δ}.
 
-    The small direction changes by τ, so nothing underflows.
+    The smaller direction changes by τ, so nothing underflows.
 
     Args:
         bundles: Unit columns, and their log-norms.
-        sweeps: Maximum number of passes over all pairs; convergence is quadratic.
-        enough: Largest acceptable overlap of two directions.
+        sweeps: Maximum number of passes over all pairs; the convergence is quadratic.
+        enough: Largest acceptable overlap between two directions.
 
     Returns:
         The rotated bundles. The sum Σ e^{2·log-norm} · direction directionᵀ is unchanged.

@@ -92,9 +92,9 @@ def polar_flow(
         task: Inputs and targets.
         scale: Factor on the initial weights.
         duration: Gradient-flow time at which to stop.
-        tolerance: Error of a step in direction (radians) and log-norm.
+        tolerance: Error of a step, in the direction (radians) and in the log-norm.
         normalised: Whether to solve the homogeneity-normalised flow, in which e^{(κ−2) l_i} is replaced by one.
-        points: Number of times to keep.
+        points: Maximum number of times to return.
         max_steps: Maximum number of steps.
         operations: Maximum number of floating-point operations, counted to within a factor of about two; None for no
             limit.
@@ -168,7 +168,7 @@ def polar_flow(
 
 
 def _work(network: SumOfNeurons, task: Task, most: float | None) -> Work:
-    """Operations of an explicit step (four velocities, each with a derivative of the outputs) and an implicit step."""
+    """Operations of an explicit step (four velocities, each with the output derivatives) and of an implicit step."""
     implicit = work_of_a_step(task, network) if isinstance(task, Task) else 0.0
     explicit = 24.0 * np.size(network.neurons) * len(task.inputs)
     return Work(explicit, implicit, np.inf if most is None else float(most))
@@ -216,7 +216,7 @@ def _initial_state(frame: Any, data: Any, directions: Any, log_norms: Any, numbe
 
 @filter_jit
 def _advanced(frame: Any, data: Any, state: _State, numbers: Any) -> tuple[_State, dict[str, Array]]:
-    """Take several steps, and return the state and the recorded quantities after each accepted step, padded by NaN."""
+    """Take several steps; return the state and the recorded quantities after each accepted step, padded with NaN."""
     duration, tolerance = numbers["duration"], numbers["tolerance"]
 
     def moved(state: _State, step: Array, weights: Any, stages: Any) -> tuple[Array, Array]:

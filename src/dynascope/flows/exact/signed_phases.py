@@ -42,13 +42,13 @@ def diagonal_flow(
 
         G' = E[x (y − βᵀx)],   β = (scale²/2) sinh 2G.
 
-    The solution G is of order log(1/scale), so initial weights of 1e-300 lose no precision.
+    The solution G is of order log(1/scale), so no precision is lost even for initial weights of 1e-300.
 
     Args:
         task: Inputs and one target.
         scale: Initial value of u.
         duration: Gradient-flow time at which to stop.
-        points: Number of times to keep.
+        points: Maximum number of times to return.
         tolerance: Relative and absolute tolerance of each solver step.
         max_steps: Maximum number of steps.
         operations: Maximum number of floating-point operations, counted to within a factor of about two; None for no
@@ -94,7 +94,7 @@ def diagonal_flow(
 
 @checked
 def prepare_phases(task: Task, *, scale: PositiveFloat) -> PreparedFlow:
-    """Check the arguments of `diagonal_flow`, and prepare its equations and initial state for any tolerance.
+    """Check the arguments of `diagonal_flow`, and return its equations and its initial state.
 
     Raises:
         InputError: Under the conditions of `diagonal_flow`.
@@ -130,7 +130,7 @@ def diagonal_equations(task: Task) -> int:
 
 
 def _work(inputs: int, equations: int) -> Work:
-    """Operations of a step, with the moments of the inputs or with the samples."""
+    """Floating-point operations of a step, computed from the moments of the inputs or from the samples."""
     by_samples = equations < inputs
     product = 2.0 * _SLOW * (2 * equations * inputs if by_samples else inputs**2)
     formed = 2.0 * equations**2 * inputs if by_samples else 0.0
@@ -176,7 +176,7 @@ class _Phases(StiffFlow):
         return solution(shift * jnp.eye(len(state)) - jacobian)
 
     def size(self, change: Array, state: Array) -> Array:
-        """The largest change of a phase, or the change of the outputs relative to the targets, if larger."""
+        """Return the larger of the maximum change of a phase and the relative change of the outputs."""
         learned = self._slope(state) * change
         return jnp.maximum(jnp.max(jnp.abs(change)), jnp.sqrt(learned @ self._spread(learned) / self.power))
 

@@ -1,4 +1,4 @@
-"""Implicit steps for sums of neurons of any degree, in which a few large neurons determine the outputs."""
+"""Implicit steps for sums of neurons of any degree whose outputs are dominated by a few large neurons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VELOCITIES, _EACH = 8, 6.0  # velocities per step, and operations of a velocity
 
 
 class Neurons(NamedTuple):
-    """Neurons θ_i = e^{l_i} u_i, the largest first.
+    """Neurons θ_i = e^{l_i} u_i, sorted from large to small.
 
     Attributes:
         directions: Unit directions u_i, one row per neuron.
@@ -46,14 +46,14 @@ class Neurons(NamedTuple):
 class StiffNeurons(StiffFlow):
     """Gradient flow of neurons θ_i = e^{l_i} v_i of degree κ.
 
-    During a step, v_i moves from a unit direction, and l_i is constant. With the output f_i of a neuron and the
-    gradient g_i of E⟨f_i(v_i), y − f⟩,
+    During a step, v_i starts at a unit direction, and l_i is constant. With the output f_i of a neuron and the gradient
+    g_i of E⟨f_i(v_i), y − f⟩,
 
         v_i' = e^{(κ−2) l_i} g_i,    ∂v_i'/∂v_j = e^{(κ−2) l_i} (δ_ij H_i − e^{κ l_j} E[D_iᵀ D_j]),
 
     where D_i is the derivative of f_i, and H_i the derivative of g_i at a fixed residual. The influence of neuron j on
     the others is proportional to e^{κ l_j}. A step therefore solves one linear system for the large neurons only, or
-    for the samples if there are few, and a separate small system for each remaining neuron.
+    for the samples if there are few. Each remaining neuron has a separate small system.
 
     Attributes:
         frame: The network, a sum of neurons.
@@ -76,7 +76,7 @@ class StiffNeurons(StiffFlow):
         return self._rates(state)[:, None] * self._pulled(moving, self._residual(moving, state))
 
     def inverse(self, shift: Array, state: Neurons) -> Callable[[Array], Array]:
-        """Factorise s − J through a system for the samples or for the large neurons."""
+        """Factorise s − J by means of a system for the samples or for the large neurons."""
         rates, residual = self._rates(state), self._residual(state.directions, state)
         curvature = own_curvatures(self.frame, self.inputs, residual, state.directions)
         own = shift * jnp.eye(state.directions.shape[1]) - rates[:, None, None] * curvature
@@ -84,7 +84,7 @@ class StiffNeurons(StiffFlow):
         return method(state, rates, own)
 
     def _by_samples(self, state: Neurons, rates: Array, own: Array) -> Callable[[Array], Array]:
-        """Factorise s − J with the total output change Σ_j e^{κ l_j} D_j x_j on the samples as unknowns."""
+        """Factorise s − J; the unknowns are the total output change Σ_j e^{κ l_j} D_j x_j on each sample."""
         samples, shape = len(self.targets), state.directions.shape
         amplitudes = jnp.exp(self.frame.degree * state.log_norms)[:, None]
         slopes = slopes_of(self.frame, self.inputs, state.directions)
@@ -103,7 +103,7 @@ class StiffNeurons(StiffFlow):
         return solve
 
     def _by_large_neurons(self, state: Neurons, rates: Array, own: Array) -> Callable[[Array], Array]:
-        """Factorise s − J with the changes of the large neurons as unknowns; the small neurons follow from them."""
+        """Factorise s − J; the unknowns are the changes of the large neurons, which determine all others."""
         weights, large = own.shape[1], self.large
         amplitudes, front = jnp.exp(self.frame.degree * state.log_norms[:large]), state.directions[:large]
         feedback = shared_slopes(self.frame, self.inputs, front)
@@ -120,13 +120,13 @@ class StiffNeurons(StiffFlow):
         return solve
 
     def size(self, change: Array, state: Neurons) -> Array:
-        """The root mean square change of a neuron, or the change of the outputs relative to the targets, if larger."""
+        """Return the larger of the root mean square change of a neuron and the relative change of the outputs."""
         _, outputs = jax.jvp(lambda rows: self._outputs(rows, state), (state.directions,), (change,))
         outputs = jnp.sqrt(jnp.sum(outputs**2) / jnp.sum(self.targets**2))
         return jnp.maximum(jnp.sqrt(jnp.mean(jnp.sum(change**2, axis=1))), outputs)
 
     def moved(self, moving: Array, state: Neurons) -> Neurons:
-        """Normalise the directions, and add their logarithms to the log-norms."""
+        """Normalise the directions, and move the logarithms of their norms to the log-norms."""
         norms = jnp.linalg.norm(moving, axis=1)
         return Neurons(moving / norms[:, None], state.log_norms + jnp.log(norms))
 
@@ -141,7 +141,7 @@ class StiffNeurons(StiffFlow):
         }
 
     def needs_refresh(self, state: Neurons) -> Array:
-        """Whether a small neuron has become large since the last sorting."""
+        """Whether a small neuron has become large since the neurons were last sorted."""
         if _few_samples(state.directions.shape, self.targets):
             return jnp.zeros((), bool)
         return jnp.any(self._contributions(state)[self.large :] > _AHEAD * _RELEVANT)
@@ -181,7 +181,7 @@ class StiffNeurons(StiffFlow):
         return jnp.exp((self.frame.degree - 2) * state.log_norms)
 
     def _contributions(self, state: Neurons) -> Array:
-        """Root mean square output of each neuron relative to the targets."""
+        """Root mean square output of each neuron, relative to that of the targets."""
         outputs = jax.vmap(self._output)(state.directions)
         spread = jnp.sqrt(jnp.sum(outputs**2, axis=(1, 2)) / jnp.sum(self.targets**2))
         return jnp.exp(self.frame.degree * state.log_norms) * spread
@@ -207,12 +207,12 @@ def work_of_a_step(task: Task, network: SumOfNeurons) -> float:
 
 
 def _sizes(network: Any, weights: int, inputs: Any, targets: Any) -> tuple[int, ...]:
-    """Possible numbers of large neurons."""
+    """Possible choices of the number of large neurons."""
     return _CLOSE if _together(network, weights, len(inputs), targets.size, _FIRST) > _EXPENSIVE else _COARSE
 
 
 def _together(network: Any, weights: int, samples: int, numbers: int, large: int) -> float:
-    """Operations of the linear system of the large neurons: the shared matrix and its factorisation."""
+    """Floating-point operations to assemble the shared matrix of the large neurons and to factorise it."""
     # All outputs of a two-layer network share the derivatives of the hidden neurons.
     rows, columns = (samples, network.first.shape[0]) if isinstance(network, TwoLayer) else (numbers, weights)
     return 2.0 * rows * (large * columns) ** 2 + (large * weights) ** 3
@@ -224,6 +224,6 @@ def _contributions(flow: StiffNeurons, state: Neurons) -> Array:
 
 
 def _few_samples(neurons: tuple[int, ...], targets: Any) -> bool:
-    """Whether solving for the samples is fast and smaller than solving for the large neurons."""
+    """Whether the system for the samples is quick to solve and smaller than the system for the large neurons."""
     number, weights = neurons
     return targets.size <= _FIRST * weights and 2.0 * targets.size**2 * number * weights <= _EXPENSIVE

@@ -1,1 +1,1 @@
-"""Solvers of flows: adaptive step sizes, explicit and implicit methods, and interpolation of the trajectory."""
+"""Solvers of flows: adaptive step sizes, explicit and implicit methods, and interpolation of trajectories."""

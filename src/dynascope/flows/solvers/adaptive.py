@@ -27,18 +27,18 @@ _AT_ONCE = 32  # steps per call of the compiled program by default
 
 
 class StiffFlow(eqx.Module):
-    """A flow whose variables, an array `moving` that begins at `start(state)`, are redefined before every step.
+    """A flow in variables that are redefined before every step; they form the array `moving`, initially `start(state)`.
 
     Array fields are arguments of the compiled program; all other fields are static.
     """
 
     @abc.abstractmethod
     def start(self, state: Any) -> Array:
-        """Return the variables at a state."""
+        """Return the variables for a state."""
 
     @abc.abstractmethod
     def velocity(self, moving: Array, state: Any) -> Array:
-        """Compute the velocity of the variables that were defined at the beginning of the step."""
+        """Compute the velocity of the variables, which were defined at the beginning of the step."""
 
     @abc.abstractmethod
     def inverse(self, shift: Array, state: Any) -> Callable[[Array], Array]:
@@ -46,18 +46,18 @@ class StiffFlow(eqx.Module):
 
     @abc.abstractmethod
     def size(self, change: Array, state: Any) -> Array:
-        """Relative size of a change of the variables; 0.1 means ten percent."""
+        """Return the relative size of a change of the variables; 0.1 means ten percent."""
 
     @abc.abstractmethod
     def moved(self, moving: Array, state: Any) -> Any:
-        """Compute the state after a step."""
+        """Return the state after a step."""
 
     @abc.abstractmethod
     def statistics(self, state: Any) -> dict[str, Array]:
         """Compute the recorded quantities, including `loss` and `descent_rate`."""
 
     def refreshed(self, state: Any) -> tuple[StiffFlow, Any]:
-        """Return an equivalent flow and state for the following steps; called between compiled programs."""
+        """Return an equivalent flow and state for the next steps; called between runs of the compiled program."""
         return self, state
 
     def needs_refresh(self, state: Any) -> Any:
@@ -69,12 +69,12 @@ class Method(NamedTuple):
     """A step method and its step-size control.
 
     Attributes:
-        step: Function with the arguments and results of `rosenbrock_step`.
+        step: Function with the arguments and return values of `rosenbrock_step`.
         order: Order of the error in the step size.
         predictive: Whether the controller predicts the next step from the last two, which suits accelerating flows. If
-            stability limits the steps, a predictive controller rejects half of them.
-        first: Motion in the first step, measured by the `size` of the flow.
-        farthest: Largest motion in any step.
+            stability limits the step size, a predictive controller rejects half of the steps.
+        first: Size of the motion in the first step, measured by the `size` of the flow.
+        farthest: Largest motion in a single step.
     """
 
     step: Callable[..., tuple[Array, Array]]
@@ -107,10 +107,10 @@ def integrate_adaptively(
         start: Initial time.
         max_steps: Maximum number of steps.
         partial: Whether to return the trajectory so far, instead of raising an error, if `max_steps` is reached.
-        at_once: Steps per call of the compiled program, between which time limits are checked.
+        at_once: Steps per run of the compiled program; time limits are checked between runs.
 
     Returns:
-        `time` and each statistic, with the steps along the first axis; and the last state.
+        `time` and each statistic, with the steps along the first axis; and the final state.
 
     Raises:
         DivergenceError: If the step size underflows or `max_steps` is reached.
@@ -146,7 +146,7 @@ def integrate_adaptively(
 
 
 class _Pace(NamedTuple):
-    """The next trial step, the last accepted step, and its error relative to the tolerance."""
+    """Next trial step, last accepted step, and the error of the last accepted step relative to the tolerance."""
 
     step: Any
     taken: Any
@@ -168,7 +168,7 @@ class _Pace(NamedTuple):
 def _advanced(
     flow: StiffFlow, state: Any, time: Array, pace: _Pace, numbers: dict[str, Array], method: Method, at_once: int
 ) -> Any:
-    """Take several steps; the record begins with the initial state and is NaN for rejected steps."""
+    """Take several steps. The record begins with the initial state and contains NaN for rejected steps."""
     duration, tolerance = numbers["duration"], numbers["tolerance"]
     state = jax.tree.map(jnp.asarray, state)
     speed = flow.size(flow.velocity(flow.start(state), state), state)

@@ -1,4 +1,4 @@
-"""Explicit steps, for flows that are not stiff and for systems that are too large for implicit steps."""
+"""Explicit steps, for flows that are not stiff or that are too large for implicit steps."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def tsitouras_step(
 
     Args:
         velocity: f.
-        _: Ignored; implicit methods receive a linear solver here.
+        _: Ignored; implicit methods receive a linear solver as this argument.
         start: y, an array of any shape.
         step: Step size h.
 
     Returns:
-        y after the step, and the estimated error of the solution of order four.
+        y after the step, of order five; and the estimated error of the embedded solution of order four.
 
     References:
         Tsitouras, Computers & Mathematics with Applications 62 (2011) 770.

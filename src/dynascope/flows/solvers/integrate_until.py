@@ -1,4 +1,4 @@
-"""Integration of a flow until an event, in one loop that compiles quickly."""
+"""Integration of a flow until an event occurs, in one loop that compiles quickly."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def integrate_until(
     most: int,
     memory: Any = (),
 ) -> tuple[FlowState, Array, Array, Any]:
-    """Integrate an autonomous flow until a final time or until an event occurs after a step.
+    """Integrate an autonomous flow until a final time, or until a condition holds after a step.
 
     A step is accepted if the norm of its error is below the tolerance times the norm of the state. Entries of the state
     that remain zero do not affect this criterion.
@@ -63,14 +63,14 @@ def integrate_until(
         here: Initial time, state and velocity.
         end: Final time.
         method: Step method.
-        happened: Whether the event has occurred, as a function of the time, state and velocity after a step.
+        happened: Condition that ends the integration, as a function of the time, state and velocity after a step.
         order: Order of the error in the step size.
-        tolerance: Largest error of a step relative to the state.
+        tolerance: Largest error of a step, relative to the state.
         most: Maximum number of steps, including rejected steps.
-        memory: Memory for the first step.
+        memory: Memory that the method receives in the first step.
 
     Returns:
-        The final time, state and velocity, whether the event occurred, the number of steps, and the final memory.
+        The final time, state and velocity, whether the condition held, the number of steps, and the final memory.
 
     Example:
         >>> import math
@@ -109,7 +109,7 @@ def integrate_until(
 
 
 def tsitouras(velocity: Callable[[Array], Array]) -> Method:
-    """Make the method of `tsitouras_step` with a loop over its stages, so that the velocity is compiled once.
+    """Make the method of `tsitouras_step` with a loop over its stages, so that the velocity is compiled only once.
 
     Args:
         velocity: f of y' = f(y).

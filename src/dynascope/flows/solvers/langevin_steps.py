@@ -34,10 +34,10 @@ def require_langevin_solver(solver: Any, dynamics: str) -> None:
 
 
 class _Spread(diffrax.AbstractBrownianPath):
-    """The Brownian path Σ^½ W; increments and Lévy areas are linear in the path.
+    """The Brownian path Σ^½ W; its increments and Lévy areas are linear in W.
 
-    Both ends of a step are evaluated in a single tree search, because compiling the search takes most of the time.
-    Chen's relation (arXiv:2405.06464) gives the increments and areas of the step from those of both ends.
+    Both ends of a step are evaluated in a single tree search, because most of the time is spent compiling this search.
+    Chen's relation (arXiv:2405.06464) gives the increment and the area over the step from those at both ends.
     """
 
     path: diffrax.VirtualBrownianTree
@@ -74,7 +74,8 @@ def langevin_steps(
 ) -> Any:
     """Simulate θ and v at the recorded steps, each of shape (times, runs, d).
 
-    The Brownian path of a run is a tree over a power of two of steps, so that halving the time step keeps the path.
+    The Brownian path of a run is a tree over a time span of a power of two of steps, so halving the time step does not
+    change the path.
 
     Args:
         gradient: Function from weights (d,) to ∇L (d,).
@@ -82,7 +83,7 @@ def langevin_steps(
         push: Initial v, shape (runs, d).
         strength: √(η/S) Σ^½, shape (d, d), or (d,) for independent coordinates.
         settings: Δt, η, β and λ.
-        recorded: Indices of the recorded steps, at least one above zero.
+        recorded: Indices of the recorded steps, at least one of them positive.
         keys: One random key per run.
         solver: A diffrax solver; its type determines whether the equations are underdamped or overdamped.
     """

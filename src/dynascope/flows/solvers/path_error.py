@@ -13,16 +13,16 @@ __all__ = ["PathErrorController"]
 
 
 class PathErrorController(diffrax.PIDController):
-    """Step-size controller that accepts a step if its error is below rtol times the distance of the step.
+    """Step-size controller that accepts a step if its error is below rtol times the distance that the state moves.
 
     Small weights that grow from a tiny initialisation share an array with large weights. An error that is small
-    relative to the large weights can exceed the small ones. An error that is small relative to the motion cannot, so
-    the flow leaves plateaus at the right time and converges to rounding precision. Over a run, the errors sum to at
-    most rtol times the length of the path. Distances are root mean squares over the weights. `atol` and the rounding
-    error of the weights are always allowed.
+    relative to the large weights can therefore exceed the small ones. An error that is small relative to the motion
+    cannot, so the flow leaves plateaus at the right time and converges to rounding precision. Over a run, the errors
+    add up to at most rtol times the length of the path. Distances are root mean squares over the weights. In addition,
+    errors up to `atol` and up to the rounding error of the weights are always allowed.
 
     The state must be a single vector, and the vector field must be smooth. At a discontinuity of the velocity, such as
-    a ReLU neuron switching on a sample, the error decreases no faster than the motion, and steps become tiny.
+    a ReLU neuron that switches a sample on, the error shrinks no faster than the motion, and the steps become tiny.
 
     Example:
         >>> import numpy as np
@@ -63,7 +63,7 @@ class PathErrorController(diffrax.PIDController):
         error_order: Any,
         controller_state: Any,
     ) -> Any:
-        """Adapt the step size as in diffrax, with the error in units of the allowed error."""
+        """Adapt the step size as diffrax does, with the error in units of the allowed error."""
         rounding = 16 * jnp.finfo(y0.dtype).eps * self.norm(y0)
         allowed = self.atol + rounding + self.rtol * self.norm(y1_candidate - y0)
         # The motion has first order in the step, so the order of the ratio is one less than that of the error.

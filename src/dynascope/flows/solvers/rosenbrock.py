@@ -57,7 +57,7 @@ def rosenbrock_step(
         step: Step size h.
 
     Returns:
-        y after the step, and the estimated error of the solution of order three.
+        y after the step, of order four; and the estimated error of the embedded solution of order three.
 
     References:
         Hairer & Wanner, Solving Ordinary Differential Equations II (1996), IV.7 and the program RODAS.

@@ -20,10 +20,10 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
     """Second-order Runge–Kutta–Legendre method, which is stable for step sizes of order s² with s stages.
 
     The Jacobian of a gradient flow is minus the Hessian, so its spectrum is real, and stability depends on the negative
-    real axis only. With s stages, the method is stable for h·ρ ≤ (s² + s − 2)/2, where ρ is the largest curvature. Each
-    step chooses s for the step size h that accuracy allows. The method is matrix-free, so it integrates ensembles and
-    networks of any size with a wide spectrum. One power iteration per step (one Hessian-vector product) tracks the
-    largest curvature.
+    real axis only. With s stages, the method is stable for h·ρ ≤ (s² + s − 2)/2, where ρ is the largest curvature.
+    Accuracy determines the step size h, and each step uses as many stages s as h requires. The method is matrix-free,
+    so it suits ensembles and networks of any size whose curvatures differ widely. One power iteration per step (one
+    Hessian-vector product) tracks the largest curvature.
 
     The state must be a single vector, and the vector field must be autonomous.
 
@@ -69,7 +69,7 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: _State, made_jump: Any
     ) -> tuple[Array, Array, dict[str, Array], _State, diffrax.RESULTS]:
-        """Take one step from t0 to t1 with the number of stages that stability requires."""
+        """Take one step from t0 to t1 with as many stages as stability requires."""
         slope, direction, taken = solver_state
         h = jnp.asarray(t1 - t0, y0.dtype)
         y1, end_slope, error, direction, slopes = legendre_step(
@@ -93,7 +93,8 @@ def legendre_step(
         safety: Safety factor on the estimated curvature.
 
     Returns:
-        y after the step, its velocity, its error, an improved direction, and the number of velocity evaluations.
+        y after the step, its velocity, its error, a better estimate of the direction, and the number of velocity
+        evaluations.
 
     Example:
         >>> import numpy as np

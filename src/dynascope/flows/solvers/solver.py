@@ -16,14 +16,14 @@ SolverName = Literal["automatic", "exact", "explicit", "stabilised", "stiff", "f
 @checked
 @dataclasses.dataclass(frozen=True)
 class Solver:
-    """A solver of gradient flows with its tolerances. A name, as in `solver="stiff"`, stands for `Solver("stiff")`.
+    """A solver of gradient flows with its tolerances; `solver="stiff"` is short for `Solver("stiff")`.
 
     Attributes:
         name: "automatic": `observe` chooses a solver that suits the network, and `gradient_flow` uses "explicit".
 
-            "exact": variables with full precision at any initial scale. `observe` supports them for two-layer and
-            diagonal networks and for linear attention (see `flows.linear_flow`, `flows.polar_flow` and
-            `flows.diagonal_flow`).
+            "exact": integrates variables that keep full precision at any initial scale. `observe` supports this solver
+            for two-layer and diagonal networks and for linear attention (see `flows.linear_flow`, `flows.polar_flow`
+            and `flows.diagonal_flow`).
 
             All other solvers integrate the weights. "explicit": Tsitouras, order 5. "stabilised": Runge–Kutta–Legendre,
             order 2, for smooth activations; it is faster if time scales differ by a factor of 30 or more and an error
@@ -31,11 +31,11 @@ class Solver:
             whose time scales differ by more than a factor of 1000. "fastest", for a single network: the faster of
             "explicit" and, for up to 1500 weights, "stiff".
         relative_tolerance: Error of one step relative to each weight, by default 1e-8; for "stabilised", relative to
-            the distance of the step, by default 1e-3. The default is at least 1000 times the machine precision.
+            the distance moved in the step, by default 1e-3. The default is at least 1000 times the machine precision.
         absolute_tolerance: Additional allowed error of one step. The default is the relative tolerance times the root
-            mean square of the initial weights, so the relative accuracy does not depend on the initial scale; for
-            "stabilised", it is zero.
-        max_steps: Maximum number of steps of each member; by default a million.
+            mean square of the initial weights, so that the relative accuracy does not depend on the initial scale; for
+            "stabilised", the default is zero.
+        max_steps: Maximum number of steps of each member; by default one million.
 
     Raises:
         InputError: If the name is unknown, or if a number is outside its domain.

@@ -41,7 +41,7 @@ class Work(NamedTuple):
     most: float = math.inf
 
     def steps(self, solver: Solver, max_steps: int, *, after: int = 0) -> int:
-        """Maximum number of further steps, after some explicit ones.
+        """Maximum number of steps of a solver, given the number of explicit steps already taken.
 
         Example:
             >>> Work(1e6, 1e8, most=1e10).steps("stiff", 1000, after=2000)
@@ -68,8 +68,8 @@ class PreparedFlow(NamedTuple):
         flow: The flow.
         state: Initial state.
         equations: Number of linear equations in an implicit step.
-        work: Cost of the steps.
-        patience: Number of explicit steps after which the flow counts as stiff, if it has few equations.
+        work: Floating-point operations of the steps.
+        patience: Number of explicit steps after which a flow with few equations is treated as stiff.
     """
 
     flow: StiffFlow
@@ -151,7 +151,7 @@ class PreparedFlow(NamedTuple):
 
 
 def few_equations(equations: int) -> bool:
-    """Whether the number of equations is so small that implicit steps are preferable for any flow.
+    """Whether there are so few equations that implicit steps are preferable for any flow.
 
     Example:
         >>> few_equations(13), few_equations(640)

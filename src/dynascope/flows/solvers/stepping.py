@@ -1,4 +1,4 @@
-"""Checks and interpolation for flows that are recorded at the steps of the solver."""
+"""Checks and interpolation for flows that are recorded at the solver's steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Tolerance: TypeAlias = Annotated[float, Ge(1e-14)]
 
 
 def require_correlation(task: Task) -> None:
-    """Raise `InputError` if Σyx = 0, because small networks then stay near zero and no time scale is defined."""
+    """Raise `InputError` if Σyx = 0: small weights then stay near zero, and no time scale is defined."""
     require(
         bool(np.any(task.cross_moment)),
         "the targets are uncorrelated with all inputs",
@@ -33,7 +33,7 @@ def require_correlation(task: Task) -> None:
 
 
 def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarray]:
-    """Interpolate a recorded flow to at most `points` times, which are dense where the flow changes.
+    """Interpolate a recorded flow to at most `points` times, which are dense where the flow changes quickly.
 
     `loss_between` interpolates the loss, and monotone cubics interpolate all other quantities. The times divide the sum
     of elapsed time, decrease of the loss, and change of the log descent rate (each normalised) into equal parts. A drop
@@ -49,7 +49,7 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
 
 
 def resolved_loss(record: dict[str, np.ndarray], points: int) -> tuple[np.ndarray, np.ndarray]:
-    """The times that `resolving` keeps, and the losses at these times."""
+    """Return the times that `resolving` keeps, and the losses at these times."""
     time, rate = record["time"], record["descent_rate"]
     # High-order solvers take few steps, between which linear interpolation is inaccurate.
     fractions = np.linspace(0, 1, max(8, -(-2 * points // len(time))), endpoint=False)
@@ -126,7 +126,7 @@ def _curvature(
     middle: np.ndarray,
     last: np.ndarray,
 ) -> np.ndarray:
-    """Second derivative at the middle of three points of the polynomial that matches their values and slopes."""
+    """Second derivative, at the middle one of three points, of the polynomial that matches their values and slopes."""
     both = before + after
     # Divided differences with each point counted twice.
     first, second = fallen / before, falling / after
