@@ -58,7 +58,7 @@ def test_rates_are_named_by_the_weight_or_by_a_part_that_holds_it():
 @pytest.mark.parametrize(
     ("rates", "message"),
     [
-        ({"first": 1.0, "third": 1.0}, "has the name 'third'.*first, second"),
+        ({"first": 1.0, "third": 1.0}, "names 'third'.*first, second"),
         ({"first": 1.0}, "no rate for 'second'"),
         ({"first": 1.0, "second": -1.0}, "-1"),
     ],
@@ -71,13 +71,13 @@ def test_rates_must_name_each_weight_and_nothing_else(rates, message):
 @pytest.mark.parametrize(
     ("networks", "message"),
     [
-        ([], "no network"),
+        ([], "list of networks is empty"),
         ([TwoLayer(2, 3, 1), TwoLayer(2, 4, 1)], "differ in structure"),
         ([TwoLayer(2, 3, 1), TwoLayer(2, 3, 1, activation="relu")], "differ in structure"),
         ([Frozen(np.ones((2, 1)), 0), Frozen(np.ones((2, 1)), 1)], "differ in structure"),
         (Frozen(np.ones((2, 1), np.float16), 0), "float16"),
         (Frozen(np.full((2, 1), np.nan), 0), "not finite"),
-        (Frozen(np.ones((2, 1), int), 0), "none"),
+        (Frozen(np.ones((2, 1), int), 0), "no weights"),
     ],
 )
 def test_networks_that_cannot_be_trained_together_are_refused(networks, message):

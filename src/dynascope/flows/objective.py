@@ -130,7 +130,7 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
             f"the statistic {name!r} has the dimensions {dimensions}",
             argument="statistics",
             value=name,
-            remedy=f"do not use the names {', '.join(_TAKEN)}; the dimensions for time and members are added automatically",
+            remedy=f"do not use the names {', '.join(_TAKEN)}; dimensions for time and members are added",
         )
     return checked
 

@@ -1,4 +1,4 @@
-"""Symmetries of networks, found in their programs and numerically, and the charges that they conserve."""
+"""Symmetries of networks, found in their programs or from their gradients, and the charges that they conserve."""
 
 from dynascope.validation import face
 

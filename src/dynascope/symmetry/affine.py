@@ -1,4 +1,4 @@
-"""Affine symmetries of a small function as null vectors: explicit generators and quadratic charges."""
+"""Affine symmetries of a small function, computed as null vectors: explicit generators and quadratic charges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Generators(NamedTuple):
 def unknowns(dimension: int, kind: str) -> int:
     """Count the unknown entries of G and c for one kind of generator.
 
-    "symmetric" means G = Gᵀ with any c, "skew" means G = −Gᵀ with c = 0, and "all" puts no restriction on G and c.
+    "symmetric" means G = Gᵀ with any c, "skew" means G = −Gᵀ with c = 0, and "all" leaves G and c unrestricted.
     """
     symmetric = dimension * (dimension + 1) // 2 + dimension
     return {"symmetric": symmetric, "skew": dimension * (dimension - 1) // 2, "all": dimension * (dimension + 1)}[kind]
@@ -45,7 +45,8 @@ def affine_generators(theta: np.ndarray, gradients: np.ndarray, kind: str) -> Ge
     Args:
         theta: Points θ, shape (m, D), where m is at least `unknowns(D, kind)`.
         gradients: ∇(r·f) at these points, shape (m, D).
-        kind: "symmetric" for generators that each conserve ½ θᵀGθ + cᵀθ, "skew" for rotations with c = 0, or "all".
+        kind: "symmetric" for generators with one conserved charge ½ θᵀGθ + cᵀθ each, "skew" for rotations with c = 0,
+            or "all".
 
     Raises:
         InputError: If a rank is ambiguous.
@@ -71,5 +72,5 @@ def affine_generators(theta: np.ndarray, gradients: np.ndarray, kind: str) -> Ge
 
 
 def independent(generators: Generators, theta: np.ndarray) -> int:
-    """Count the independent charges; products of linear charges are conserved too but add no independent charge."""
+    """Count the independent charges; products of linear charges are also conserved but are not counted."""
     return rank(generators.at(theta), "the charges") if len(generators.shifts) else 0

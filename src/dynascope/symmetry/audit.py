@@ -1,4 +1,4 @@
-"""Audit a recorded training run: which conservation laws it broke, since when, and the probable causes."""
+"""Audit a recorded training run: which conservation laws it broke, from which step on, and the probable causes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Audit", "Finding", "audit"]
 _LAW = ("measured_charge", "predicted_charge", "charge_bound")
 _CAUSES = tuple(field.name for field in dataclasses.fields(Evidence) if field.default is dataclasses.MISSING)[1:]
 _CHANGED_BETWEEN = "changed_between"  # only recorded in training loops other than `descend`
-_SAME = "give the symmetries that the record's statistics were computed with"
+_SAME = "give the symmetries for which charge_statistics recorded the run"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -31,12 +31,13 @@ class Finding:
 
     Attributes:
         charge: The symmetry.
-        broken: For each of its charges, whether the residual exceeds the rounding bound at any recorded step.
-        last_kept: Last recorded step up to which all its laws hold; equal to `first_broken` if there is none.
-        first_broken: First recorded step at which one of its laws is broken.
+        broken: For each charge of the symmetry, whether its residual exceeds the rounding bound at any recorded step.
+        last_kept: Last recorded step up to which all laws of the symmetry hold; equal to `first_broken` if there is
+            none.
+        first_broken: First recorded step at which a law of the symmetry is broken.
         times: Largest residual, in units of the rounding bound.
-        causes: Every tested cause with the result of its test and the parameters concerned, supported causes first.
-            Empty if the run was recorded without `causes`.
+        causes: Every tested cause, with the result of its test and the parameters concerned; supported causes come
+            first. Empty if the run was recorded without `causes`.
 
     Example:
         >>> from dynascope.symmetry import Part
@@ -56,7 +57,7 @@ class Finding:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The parameters that take part in the symmetry."""
+        """The parameters on which the symmetry acts."""
         return self.charge.paths
 
     @property
@@ -82,7 +83,7 @@ class Audit:
         findings: Symmetries with a broken law, in descending order of the residual.
         checked: Number of charges that were checked.
         steps: Number of recorded steps.
-        times: Largest residual of all charges, in units of the rounding bound; at most one if all laws hold.
+        times: Largest residual of any charge, in units of the rounding bound; at most one if all laws hold.
     """
 
     findings: tuple[Finding, ...]
@@ -102,7 +103,7 @@ class Audit:
         """The causes that the findings support, in descending order of the number of parameters.
 
         Each cause lists the parameters of all findings that support it. If a finding is consistent with several causes,
-        the one with the support of most findings is listed.
+        only the cause that most findings support is listed.
         """
         supported = [{each.name: each for each in finding.causes if each.supported} for finding in self.findings]
         counts = Counter(name for each in supported for name in each)
@@ -123,7 +124,7 @@ class Audit:
 
     @property
     def cause(self) -> Cause | None:
-        """The supported cause that concerns most parameters, or None."""
+        """The supported cause that concerns the most parameters, or None."""
         return next(iter(self.causes), None)
 
     @property
@@ -150,51 +151,53 @@ class Audit:
 
 
 def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
-    """Detect how a training run differs from its declared settings, from the conservation laws that it breaks.
+    """Detect how a training run deviates from its declared settings, based on the conservation laws that it breaks.
 
-    The residual of each law is compared with a bound on rounding errors. A larger residual proves that the optimiser,
-    its settings or the gradients are not as declared. For each broken law, several causes are then tested on the
-    numbers that `charge_statistics` records with `causes=True`. Below, g is the gradient of the loss, and g′ is the
-    gradient that the update implies under the declared rule. The slopes of a symmetry, θ_AᵀGg for each part A, sum to
-    zero.
+    The residual of each law is compared with a bound on rounding errors. A residual above the bound proves that the
+    optimiser, its settings or the gradients are not as declared. For each broken law, several causes are then tested on
+    the quantities that `charge_statistics` records with `causes=True`. Below, g is the gradient of the loss. g′ is the
+    gradient that the declared rule would need to produce the recorded update. The slopes θ_AᵀGg of a symmetry, one for
+    each part A, sum to zero.
 
     Causes in the update, if g′ differs from g:
 
-    - Different learning rate: g′ + λθ = c (g + λθ). A c that varies from step to step is an undeclared schedule.
-    - Gradient multiplied, or clipping by tensor: g′ = c g, with c constant, or with c such that g′ has a fixed norm.
+    - Different learning rate: g′ + λθ = c (g + λθ). If c varies from step to step, there is an undeclared schedule.
+    - Gradient multiplied by a factor: g′ = c g with constant c. Gradient clipped by tensor: g′ = c g, where c makes the
+      norm of g′ constant.
     - Different weight decay: g′ = g + μθ. Undeclared L1 decay: g′ = g + μ sign θ.
     - Different momentum: g′ = g + μv with the buffer v. Different momentum rule: g′ = g under another rule (heavy ball,
       Nesterov's, decoupled decay).
-    - Clipping by value: g′ is g cut off at a value.
+    - Clipping by value: the entries of g′ are those of g, clipped at a value.
     - Frozen layer: the update or the gradient is zero. Weights changed between steps: something other than the
-      optimiser wrote to them.
+      optimiser wrote to the weights.
 
     Causes in the gradient, if the slopes do not sum to zero:
 
-    - Wrong backward pass: the slopes sum to zero after rescaling those of each part by its own factor.
+    - Wrong backward pass: the slopes sum to zero after those of each part are multiplied by a separate factor.
     - L2 or L1 penalty in the loss: the sum is Σ μ_A θ_AᵀGθ_A or Σ μ_A θ_AᵀG sign θ_A.
     - Gradients not zeroed: the sum is κ times the slopes of the previous step's gradient.
-    - Elementwise operation inside, e.g. dropout between two layers: the sum is zero only on the diagonal of a matrix.
-    - Norm: the symmetry is the scale of weights before a norm, and no other cause fits. Its ε, statistics or backward
-      pass differ.
-    - Lower precision (e.g. autocast) or dropout: the sum is noise with zero mean and no correlation over steps.
-      For lower precision it must also be as small as rounding errors.
+    - Elementwise operation in between, e.g. dropout between two layers: the sum is zero only on the diagonal of a
+      matrix.
+    - Norm: the symmetry rescales the weights before a normalisation layer, and no other cause fits. The ε, the
+      statistics or the backward pass of the layer then differ.
+    - Lower precision (e.g. autocast) or dropout: the sum is noise with zero mean that is uncorrelated from step to
+      step. For lower precision, the noise must also be as small as rounding errors.
 
-    A fit counts if its residual is less than a hundredth of the quantity to be explained, or within rounding. If
-    another fit has less than three times the residual, both are reported as possible (`Cause.rivals`). A cause is
-    evidence, not a proof: two simultaneous defects can look like a third.
+    A fit counts if its residual is less than a hundredth of the quantity to be explained, or within rounding errors. If
+    the residual of another fit is less than three times as large, both causes are reported as possible
+    (`Cause.rivals`). A cause is evidence, not a proof: two simultaneous defects can resemble a third.
 
     The audit cannot detect defects that preserve every law:
 
     - clipping by the global norm;
-    - without decay, a constant factor of the learning rate or of all gradients;
+    - without weight decay, a constant factor on the learning rate or on all gradients;
     - dropout of whole ReLU units or of attention probabilities;
     - wrong data or labels;
     - a wrong sign in the forward pass, which gives another function with the same symmetries.
 
-    It does not cover parameters without a symmetry that `find_symmetries` finds. Untying a tied weight adds a symmetry:
-    `find_symmetries` then finds more charges in the trained function. Rounding beyond the declared
-    `gradient_roundings`, e.g. if a gradient is the remainder of a cancellation, is mistaken for a defect.
+    Parameters without a symmetry that `find_symmetries` finds are not checked. Untying a tied weight adds a symmetry;
+    to detect this, call `find_symmetries` on the trained function, which then has more charges. Rounding errors beyond
+    the declared `gradient_roundings` are mistaken for a defect, e.g. if cancellation dominates a gradient.
 
     Args:
         record: Record of one run with the statistics of `training.charge_statistics`, preferably with `causes=True`.
@@ -202,11 +205,11 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
         symmetries: The symmetries that the statistics were computed with.
 
     Raises:
-        InputError: If the record has no charges or holds several runs, the symmetries do not match it, or its values
-            are not finite.
+        InputError: If the record has no charges or contains several runs, if the symmetries do not match it, or if its
+            values are not finite.
 
     References:
-        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, for the laws that are checked.
+        Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, for the laws.
 
     Example:
         >>> from dynascope.symmetry import Part
@@ -276,7 +279,7 @@ def _series(record: xr.Dataset, name: str) -> np.ndarray:
 
 
 def _evidence(record: xr.Dataset, symmetries: tuple[Charge, ...]) -> Evidence:
-    """Collect the statistics of all recorded steps after step 0, which has no preceding update."""
+    """Collect the statistics of all recorded steps except step 0, which no update precedes."""
     later = record.isel(step=record["step"].to_numpy() > 0)
     names = [*_CAUSES, *([_CHANGED_BETWEEN] if _CHANGED_BETWEEN in record else [])]
     unit = float(np.finfo(record["measured_charge"].dtype).eps) / 2

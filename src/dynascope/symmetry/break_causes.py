@@ -1,4 +1,4 @@
-"""Test the possible causes of a broken conservation law on the recorded numbers of each step."""
+"""Tests the possible causes of a broken conservation law on the quantities recorded at each step."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def causes_of(evidence: Evidence, number: int) -> tuple[Cause, ...]:
 
 
 def _between(evidence: Evidence, paths: tuple[str, ...]) -> Cause:
-    """Test whether anything other than the optimiser changed weights."""
+    """Test whether anything other than the optimiser changed the weights."""
     name = "weights changed between steps"
     if evidence.changed_between is None:
         return Cause(name, False, "not testable: changes between steps were not recorded")

@@ -1,4 +1,4 @@
-"""Symmetries and the charges they conserve: sums of squares, or small Gram matrices, of slices of the parameters."""
+"""Symmetries and the charges they conserve: sums, sums of squares, or Gram matrices of slices of the parameters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class Part:
 
     Attributes:
         path: Path of the parameter in the tree, in the notation of `jax.tree_util.keystr`.
-        labels: Index of the unit of each element, −1 for none; must broadcast to the shape of the parameter.
+        labels: For each element, the index of the unit to which it belongs, −1 for none; must broadcast to the shape of
+            the parameter.
         factor: f; the symmetry multiplies the elements of a unit by exp(f t).
     """
 
@@ -48,13 +49,14 @@ class Part:
 class Charge:
     """A symmetry of a function of parameters, with the charges that it conserves under gradient flow of any loss.
 
-    - "scale", "rescale": each unit u can be multiplied by exp(f t) independently. Q_u = Σ f ‖θ_u‖² over the parts, e.g.
-      the squared norm of weights before a normalisation, or ‖out‖² − ‖in‖² of a homogeneous unit.
-    - "matrix": the units of a block can be mixed by any invertible matrix. Q_ab = Σ f ⟨θ_a, θ_b⟩ for a ≤ b in the same
-      block, e.g. AᵀA − WWᵀ of linear layers.
-    - "translation": one number can be added to all elements of unit u. Q_u = Σ θ over the unit, which is linear.
+    - "scale", "rescale": each unit u can be multiplied by exp(f t) independently. The charge is Q_u = Σ f ‖θ_u‖² over
+      the parts, e.g. the squared norm of weights before a normalisation, or ‖out‖² − ‖in‖² of a homogeneous unit.
+    - "matrix": the units of a block can be mixed by any invertible matrix. The charges are Q_ab = Σ f ⟨θ_a, θ_b⟩ for
+      a ≤ b in the same block, e.g. AᵀA − WWᵀ of linear layers.
+    - "translation": one number can be added to all elements of unit u. The charge Q_u = Σ θ over the unit is linear.
 
-    The parameter that the program reads last has f > 0. Charges that are sums of squares are θᵀGθ, without a factor ½.
+    The parameter that the program reads last has f > 0. Charges that are sums of squares are θᵀGθ, without the factor
+    ½.
 
     Attributes:
         kind: One of the kinds above.
@@ -75,7 +77,7 @@ class Charge:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The parameters that take part, in the order in which the program reads them."""
+        """The parameters on which the symmetry acts, in the order in which the program reads them."""
         return tuple(dict.fromkeys(part.path for part in self.parts))
 
     @property
@@ -125,7 +127,7 @@ class Charge:
     def form_and_size(self, tree: Any) -> tuple[Any, Any]:
         """Compute θᵀGθ and θᵀ|G|θ for each charge from the same norms and Gram matrices.
 
-        The size of a charge of two units of a matrix is the mean of the two units' sizes. The size of a linear charge
+        For the charge of two different units, the result for |G| is the mean over both units. For a linear charge, it
         is Σ|θ|.
 
         Args:
@@ -165,10 +167,10 @@ class Charge:
     def identity(self, theta: Any, gradient: Any, *, transposed: bool = True) -> Any:
         """Compute the derivative of the loss along the symmetry, ⟨g, ξ(θ)⟩, for each unit.
 
-        It is Σ f ⟨g, θ⟩, or the sum of g for translations, and zero if the loss has the symmetry. For matrices, shape
-        (blocks, a, b), it is the sum of ⟨g_a, θ_b⟩ over parts with f > 0 minus the sum of ⟨θ_a, g_b⟩ over parts with f
-        < 0. The symmetric part vanishes because the charge is conserved; the antisymmetric part is the constraint that
-        rotations impose.
+        The derivative is Σ f ⟨g, θ⟩, or the sum of g for translations; it is zero if the loss has the symmetry. For
+        matrices, with shape (blocks, a, b), it is the sum of ⟨g_a, θ_b⟩ over parts with f > 0 minus the sum of ⟨θ_a,
+        g_b⟩ over parts with f < 0. The symmetric part vanishes because the charge is conserved; the antisymmetric part
+        vanishes because rotations of the units are symmetries.
 
         Args:
             theta: The parameters θ.
@@ -211,7 +213,7 @@ class Charge:
                 block), not necessarily symmetric.
 
         Returns:
-            A tree with the structure of θ; zero for elements that the symmetry does not move.
+            A tree with the structure of θ; elements on which the symmetry does not act are zero.
 
         Raises:
             InputError: If the weights have another shape, or θ lacks a parameter.
@@ -231,14 +233,14 @@ class Charge:
         return self._mapped(velocity, theta, weights, "weights", still=False)
 
     def transformed(self, theta: Any, element: Any) -> Any:
-        """Apply an element of the symmetry group to the parameters; every loss of the function is unchanged.
+        """Apply an element of the symmetry group to the parameters, which leaves every loss of the function unchanged.
 
         Args:
             theta: The parameters θ.
             element: For translations, the number added to each unit, shape (units,). For scales, the positive number c
-                of each unit, shape (units,); its elements are multiplied by c^f. For matrices, G of shape (blocks,
-                block, block); it multiplies the rows of parts with f > 0, and its transposed inverse the rows of the
-                others.
+                of each unit, shape (units,); the elements of the unit are multiplied by c^f. For matrices, G of shape
+                (blocks, block, block); G multiplies the rows of parts with f > 0, and its transposed inverse multiplies
+                the rows of the other parts.
 
         Returns:
             A tree with the structure of θ.
@@ -261,7 +263,7 @@ class Charge:
         return self._mapped(moved, theta, element, "element", still=True)
 
     def _mapped(self, move: Any, theta: Any, weights: Any, argument: str, *, still: bool) -> Any:
-        """Apply `move` to each parameter of the symmetry; keep others if `still`, otherwise set them to zero."""
+        """Apply `move` to each parameter of the symmetry; keep the others if `still`, otherwise set them to zero."""
         shape = (self.units // self.block, self.block, self.block) if self.kind == "matrix" else (self.units,)
         require(
             np.shape(weights) == shape,
@@ -284,7 +286,7 @@ class Charge:
         return jax.tree_util.tree_map_with_path(each, theta)
 
     def _spread(self, part: Part, values: Any, elsewhere: float, xp: Any) -> Any:
-        """Broadcast the values of the units to their elements."""
+        """Broadcast the values of the units to the elements of the units."""
         return xp.where(part.labels >= 0, xp.asarray(values)[np.maximum(part.labels, 0)], elsewhere)
 
     def _mixed(self, part: Part, leaf: Any, matrices: Any, xp: Any) -> Any:
@@ -306,14 +308,14 @@ def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
 
     Args:
         params: The tree of parameters θ, as NumPy or JAX arrays; or a `torch.nn.Module`, or a tree of PyTorch tensors.
-        symmetries: The symmetries that `find_symmetries` found, or your own.
+        symmetries: The symmetries that `find_symmetries` found, or `Charge` objects that you construct.
 
     Returns:
         The values, shape (charge,); for PyTorch, a NumPy array without gradients.
 
     Raises:
-        InputError: If `symmetries` holds anything other than symmetries, or the parameters do not match them or are not
-            finite.
+        InputError: If `symmetries` contains anything other than symmetries, if the parameters do not match them, or if
+            they are not finite.
 
     References:
         Neural Mechanics, arXiv:2012.04728; Abide by the Law and Follow the Flow, arXiv:2307.00144.
@@ -332,10 +334,10 @@ def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
 
 
 def checked_charge(value: Any) -> Charge:
-    """Return the value if it is a `Charge`, and raise `InputError` if not."""
+    """Return the value if it is a `Charge`; otherwise raise `InputError`."""
     require(
         isinstance(value, Charge),
-        f"symmetries holds {shown(value)}",
+        f"symmetries contains {shown(value)}",
         argument="symmetries",
         value=type(value).__name__,
         remedy="give the symmetries that find_symmetries found",

@@ -1,4 +1,4 @@
-"""Cross-check the symmetries read from a program against the symmetries of its gradients."""
+"""Cross-checks the symmetries read from a program against the symmetries of its gradients."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["CrossCheck", "cross_check"]
 
 @dataclasses.dataclass(frozen=True)
 class CrossCheck:
-    """Numbers of independent charges that two passes find, separately and together.
+    """Numbers of independent charges found by two methods, separately and together.
 
     Attributes:
         structural: Independent charges found in the program, including elements that no output depends on.
         numerical: Independent charges found from gradients.
-        together: Independent charges of both passes combined.
+        together: Independent charges of both methods combined.
     """
 
     structural: int
@@ -34,24 +34,24 @@ class CrossCheck:
 
     @property
     def agrees(self) -> bool:
-        """Whether both passes find the same charges."""
+        """Whether both methods find the same charges."""
         return self.structural == self.numerical == self.together
 
     def __str__(self) -> str:
         if self.agrees:
-            return f"both passes find the same {self.together} charges"
+            return f"both methods find the same {self.together} charges"
         program, gradients = self.together - self.numerical, self.together - self.structural
         only = f"{program} only in the program and {gradients} only in gradients"
         return f"{self.together} independent charges: {only}"
 
 
 def cross_check(structural: SymmetryStructure, numerical: Discovery, params: Any) -> CrossCheck:
-    """Compare the charges of `find_symmetries` with those of `discover` by their ranks at a random point.
+    """Compare the charges found by `find_symmetries` and by `discover`, through their ranks at a random point.
 
     Args:
         structural: The result of `find_symmetries`.
         numerical: The result of `discover` for the same function.
-        params: The tree of parameters that both were called with.
+        params: The parameter tree that both functions received.
 
     Raises:
         InputError: If the number of parameters differs.
@@ -73,7 +73,7 @@ def cross_check(structural: SymmetryStructure, numerical: Discovery, params: Any
         f"params has {size} numbers, but discover analysed {numerical.theta.size}",
         argument="params",
         value=size,
-        remedy="give the parameters that discover was called with",
+        remedy="give the parameters that discover received",
     )
     cuts = np.cumsum([each.size for each in arrays.values()])[:-1]
     pieces = zip(arrays.items(), np.split(numerical.theta, cuts), strict=True)

@@ -28,19 +28,20 @@ _LAW = 1e-7  # rounding error of a null vector at new points
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Discovery:
-    """The conservation laws that gradients of a function imply, for every loss and all data.
+    """The conservation laws that hold for every loss and all data, as the gradients of a function imply.
 
     Attributes:
-        ranks: Dimension of the span of the gradient fields, then of the span with the brackets of each further level.
+        ranks: Dimension of the span of the gradient fields, then of the span that includes the brackets of each further
+            level.
         laws: Number of independent conservation laws: the number of elements minus the last rank. None without
             brackets.
         charges: Number of independent quadratic and linear charges; less than `laws` if some laws have another form.
-        generators: Fields Gθ + c with G = Gᵀ over the flattened parameters, with charges ½ θᵀGθ + cᵀθ. They can
-            outnumber the independent charges because products of linear charges are conserved too.
-        rotations: Number of antisymmetric generators, which conserve nothing under gradient flow.
-        affine: Number of generators without restriction on G and c; None if there are too many unknowns to compute it.
-        dead: Mask of the elements without a gradient; each is conserved and counted in `laws` and `charges`.
-        theta: The point at which charges were counted.
+        generators: Fields Gθ + c with G = Gᵀ over the flattened parameters, with charges ½ θᵀGθ + cᵀθ. There can be
+            more generators than independent charges, because products of linear charges are also conserved.
+        rotations: Number of antisymmetric generators, which do not conserve anything under gradient flow.
+        affine: Number of generators with unrestricted G and c; None if there are too many unknowns to compute it.
+        dead: Mask of the elements without a gradient; each of them is conserved and counted in `laws` and `charges`.
+        theta: The point at which the charges were counted.
         memory: Estimated memory used, in bytes.
     """
 
@@ -66,31 +67,31 @@ def discover(
     seed: Seed = 0,
     memory: PositiveFloat = 4e9,
 ) -> Discovery:
-    """Find the conservation laws of gradient flow, valid for every loss of a function, from gradients at random points.
+    """Find the conservation laws of gradient flow that hold for every loss of a function, from its gradients.
 
-    There are two passes. The first counts laws of any form: a law is constant along all fields ∇(r·f(x; θ)), and
-    therefore along their Lie brackets, so the number of laws is the number of elements minus the dimension of the span.
-    The second finds laws of the explicit form
+    There are two passes. The first pass counts laws of any form. A law is constant along all fields ∇(r·f(x; θ)), and
+    therefore along their Lie brackets. The number of laws is thus the number of elements minus the dimension of the
+    span of fields and brackets. The second pass finds laws of the explicit form
 
         Q = ½ θᵀGθ + cᵀθ
 
     as the null vectors of ⟨∇f(x; θ), Gθ + c⟩ = 0 over many points, and verifies them at new points. The ranks are
     correct only if the inputs cover every activation pattern. The random inputs therefore have a wide distribution;
-    `example_inputs` sets their shape. The cost is of order (D²/2)³ operations for D parameters: 40 parameters take
-    seconds. For larger functions `discover_blocks` is faster but less general.
+    `example_inputs` gives only their shape. The cost is of order (D²/2)³ operations for D parameters: 40 parameters
+    take seconds. For larger functions, `discover_blocks` is faster but less general.
 
     Args:
         apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy.
         params: A tree whose floating-point arrays are the parameters, at most 60 numbers in total.
-        example_inputs: Inputs in the form that `apply` takes, with any number of examples.
+        example_inputs: Inputs in the format that `apply` takes, with any number of examples.
         levels: Maximum number of bracket levels. Each level raises the order of the derivatives by one and takes longer
             to compile. With zero, only charges of the explicit form are counted.
         seed: Seed of the random points.
         memory: Maximum memory in bytes.
 
     Raises:
-        InputError: If there are too many parameters, more memory is needed than allowed, `apply` cannot be called, or a
-            rank is ambiguous; the error then lists the singular values.
+        InputError: If there are too many parameters, if more memory is needed than allowed, if `apply` cannot be
+            called, or if a rank is ambiguous; in the last case, the error lists the singular values.
 
     References:
         Abide by the Law and Follow the Flow, arXiv:2307.00144.
@@ -115,7 +116,7 @@ def discover(
     needed = 4 * 8 * _points(dimension) * max(unknowns(dimension, kind) for kind in _kinds(dimension))
     require(
         needed <= memory,
-        f"{said_bytes(needed)} are needed, but memory is {said_bytes(memory)}",
+        f"memory is {said_bytes(memory)}, but {said_bytes(needed)} are needed",
         argument="memory",
         value=memory,
         remedy="increase memory, or give a smaller network of the same kind",
@@ -155,9 +156,9 @@ def _points(dimension: int) -> int:
 
 
 def _require_laws(generators: Generators, theta: np.ndarray, gradients: np.ndarray, kind: str) -> None:
-    """Raise `InputError` unless the null vectors hold at new points.
+    """Raise `InputError` if the null vectors do not hold at new points.
 
-    If one fails, the first points were too few or too alike.
+    If one of them fails there, the first points were too few or too similar.
     """
     for matrix, shift in zip(*generators, strict=True):
         along = theta @ matrix.T + shift
@@ -173,7 +174,7 @@ def _require_laws(generators: Generators, theta: np.ndarray, gradients: np.ndarr
 
 
 def _embedded(generators: Generators, alive: np.ndarray) -> Generators:
-    """Extend the generators from the elements with a gradient to all elements."""
+    """Extend the generators from the elements with a gradient to all elements, with zeros."""
     count, size = len(generators.shifts), alive.size
     matrices, shifts = np.zeros((count, size, size)), np.zeros((count, size))
     if count:

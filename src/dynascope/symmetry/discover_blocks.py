@@ -1,4 +1,4 @@
-"""Find symmetries of a wide network from its gradients alone, one set of equally long axes at a time."""
+"""Find symmetries of a wide network from gradients alone, for one set of equally long axes at a time."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class BlockDiscovery:
     """Symmetries that act on the units along axes of equal length, found from gradients.
 
     Attributes:
-        units: By axis length, the number of rescalings of each unit alone that leave the outputs unchanged.
+        units: By axis length, the number of rescalings of a single unit that leave the outputs unchanged.
         pairs: By axis length, the number of pairs of units that mix.
-        translations: Number of sums of elements along an axis that have no gradient, not counting dead elements.
+        translations: Number of sums of elements along an axis that have no gradient, without counting dead elements.
         wholes: Number of rescalings of whole parameters that are not rescalings of single units, e.g. before a layer
             norm.
         dead: Number of elements without a gradient.
@@ -56,25 +56,26 @@ class BlockDiscovery:
 def discover_blocks(
     apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: Seed = 0, memory: PositiveFloat = 4e9
 ) -> BlockDiscovery:
-    """Find the symmetries of a wide network that act on its units, from gradients at random points alone.
+    """Find the symmetries that act on the units of a wide network, from gradients at random points alone.
 
     A generator combines units i and j of all axes of one length, with one factor per axis. The derivative of a loss
-    along it is Σ factor · ⟨∂L/∂θ_i, θ_j⟩. The factors for each pair of units are therefore the null vectors of a small
-    matrix with one row per random point. The method assumes that units have the same order in all parameters. This
-    holds unless a reshape intervenes or a loop reads layers from a stack; `find_symmetries` has no such restriction.
+    along the generator is Σ factor · ⟨∂L/∂θ_i, θ_j⟩. The factors for each pair of units are therefore the null vectors
+    of a small matrix with one row per random point. The method assumes that the units are in the same order in all
+    parameters. This assumption fails if a reshape intervenes or if a loop reads layers from a stack; `find_symmetries`
+    does not need it.
 
-    Cost: one gradient per axis of the most frequent axis length, plus twelve. Memory holds these gradients with their
-    points, and one units × units matrix per gradient and axis of one length.
+    Cost: one gradient per axis of the most frequent axis length, plus twelve. Memory: these gradients and their points,
+    and one units × units matrix per gradient and axis of one length.
 
     Args:
         apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy.
         params: A tree whose floating-point arrays are the parameters.
-        example_inputs: Inputs in the form that `apply` takes. With few inputs, some units may never be active.
+        example_inputs: Inputs in the format that `apply` takes. With few inputs, some units may never be active.
         seed: Seed of the random points.
         memory: Maximum memory in bytes.
 
     Raises:
-        InputError: If more memory is needed than allowed, or `apply` cannot be called.
+        InputError: If more memory is needed than allowed, or if `apply` cannot be called.
 
     References:
         Abide by the Law and Follow the Flow, arXiv:2307.00144.
@@ -93,7 +94,7 @@ def discover_blocks(
     needed = _memory(shapes)
     require(
         needed <= memory,
-        f"{said_bytes(needed)} are needed, but memory is {said_bytes(memory)}",
+        f"memory is {said_bytes(memory)}, but {said_bytes(needed)} are needed",
         argument="memory",
         value=memory,
         remedy="increase memory, or call find_symmetries, which needs only a few gradients",
@@ -217,7 +218,7 @@ def _diagonal(samples: _Samples, length: int, members: list[_Slot]) -> tuple[np.
 
 
 def _mixing(samples: _Samples, length: int, members: list[_Slot], units: np.ndarray) -> Iterator[int]:
-    """Yield the numbers of pairs of units that mix, i.e. of their symmetric generators, in chunks."""
+    """Yield, in chunks, the numbers of pairs of units that mix, i.e. of their symmetric generators."""
     if len(units) < 2 or len(members) < 2:
         return
     count = len(members) + _SPARE
@@ -256,10 +257,10 @@ def _count(
     found: list[tuple[list[_Slot], int, np.ndarray]],
     wholes: np.ndarray,
 ) -> int:
-    """Count the independent rescalings, without double counting of constants shared between axes and whole parameters.
+    """Count the independent rescalings, without double counting of constants that axes and whole parameters share.
 
-    The exponent of an element is a sum of terms, one per axis and one for its parameter; a constant can move between
-    terms.
+    The exponent of an element is a sum of one term per axis and one term for its parameter; a constant can be moved
+    between terms.
     """
     starts = dict(zip(
         [slot for members in slots.values() for slot in members],

@@ -1,4 +1,4 @@
-"""The recorded statistics of training steps on which the causes of broken laws are tested."""
+"""The recorded statistics of training steps, on which the causes of broken laws are tested."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Cause:
     Attributes:
         name: Name of the cause.
         supported: Whether the test supports the cause.
-        evidence: The result of the test, with its numbers.
+        evidence: The result of the test, in words and numbers.
         paths: The parameters concerned; empty if the test does not support the cause.
-        rivals: Other causes that fit as well and that the record cannot distinguish from this one.
+        rivals: Other causes that fit equally well and that the record cannot distinguish from this one.
     """
 
     name: str
@@ -40,10 +40,11 @@ class Cause:
 class Evidence:
     """Recorded statistics of training steps, in 64 bits.
 
-    Arrays have shape (step, charge, part) unless stated otherwise; from `gradient_norm` on, (step, layer).
+    Arrays have shape (step, charge, part) unless stated otherwise. From `gradient_norm` on, they have shape (step,
+    layer).
 
     Attributes:
-        symmetries: The symmetries; their charges follow one another along `charge`.
+        symmetries: The symmetries; their charges are concatenated along `charge`.
         part_charge: θ_AᵀGθ_A.
         part_absolute: θ_AᵀG sign θ_A.
         part_slope: θ_AᵀG∇L.
@@ -57,12 +58,13 @@ class Evidence:
             all.
         update_norm: ‖d‖ of the update of each parameter.
         clipping: Relative distance of each step from a step that is clipped by value.
-        change: Relative distance of g′ from ∇L.
-        change_by_rule: `change` if another rule had made the step, shape (step, layer, rule).
+        change: Relative distance between g′ and ∇L.
+        change_by_rule: The value of `change` under each alternative update rule, shape (step, layer, rule).
         departure_factor: The best-fitting factor of each of `DEPARTURES`, shape (step, layer, departure).
         departure_rest: Relative residual of that fit, same shape.
         unit: The rounding unit of the weights.
-        changed_between: Whether weights changed after the previous step, shape (step, layer); None if not recorded.
+        changed_between: Whether the weights changed between the previous step and this one, shape (step, layer); None
+            if not recorded.
     """
 
     symmetries: tuple[Charge, ...]
@@ -91,7 +93,7 @@ class Evidence:
         return parameter_paths(self.symmetries)
 
     def rows(self, number: int) -> slice:
-        """The range of the charges of a symmetry."""
+        """The index range of the charges of a symmetry."""
         start = sum(each.size for each in self.symmetries[:number])
         return slice(start, start + self.symmetries[number].size)
 

@@ -1,4 +1,4 @@
-"""Solver for linear equations between unknown exponents, which eliminates unknowns as equations are added."""
+"""Solver for linear equations in unknown exponents, which eliminates unknowns as equations are added."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ONE = Fraction(1)
 
 
 class Exponents:
-    """Arrays of linear expressions in unknowns, each expression stored by its number, and the equations solved so far.
+    """Linear expressions in unknowns, stored in arrays by number, and the equations solved so far.
 
-    An array may have one element along an axis along which it is constant. Number 0 is the zero expression. If two
-    unknowns are equated, the older one is kept, so the unknowns that remain free are the first that were created.
+    Along an axis on which an array is constant, it may have length one. Number 0 is the zero expression. If two
+    unknowns are equated, the older one is kept, so the remaining free unknowns are the oldest.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Exponents:
         self._numbers: dict[tuple, int] = {(): 0}
 
     def fresh(self, shape: Sequence[int], *, lasting: bool = False) -> np.ndarray:
-        """Create new unknowns; lasting ones have negative numbers and are kept when they are equated with others."""
+        """Create new unknowns; lasting unknowns have negative numbers and are kept when equated with others."""
         count = int(np.prod(shape, dtype=int))
         if lasting:
             new = range(-self._lasting - 1, -self._lasting - 1 - count, -1)
@@ -59,7 +59,7 @@ class Exponents:
         return np.asarray(np.asarray(found, dtype=np.int64)[inverse]).reshape(arrays[0].shape)
 
     def vanish(self, numbers: np.ndarray) -> None:
-        """Impose that all these expressions are zero."""
+        """Impose that all given expressions are zero."""
         for number in np.unique(numbers):
             expression = self.expression(int(number))
             if expression:
@@ -125,7 +125,7 @@ class Exponents:
 
 
 def _sum(terms: Iterable[tuple[Fraction | int, Expression]]) -> Expression:
-    """Compute Σ factor · expression; most factors are one, and fractions are slow."""
+    """Compute Σ factor · expression, with a shortcut for factors of one, because fractions are slow."""
     total: Expression = {}
     for factor, expression in terms:
         for unknown, each in expression.items():

@@ -1,4 +1,4 @@
-"""Group rescalings of single units into symmetries of layers."""
+"""Groups rescalings of single units into symmetries of layers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def families(found: Sequence[Rescaling], paths: Sequence[str]) -> list[Charge]:
 
 
 def _acts(rescaling: Rescaling) -> _Acts:
-    """Map (parameter number, label shape, factor) to flat indices; the parameter read last has factor 1."""
+    """Map (parameter number, label shape, factor) to flat indices; the parameter that is read last has factor 1."""
     rows = [
         (number, shape, exponent, places)
         for number in rescaling.order

@@ -35,14 +35,14 @@ _EXACT = 1e-9  # rounding error of a derivative along a symmetry, relative to �
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BrokenSymmetry:
-    """An approximate or suspected symmetry that does not hold, and the size of its violation.
+    """An approximate or suspected symmetry that does not hold, with the size of its violation.
 
     Attributes:
         charge: The symmetry and its charges.
         defect: For each unit, the largest observed |⟨g, ξ⟩| / (‖g‖ ‖ξ‖), where g is the gradient of a random
-            combination of the outputs and ξ the symmetry direction. It is evaluated at the given point for the ε of a
-            norm, and at random points otherwise.
-        reason: What breaks the symmetry.
+            combination of the outputs and ξ is the symmetry direction. If the ε of a normalisation breaks the symmetry,
+            the defect is evaluated at the given point; otherwise, at random points.
+        reason: Why the symmetry does not hold.
 
     Example:
         >>> import jax
@@ -67,7 +67,8 @@ class SymmetryStructure:
 
     Attributes:
         symmetries: The symmetries that hold, in the order in which the program reads their parameters.
-        broken: Symmetries that the ε of a norm breaks, and symmetries of the program that its gradients violate.
+        broken: Symmetries that the ε of a normalisation breaks, and symmetries of the program that its gradients
+            violate.
         rounding: The largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) of any symmetry that holds, at random points.
         unused: Paths of parameters that no output depends on; all their elements are conserved.
         shapes: The tree of parameter shapes.
@@ -85,8 +86,8 @@ class SymmetryStructure:
     def size(self) -> int:
         """Number of independent charges of all symmetries: the rank of their Jacobian at random weights.
 
-        It is at most the number of `names`. For more than 1000 charges of symmetries that share parameters it is an
-        upper bound, because dependences between symmetries are not computed.
+        It is at most the number of `names`. If symmetries that share parameters have more than 1000 charges, it is only
+        an upper bound, because dependences between these symmetries are not computed.
         """
         return independent_charges(self.symmetries, self.shapes)
 
@@ -126,45 +127,45 @@ def find_symmetries(
 ) -> SymmetryStructure:
     """Find the symmetries of a function, and the charges they conserve, by reading its program.
 
-    The program is the trace that JAX makes, so any module library works. If parameters are multiplied by exp(t a), a
-    value of the program is multiplied by exp(t d) with exponents d that are linear in a. Additions equate exponents and
-    products add them. The exponents of outputs, and of arguments of functions that are not homogeneous, must be zero.
-    The exponents that remain free are all rescalings of elements. This covers layers, convolutions with groups and
-    strides, norms, homogeneous activations in any form, gates, attention with grouped queries and rotary positions,
-    residual streams, tied weights, embeddings, and loops over stacked layers, without special cases. Shifts are
-    propagated in the same way. Units that mix linearly, as one gradient shows, are grouped into matrix symmetries.
-    Finally every symmetry is checked against gradients at random points. Only symmetries that hold up to rounding
-    errors are returned.
+    The program is the JAX trace of the function, so any module library works. If parameters are multiplied by exp(t a),
+    a value of the program is multiplied by exp(t d), with exponents d that are linear in a. Additions equate exponents,
+    and products add them. The exponents of outputs must be zero, as must those of arguments of functions that are not
+    homogeneous. The exponents that remain free are all rescalings of elements. The same rules cover layers,
+    convolutions with groups and strides, normalisation layers, homogeneous activations in any form, gates, attention
+    with grouped queries and rotary positions, residual streams, tied weights, embeddings, and loops over stacked
+    layers. Shifts are propagated in the same way. Units that mix linearly, as one gradient shows, are grouped into
+    matrix symmetries. Finally, every symmetry is checked against gradients at random points. Only symmetries that hold
+    up to rounding errors are returned.
 
-    The following are not found; on a small network, `discover` finds them:
+    The following symmetries are not found; on a small network, `discover` finds them:
 
-    - linear symmetries in another basis than that of units, e.g. behind a fixed matrix or a sort;
-    - shifts that leave the sum of a parameter's elements unchanged, or shifts of weights that read values with zero
-      sum, e.g. after a norm without a gain;
+    - linear symmetries in a basis other than that of the units, e.g. behind a fixed matrix or a sort;
+    - shifts that leave the sum of a parameter's elements unchanged, or shifts of weights whose inputs sum to zero, e.g.
+      after a normalisation without a gain;
     - shifts through a variance that is written as a difference of means;
-    - shifts that more than one other parameter compensates;
-    - shifts that a rescaling compensates, e.g. b → b + s with c → c exp(−s) in c exp(a·x + b), which conserves b − c²/2
-      of each unit.
+    - shifts that are compensated by more than one other parameter;
+    - shifts that are compensated by a rescaling, e.g. b → b + s with c → c exp(−s) in c exp(a·x + b), which conserves
+      b − c²/2 of each unit.
 
-    Permutations and sign flips of units carry no charge.
+    Permutations and sign flips of units have no charge.
 
-    For PyTorch, the program is that of `torch.program`. A module is read in its current mode. In training mode, batch
-    norm uses the statistics of the example batch. In evaluation mode it uses the recorded statistics, which are
-    constants, like all buffers and parameters that do not require a gradient. A tied weight is one parameter. Paths are
-    those of {name: array} with the names of `named_parameters`.
+    For PyTorch, the program is that of `torch.program`. A module is traced in its current mode. In training mode, batch
+    norm uses the statistics of the example batch. In evaluation mode, it uses the recorded statistics, which are
+    constants, as are all buffers and all parameters that do not require a gradient. A tied weight is a single
+    parameter. Paths are those of {name: array} with the names of `named_parameters`.
 
     Args:
         apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy. Or a
             `torch.nn.Module` with these outputs.
-        params: A tree whose floating-point arrays or tensors are the parameters. None for the parameters of the
-            `torch.nn.Module` given as `apply`; the module itself for a function that calls it.
-        example_inputs: Inputs in the form that `apply` takes; batch statistics are computed from this batch. For a
+        params: A tree whose floating-point arrays or tensors are the parameters. If `apply` is a `torch.nn.Module`,
+            None stands for its parameters. If `apply` is a function that calls a module, give the module itself.
+        example_inputs: Inputs in the format that `apply` takes; batch statistics are computed from this batch. For a
             `torch.nn.Module`, a tensor, a tuple of its arguments, or a dictionary of keyword arguments.
         seed: Seed of the random points.
 
     Raises:
-        InputError: If `apply` cannot be called or has no real outputs, or parameters or inputs are not finite. In
-            PyTorch also if `torch.program` cannot read the module.
+        InputError: If `apply` cannot be called or has no real outputs, if parameters or inputs are not finite, or if
+            `torch.program` cannot read a PyTorch module.
 
     References:
         Neural Mechanics, arXiv:2012.04728; Abide by the Law and Follow the Flow, arXiv:2307.00144.
@@ -204,9 +205,9 @@ def find_symmetries(
 
 
 def traced(model: Model, point: Point) -> ClosedJaxpr:
-    """Trace the program, with the parameters as its first arguments, and remove everything that outputs do not need.
+    """Trace the program, with the parameters as its first arguments, and remove everything on which no output depends.
 
-    Otherwise by-products such as running statistics would have to be invariant too.
+    Otherwise, by-products such as running statistics would also have to be invariant.
     """
     with jax.enable_x64(True):
         program = jax.make_jaxpr(model.outputs)(*point)
@@ -219,12 +220,12 @@ def _shape(leaf: Any) -> Any:
 
 
 def _key(charge: Charge) -> tuple:
-    """A key that identifies a symmetry."""
+    """Return a key that identifies a symmetry."""
     return tuple(sorted((part.path, part.factor, part.labels.shape, part.labels.tobytes()) for part in charge.parts))
 
 
 def _coarsest(program: ClosedJaxpr) -> float:
-    """The machine epsilon of the narrowest floating-point type in a program."""
+    """Return the machine epsilon of the narrowest floating-point type in a program."""
     found = [float(np.finfo(np.float64).eps)]
 
     def walk(jaxpr: Jaxpr) -> None:

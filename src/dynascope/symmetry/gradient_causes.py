@@ -1,4 +1,4 @@
-"""Test why gradients lack a symmetry: fits of their slopes along it, and tests of the noise that no fit explains."""
+"""Tests of why gradients lack a symmetry: fits of their slopes along it, and tests for noise."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Slopes(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """An explanation of slopes: its name, relative residual, evidence and the parameters concerned."""
+    """An explanation of the slopes: its name, its relative residual, the evidence and the parameters concerned."""
 
     name: str
     left: float
@@ -56,21 +56,23 @@ class _Fit(NamedTuple):
 
 
 def gradient_causes(evidence: Evidence, number: int) -> list[Cause]:
-    """Return the possible causes by which the gradient lacks a symmetry, each with the result of its test.
+    """Return the possible reasons why the gradient lacks a symmetry, each with the result of its test.
 
-    The slopes of a symmetry's parts sum to zero if the gradient has it. If they do not, four explanations are fitted:
+    If the gradient has a symmetry, its slopes along the parts of the symmetry sum to zero. Otherwise, four explanations
+    are fitted:
 
-    - other factors of the parts (a wrong backward pass);
+    - a separate factor for each part (a wrong backward pass);
     - Σ μ_A θ_AᵀGθ_A (an L2 penalty);
     - Σ μ_A θ_AᵀG sign θ_A (an L1 penalty);
     - κ times the slopes of the previous step's gradient (gradients that accumulate).
 
-    A fit counts if its residual is less than a hundredth of the sums, or within rounding. Of the last three, the best
-    fit is reported, with those whose residual is less than three times as large. Sums that no fit explains are noise if
-    two means are within three standard errors of zero: their mean over the steps, and the mean of the products of
-    successive steps. Noise as small as rounding errors in lower precision is attributed to lower precision. Noise in
-    shifts, and off the diagonal of matrices, is attributed to dropout; masks preserve rescalings. If every entry of a
-    gradient fits in 8 or 11 bits, the cause is lower precision, e.g. autocast.
+    A fit counts if its residual is less than a hundredth of the sums, or within rounding errors. Of the last three
+    explanations, the best fit is reported, together with fits whose residual is less than three times as large. Sums
+    that no fit explains are treated as noise if two means are within three standard errors of zero: their mean over the
+    steps, and the mean of the products of successive steps. Noise as small as rounding errors in lower precision is
+    attributed to lower precision. Noise in shifts, and off the diagonal of matrices, is attributed to dropout, because
+    dropout masks preserve rescalings. If every entry of a gradient fits into 8 or 11 bits, the cause is lower
+    precision, e.g. autocast.
 
     Args:
         evidence: The recorded statistics.
@@ -105,10 +107,14 @@ def _backward(evidence: Evidence, number: int) -> Cause:
     name, charge = "wrong backward pass", evidence.symmetries[number]
     shares, left = _shares(evidence, number)
     if shares is None:
-        text = "no factors of the parts cancel the slopes" if left else "not testable: fewer than two parts have slopes"
+        text = (
+            "no factors make the slopes of the parts cancel"
+            if left
+            else "not testable: fewer than two parts have slopes"
+        )
         return Cause(name, False, f"{text}: the relative residual is {left:.1e}" if left else text)
     if max(abs(share - 1) for share in shares.values()) < _UNEQUAL:
-        return Cause(name, False, "the factors that cancel the slopes are equal to within a tenth")
+        return Cause(name, False, "the factors that make the slopes cancel are equal to within ten percent")
     factors = _factors(evidence)
     wrong = {path: factors[path] for path in charge.paths if abs(factors.get(path, 1.0) - 1) > _UNEQUAL}
     wrong = wrong or shares
@@ -120,7 +126,7 @@ def _backward(evidence: Evidence, number: int) -> Cause:
 
 
 def _factors(evidence: Evidence) -> dict[str, float]:
-    """Estimate the error factor of each gradient, starting at the last parameters; omit factors without an estimate."""
+    """Estimate the error factor of each gradient, starting from the last parameters; omit those without an estimate."""
     known: dict[str, float] = {}
     for number in reversed(range(len(evidence.symmetries))):
         shares, _ = _shares(evidence, number)
@@ -133,9 +139,9 @@ def _factors(evidence: Evidence) -> dict[str, float]:
 
 
 def _shares(evidence: Evidence, number: int) -> tuple[dict[str, float] | None, float]:
-    """Estimate the factors of the parts' gradients relative to the last part, and the relative residual.
+    """Estimate the factors of the gradients of all parts relative to the last part, and the relative residual.
 
-    The factors are None if none explain the slopes.
+    The factors are None if no factors explain the slopes.
     """
     charge = evidence.symmetries[number]
     columns = evidence.part_slope[:, evidence.rows(number), : len(charge.parts)].reshape(-1, len(charge.parts))
@@ -155,9 +161,9 @@ def _shares(evidence: Evidence, number: int) -> tuple[dict[str, float] | None, f
 
 
 def _inside(charge: Charge, times: np.ndarray) -> Cause:
-    """Test whether only off-diagonal charges of a matrix break.
+    """Test whether only the off-diagonal charges of a matrix symmetry are broken.
 
-    Elementwise operations preserve the diagonal, because they commute with rescaling single units.
+    Elementwise operations preserve the diagonal, because they commute with rescalings of single units.
     """
     name = "elementwise operation inside"
     if charge.kind != "matrix" or charge.block == 1:
@@ -180,9 +186,7 @@ def _penalty(name: str, what: str, charge: Charge, slopes: _Slopes, own: np.ndar
     left = _left(slopes, (columns @ strengths).reshape(slopes.sums.shape))
     strong = [(part.path, float(strengths[place])) for place, part in enumerate(charge.parts) if counted[place]]
     listed = " and ".join(f"{strength:.4g} times the {what} of {path}" for path, strength in strong)
-    return _Fit(
-        name, left, f"the slopes sum to {listed or 'nothing'}", tuple(dict.fromkeys(path for path, _ in strong))
-    )
+    return _Fit(name, left, f"the slopes sum to {listed or 'zero'}", tuple(dict.fromkeys(path for path, _ in strong)))
 
 
 def _stale(charge: Charge, slopes: _Slopes, stale: np.ndarray) -> _Fit:
@@ -198,14 +202,14 @@ def _stale(charge: Charge, slopes: _Slopes, stale: np.ndarray) -> _Fit:
 
 
 def _left(slopes: _Slopes, fit: np.ndarray) -> float:
-    """The relative residual of a fit of the sums; a residual within rounding always counts as a fit."""
+    """Return the relative residual of a fit of the sums, limited so that a residual within rounding counts as a fit."""
     rest = slopes.sums - fit
     left = float(np.linalg.norm(rest) / np.linalg.norm(slopes.sums))
     return min(left, _FITS / _RIVAL) if (np.abs(rest) <= slopes.rounding).all() else left
 
 
 def _compared(fits: list[_Fit], slopes: _Slopes) -> list[Cause]:
-    """Convert fits to causes; the best fit, and fits with a similar residual, are supported if they count."""
+    """Convert fits to causes; if the best fit counts, it is supported, as are fits with a similar residual."""
     best = min(each.left for each in fits)
     good = [each.left < _FITS and each.left <= _RIVAL * best for each in fits]
     names = [each.name for each, supported in zip(fits, good, strict=True) if supported]
@@ -230,7 +234,7 @@ def _others(names: list[str], name: str) -> tuple[str, ...]:
 def _norm(charge: Charge, sums: np.ndarray, others: tuple[Cause, ...]) -> Cause:
     name = "norm: its ε, statistics or backward pass"
     if charge.kind != "scale":
-        return Cause(name, False, "the symmetry is not the scale of weights before a norm")
+        return Cause(name, False, "the symmetry does not rescale weights before a normalisation")
     if any(each.supported for each in others):
         return Cause(name, False, "another cause explains the slopes")
     return Cause(name, True, f"the slope along the weights is {np.abs(sums).max():.1e} instead of zero", charge.paths)
@@ -262,14 +266,14 @@ def _noise(evidence: Evidence, charge: Charge, slopes: _Slopes, inside: Cause, *
         held = f"every entry of a gradient fits in the {bits} bits of {_FORMATS[bits]}, as under autocast"
         return [Cause(rounding, True, held, charge.paths), masks]
     if is_rounding:
-        small = f"{text}, and they are as small as rounding errors in TF32 or float16"
+        small = f"{text}, and the slopes are as small as rounding errors in TF32 or float16"
         return [Cause(rounding, True, small, charge.paths, (dropout,) * is_masked), masks]
     why = "the slopes are too large for rounding errors" if is_random else "the slopes are not noise"
     return [Cause(rounding, False, f"{why}: {text}"), masks]
 
 
 def _randomness(relative: np.ndarray) -> tuple[bool, str]:
-    """Test whether series (steps, charges) have zero mean and uncorrelated successive steps, and report the numbers."""
+    """Test whether series (steps, charges) have zero mean and uncorrelated successive steps, and report both."""
     moved = relative[:, relative.any(0)]
     if len(moved) < _FEWEST:
         return False, f"fewer than {_FEWEST} recorded steps"
@@ -282,6 +286,6 @@ def _randomness(relative: np.ndarray) -> tuple[bool, str]:
 
 
 def _deviations(series: np.ndarray) -> np.ndarray:
-    """The means over the steps, in standard errors."""
+    """Return the means over the steps, in standard errors."""
     errors = series.std(0, ddof=1) / len(series) ** 0.5
     return np.divide(series.mean(0), errors, out=np.full(series.shape[1], np.inf), where=errors > 0)

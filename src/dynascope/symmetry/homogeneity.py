@@ -1,4 +1,4 @@
-"""Homogeneity degrees: how each element of a value scales when parameters are rescaled."""
+"""Homogeneity degrees: how each element of a value scales when the parameters are rescaled."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = [
 
 
 class Origin(NamedTuple):
-    """A parameter and how a value views it.
+    """A parameter, and how a value views it.
 
     Attributes:
         parameter: Number of the parameter.
-        axes: For each axis of the view, the axes of the parameter that it runs over.
-        piece: Axes along which the view is a single index of the parameter, and that index.
+        axes: For each axis of the view, the axes of the parameter along which it runs.
+        piece: Axes along which the view is a single index of the parameter, with these indices.
     """
 
     parameter: int
@@ -44,9 +44,9 @@ class Degree:
 
     Attributes:
         shape: Shape of the value.
-        terms: Arrays of expressions in a that broadcast to `shape`; their sum is d.
+        terms: Arrays of expressions in a that broadcast to `shape`; d is their sum.
         free: Mask of elements that are zero or infinite, for which every exponent is valid; broadcasts to `shape`.
-        constant: The value itself, if it is one known number.
+        constant: The value itself, if all its elements are the same known number.
         origin: The parameter that the value views, or None.
     """
 
@@ -67,13 +67,13 @@ def invariant(shape: Sequence[int], *, constant: float | None = None) -> Degree:
 def viewed(
     degree: Degree, shape: Sequence[int], view: Callable[[np.ndarray], np.ndarray], origin: Any = None
 ) -> Degree:
-    """Return the degree of a rearrangement of the value's elements; `view` is applied to each array."""
+    """Return the degree of a rearrangement of the value's elements; the function `view` rearranges each array."""
     terms = tuple(view(term) for term in degree.terms)
     return Degree(tuple(shape), terms, view(degree.free), degree.constant, origin)
 
 
 def raised(solver: Exponents, degree: Degree, power: Fraction | int) -> Degree:
-    """Return the degree of a power."""
+    """Return the degree of a power of the value."""
     if power == 1:
         return dataclasses.replace(degree, constant=None, origin=None)
     terms = tuple(solver.combined([(power, term)]) for term in degree.terms)
@@ -96,7 +96,7 @@ def multiplied(solver: Exponents, one: Degree, other: Degree, shape: Sequence[in
 
 
 def require_invariant(solver: Exponents, degree: Degree) -> None:
-    """Equate the exponents with zero so that the value does not change; zeros stay zero for every exponent."""
+    """Set the exponents to zero so that the value does not change; zeros stay zero for every exponent."""
     if degree.free.all():
         return
     if degree.free.any() and (single := _single(solver, degree)) is not None:
@@ -106,7 +106,7 @@ def require_invariant(solver: Exponents, degree: Degree) -> None:
 
 
 def agreeing(solver: Exponents, degrees: Sequence[Degree], shape: Sequence[int]) -> Degree:
-    """Return the degree of a sum, or of a choice, of values that broadcast to the shape; their degrees are equated."""
+    """Return the degree of a sum, or of a choice, of values that broadcast to the shape, and equate their degrees."""
     known = [each for each in degrees if not each.free.all()]
     if not known:
         return dataclasses.replace(invariant(shape), free=np.ones((1,) * len(shape), bool))
@@ -117,7 +117,7 @@ def agreeing(solver: Exponents, degrees: Sequence[Degree], shape: Sequence[int])
 
 
 def even_along(solver: Exponents, degree: Degree, axes: Sequence[int]) -> Degree:
-    """Impose equal exponents along the axes, and return the degree with one element along each of them."""
+    """Impose equal exponents along the axes, and return the degree with length one along each of them."""
     shape = tuple(1 if axis in axes else length for axis, length in enumerate(degree.shape))
     if not axes:
         return dataclasses.replace(degree, constant=None, origin=None)

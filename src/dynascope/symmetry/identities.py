@@ -1,4 +1,4 @@
-"""Geometric identities of gradients and Hessians that a symmetry implies at every point for every loss."""
+"""Identities of gradients and Hessians that a symmetry implies at every point and for every loss."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Identities:
 
     Attributes:
         charge: The symmetry ξ.
-        gradient: ⟨g, ξ⟩ for each unit, or for matrices an array of shape (blocks, block, block); zero in theory.
-        gradient_size: ‖g‖ ‖ξ‖ for each unit, the scale for `gradient`.
-        hessian: Largest element of Hξ + (∂ξ)ᵀg for one random direction ξ of the symmetry; zero in theory.
+        gradient: ⟨g, ξ⟩ for each unit, or for matrices an array of shape (blocks, block, block); zero in exact
+            arithmetic.
+        gradient_size: ‖g‖ ‖ξ‖ for each unit, to which `gradient` is compared.
+        hessian: Largest element of Hξ + (∂ξ)ᵀg for one random direction ξ of the symmetry; zero in exact arithmetic.
         hessian_size: Largest element of the two summands.
         holds: Whether both identities hold up to rounding errors.
     """
@@ -53,7 +54,7 @@ def check_identities(
 ) -> list[Identities]:
     """Check whether the gradient and Hessian of a loss satisfy the identities of its symmetries.
 
-    This tests any training code. For a field ξ along which the loss is constant, at every point
+    The check applies to any training code. For a field ξ along which the loss is constant, at every point
 
         ⟨g, ξ⟩ = 0 and Hξ + (∂ξ)ᵀg = 0.
 
@@ -62,13 +63,13 @@ def check_identities(
     symmetry, in the precision of the parameters.
 
     Args:
-        loss: params → one number; must be twice differentiable.
+        loss: params → one number; the function must be twice differentiable.
         params: A tree whose floating-point arrays are the parameters.
-        symmetries: The symmetries that `find_symmetries` found, or your own.
+        symmetries: The symmetries that `find_symmetries` found, or `Charge` objects that you construct.
         seed: Seed of the random directions ξ.
 
     Raises:
-        InputError: If the loss is not a finite number, or the parameters do not match the symmetries.
+        InputError: If the loss is not a finite number, or if the parameters do not match the symmetries.
 
     References:
         Neural Mechanics, arXiv:2012.04728, §3.
@@ -98,11 +99,11 @@ def check_identities(
 def orbit_directions(
     params: Any, symmetries: Sequence[Charge], *, at: Literal["minimum", "anywhere"] = "minimum"
 ) -> np.ndarray:
-    """Compute the directions along orbits in which the loss is flat to second order.
+    """Compute the directions along symmetry orbits, in which the loss is flat to second order.
 
-    Minima of a loss with symmetries form orbits of the symmetries: Hξ = −(∂ξ)ᵀg is zero for every ξ if g is zero. For
-    translations it is zero everywhere. The result is an orthonormal basis over the flattened parameters. The memory is
-    the number of parameters times the number of symmetry directions.
+    The minima of a loss with symmetries form orbits of these symmetries: Hξ = −(∂ξ)ᵀg is zero for every ξ if g is zero.
+    For translations, Hξ is zero everywhere. The result is an orthonormal basis in the space of flattened parameters.
+    Its memory is the number of parameters times the number of symmetry directions.
 
     Args:
         params: The tree of parameters.
@@ -113,7 +114,7 @@ def orbit_directions(
         Directions, shape (n, D).
 
     Raises:
-        InputError: If the parameters do not match the symmetries, or `at` has another value.
+        InputError: If the parameters do not match the symmetries, or if `at` has another value.
 
     References:
         Neural Mechanics, arXiv:2012.04728, §3.
@@ -145,7 +146,7 @@ def orbit_directions(
 
 
 def _derivatives(loss: Callable[[Any], Any], params: Any, symmetries: Sequence[Charge], seed: int) -> Any:
-    """Compute the gradient and, for each symmetry, Hξ and (∂ξ)ᵀg of a random ξ."""
+    """Compute the gradient and, for each symmetry, Hξ and (∂ξ)ᵀg for a random direction ξ."""
     trained, fixed = eqx.partition(params, eqx.is_inexact_array)
     random = np.random.default_rng(seed)
     shapes = [(each.units // each.block, *([each.block] * 2 if each.kind == "matrix" else [])) for each in symmetries]

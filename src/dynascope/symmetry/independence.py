@@ -22,10 +22,11 @@ _ZERO = 1e-9  # singular values below this, relative to the largest, are roundin
 def independent_charges(symmetries: Sequence[Charge], params: Any) -> int:
     """Count the independent charges: the rank of their Jacobian at random weights.
 
-    Groups of symmetries without a common parameter are counted separately. A single symmetry has a closed form: k units
-    of n weights each that mix have k(k + 1)/2 − (k − r)(k − r + 1)/2 independent charges, where r = min(k, n). Several
-    symmetries are counted by the rank of their derivatives along random directions. If they have more than 1000
-    charges, the counts of the single symmetries are added, which gives an upper bound.
+    Groups of symmetries without a common parameter are counted separately. For a single symmetry, there is a closed
+    form: if k units of n weights each mix, there are k(k + 1)/2 − (k − r)(k − r + 1)/2 independent charges, where
+    r = min(k, n). Several symmetries are counted by the rank of their derivatives along random directions. If these
+    symmetries have more than 1000 charges, the counts of the individual symmetries are added, which gives an upper
+    bound.
 
     Args:
         symmetries: Symmetries of one function.
@@ -45,7 +46,7 @@ def independent_charges(symmetries: Sequence[Charge], params: Any) -> int:
 
 
 def _linked(symmetries: Sequence[Charge]) -> list[list[Charge]]:
-    """Divide the symmetries into groups without a common parameter."""
+    """Divide the symmetries into groups that share no parameter."""
     groups: list[list[Charge]] = []
     for charge in symmetries:
         near = [group for group in groups if any(not set(each.paths).isdisjoint(charge.paths) for each in group)]

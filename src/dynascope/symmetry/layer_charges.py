@@ -13,7 +13,7 @@ class LayerCharges(NamedTuple):
     """The conserved quantities of the units of a hidden layer.
 
     Attributes:
-        matrix: Σ f ⟨θ_a, θ_b⟩ of all units a and b, shape (..., h, h). The entries a ≤ b are the charges of the
+        matrix: Σ f ⟨θ_a, θ_b⟩ for all units a and b, shape (..., h, h). The entries a ≤ b are the charges of the
             "matrix" symmetry W₁ → W₁ G⁻¹, W₂ → G W₂ that `find_symmetries` finds.
         total: The trace of the matrix, Σ f ‖θ‖².
         size: Σ |f| ‖θ‖².
@@ -25,9 +25,9 @@ class LayerCharges(NamedTuple):
 
 
 def layer_charges(first: Any, second: Any, factors: tuple[Any, Any] = (1.0, 1.0)) -> LayerCharges:
-    """Compute f₂ W₂W₂ᵀ − f₁ W₁ᵀW₁ of the layers of f(x) = x W₁ W₂, for one network or each member of an ensemble.
+    """Compute f₂ W₂W₂ᵀ − f₁ W₁ᵀW₁ for the layers of f(x) = x W₁ W₂, for one network or for each member of an ensemble.
 
-    Gradient flow at rates η₁ and η₂ conserves it if f₁/f₂ = η₂/η₁.
+    Gradient flow with learning rates η₁ and η₂ conserves this matrix if f₁/f₂ = η₂/η₁.
 
     Args:
         first: W₁, shape (..., d, h), as a NumPy, JAX or PyTorch array.

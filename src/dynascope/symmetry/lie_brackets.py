@@ -1,4 +1,4 @@
-"""Count conservation laws from the Lie brackets of gradient fields."""
+"""Counts conservation laws from the Lie brackets of gradient fields."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _ZERO = 1e-9  # brackets below this relative size are rounding errors
 
 
 def bracket_ranks(model: Model, point: Point, alive: np.ndarray, levels: int, seed: int) -> tuple[int, ...]:
-    """Compute the dimension of the span of the fields ∇(r·f), then with their Lie brackets, level by level.
+    """Compute the dimension of the span of the fields ∇(r·f), then of the span with their Lie brackets, level by level.
 
     [X, Y] = (∂Y) X − (∂X) Y is the bracket of a field X and a bracket Y of the previous level, for random inputs and r.
     The iteration ends if a level adds no dimension, or if the fields span the whole space. A law that holds for every
-    loss and all data is constant along all these fields, so the number of laws is the number of dimensions minus the
-    last rank. While a unit is inactive for all inputs, its weights are conserved and the rank is lower; the largest
+    loss and all data is constant along all these fields, so the number of laws is the number of parameters minus the
+    last rank. While a unit is inactive for all inputs, its weights are conserved and the rank is lower. The largest
     rank over many points is therefore used.
 
     Args:
@@ -81,10 +81,10 @@ def flat_gradients(model: Model, given: list[Point], seed: int) -> tuple[np.ndar
 
 
 def _sized(levels: list[np.ndarray], theta: float) -> np.ndarray:
-    """Join the rows of all levels, each level normalised, because brackets can be far larger than fields.
+    """Join the rows of all levels; each level is normalised, because brackets can be far larger than fields.
 
-    The expected size of a bracket is the product of the sizes of its fields divided by the size of the parameters; a
-    bracket that is far smaller is zero.
+    A bracket is expected to be as large as the product of the sizes of its fields divided by the size of the
+    parameters; if it is far smaller, it is zero.
     """
     rows, sizes = [], [float(np.median(np.linalg.norm(each, axis=1))) for each in levels]
     for each, size, before in zip(levels, sizes, [theta, *sizes], strict=False):

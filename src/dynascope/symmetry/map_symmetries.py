@@ -1,4 +1,4 @@
-"""Evaluate a function for several symmetries in one program, one after the other."""
+"""Evaluates a function for several symmetries in one program, one after the other."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["in_turn"]
 def in_turn(symmetries: Sequence[Any], function: Callable[..., Any], *trees: Any) -> list[Any]:
     """Evaluate a function of a symmetry and parameter trees for each symmetry.
 
-    In a compiled program, each evaluation starts after the previous one has finished. Otherwise symmetries that share
-    parameters would also share their squares, which would have to be stored.
+    In a compiled program, each evaluation starts after the previous one has finished. Otherwise, the compiler would
+    share squared parameters between symmetries, and all of them would have to be stored.
     """
     leaves, structure = jax.tree.flatten(trees)
     traced = [place for place, leaf in enumerate(leaves) if is_traced(leaf)]

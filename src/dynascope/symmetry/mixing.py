@@ -1,4 +1,4 @@
-"""Detect units that mix linearly, rather than only rescale, from the gradient of one loss."""
+"""Detects units that mix linearly, rather than only rescale, from the gradient of one loss."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ _MOST_TRIALS = 64  # largest number of blocks that are tested one by one if they
 def mixing_units(
     charge: Charge, model: Model, given: Sequence[Point], gradients: Sequence[tuple[np.ndarray, ...]]
 ) -> list[Charge]:
-    """Split a symmetry into matrix symmetries of the units that mix, and the remaining rescalings.
+    """Split a symmetry into matrix symmetries of the units that mix and the remaining rescalings.
 
-    The derivative of a loss along θ_a += θ_b (for parts with f = 1) and θ_b −= θ_a (for parts with f = −1) is an entry
-    of one matrix of products of the gradient with the parameters. Units a and b mix if this entry and its transposed
-    entry are zero at random points. Units that all mix with each other form a block.
+    The direction of a pair (a, b) combines θ_a += θ_b in the parts with f = 1 and θ_b −= θ_a in the parts with f = −1.
+    The derivatives of a loss along these directions form one matrix of products of the gradient with the parameters.
+    Units a and b mix if their entry and the transposed entry are zero at random points. Units that all mix with each
+    other form a block.
     """
     whole = dataclasses.replace(charge, kind="matrix", block=charge.units)
     counts = [np.unique(part.labels[part.labels >= 0], return_counts=True)[1] for part in charge.parts]
@@ -65,9 +66,9 @@ def mixing_units(
 
 
 def _linear(charge: Charge, blocks: list[list[int]], size: int, model: Model, point: Point) -> list[list[int]]:
-    """Return the blocks that mix globally, not only near the point.
+    """Return the blocks whose units mix everywhere, not only near the point.
 
-    Units with a kink appear to mix if all of them are on one side of it for all inputs.
+    If all units with a kink are on one side of it for all inputs, they appear to mix.
     """
     if holds_globally(_of_units(charge, list(chain.from_iterable(blocks)), size), model, point, size):
         return blocks
@@ -77,7 +78,7 @@ def _linear(charge: Charge, blocks: list[list[int]], size: int, model: Model, po
 
 
 def _of_units(charge: Charge, units: Sequence[int], block: int) -> Charge:
-    """Return the symmetry restricted to some of the units, in this order."""
+    """Return the symmetry restricted to the given units, in this order."""
     numbers = np.full(charge.units + 1, -1)
     numbers[list(units)] = np.arange(len(units))
     parts = tuple(Part(part.path, numbers[part.labels], part.factor) for part in charge.parts)

@@ -1,4 +1,4 @@
-"""One operation of a program, and how it maps axes."""
+"""One operation of a program, and its effect on axes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def shape_of(atom: Any) -> tuple[int, ...]:
 
 
 def cuts_of(name: str, params: Any, shape: Sequence[int], number: int = 0) -> list[tuple[int, int, int]]:
-    """Return start, limit and stride along each axis of a `slice`, or of one part of a `split`."""
+    """Return the start, limit and stride along each axis for a `slice`, or for one part of a `split`."""
     if name == "slice":
         strides = params["strides"] or (1,) * len(shape)
         return list(zip(params["start_indices"], params["limit_indices"], strides, strict=True))
@@ -52,7 +52,7 @@ def window_axes(numbers: Any, axes: int) -> dict[int, int]:
 
 
 def reshape_groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """Split the axes of a reshape into the finest groups of neighbouring axes with equal products."""
+    """Split the axes of a reshape into the smallest groups of neighbouring axes with equal products."""
     groups, i, j = [], 0, 0
     while i < len(old) or j < len(new):
         olds, news, left, right = [], [], 1, 1

@@ -1,4 +1,4 @@
-"""The parameters of a function, and random points at which symmetries are verified."""
+"""The parameters of a function, and the random points at which symmetries are verified."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Point = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """The static part of a compiled function: everything except the arrays.
+    """The static part of a compiled function: everything except arrays.
 
     Attributes:
         apply: (params, inputs) → outputs.
         structure: The tree structure of the parameters.
-        places: For each leaf, ("parameter" | "frozen", its index there), or ("constant", the leaf itself).
+        places: For each leaf: ("parameter" or "frozen", its index in that list), or ("constant", the leaf itself).
         inputs: The tree structure of the inputs.
         paths: The path of each parameter in the tree.
         size: Number of real outputs.
@@ -51,7 +51,7 @@ class Model:
         return jnp.concatenate(real) if real else jnp.zeros(0)
 
     def tree(self, parameters: Any, frozen: Any) -> Any:
-        """Rebuild the parameter tree that `apply` takes."""
+        """Rebuild the parameter tree that `apply` receives."""
         arrays: dict[str, Any] = {"parameter": parameters, "frozen": frozen}
         leaves = [place if kind == "constant" else arrays[kind][place] for kind, place in self.places]
         return jax.tree.unflatten(self.structure, leaves)
@@ -90,10 +90,10 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
             array is not None
             and (array.dtype.kind in "iufb" or jnp.issubdtype(array.dtype, jnp.inexact))
             and array.size > 0,
-            f"example_inputs holds {shown(leaf)}",
+            f"example_inputs contains {shown(leaf)}",
             argument="example_inputs",
             value=type(leaf).__name__,
-            remedy="give arrays in the form that apply takes",
+            remedy="give arrays in the format that apply takes",
         )
         require_finite_values("example_inputs", _wide(np.asarray(leaf)))
     model = Model(apply, structure, tuple(places), inputs, tuple(paths))
@@ -102,7 +102,7 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
 
 
 def points(model: Model, point: Point, count: int, seed: int) -> list[Point]:
-    """Draw random points around the given one, with generic parameters and wide inputs of the same kind."""
+    """Draw random points around the given one, with generic parameters and widely distributed inputs."""
     random = np.random.default_rng(seed)
     parameters, frozen, inputs = point
     generic, drawn = list(map(_generic, parameters)), list(map(_drawn, inputs))
@@ -122,7 +122,7 @@ def projected_gradients(model: Model, given: list[Point], seed: int) -> Iterator
 
 
 def require_finite(*arrays: np.ndarray) -> None:
-    """Raise `InputError` unless the values of the function near the given point are finite."""
+    """Raise `InputError` if any value of the function near the given point is not finite."""
     require(
         all(np.isfinite(each).all() for each in arrays),
         "outputs or gradients of apply are not finite at random points",
@@ -140,7 +140,7 @@ def outputs(model: Model, point: Point) -> np.ndarray:
 
 
 def arrays_by_path(tree: Any) -> dict[str, Any]:
-    """Return the arrays of a tree by their paths."""
+    """Return the arrays of a tree as a dictionary from paths to arrays."""
     found, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {
         jax.tree_util.keystr(path): leaf
@@ -220,7 +220,7 @@ def _require_number(name: str, leaf: Any) -> None:
 def _generic(array: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
     """Return a sampler of arrays of the same size and sign as the given array.
 
-    The size is bounded below, because for small parameters the function is nearly linear.
+    The size has a lower bound, because the function is nearly linear in small parameters.
     """
     size = float(np.sqrt(np.mean(array**2))) if array.size else 0.0
     size = max(size, max(array.shape) ** -0.5 if array.ndim > 1 else 0.3)
@@ -231,7 +231,7 @@ def _generic(array: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
 
 
 def _drawn(array: np.ndarray) -> Callable[[np.random.Generator], np.ndarray]:
-    """Return a sampler of wide inputs of the same kind."""
+    """Return a sampler of widely distributed inputs of the same kind."""
     if array.dtype.kind != "f":
         return lambda random: np.asarray(random.choice(array.ravel(), size=array.shape))
     size = max(float(array.std()), float(np.abs(array).mean())) or 1.0

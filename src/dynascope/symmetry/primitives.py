@@ -1,4 +1,4 @@
-"""The JAX primitives that are supported, with their effect on scalings and shifts of their operands."""
+"""The supported JAX primitives, with their effect on scalings and shifts of their operands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Primitive(NamedTuple):
     Attributes:
         scaling: Its effect on the exponents of its operands.
         shift: Its effect on shifts of its operands.
-        pointwise: Whether each element of its result depends only on the elements at the same index of its operands.
+        pointwise: Whether each element of the result depends only on the elements of the operands at the same index.
     """
 
     scaling: Callable[[ScalingRules, Operation, list[Degree]], list[Degree]] = ScalingRules.fixed

@@ -44,7 +44,7 @@ _FOLDED: dict[str, Callable[..., Any]] = {
 
 
 def folded(equation: JaxprEqn, numbers: Sequence[float | None]) -> float | None:
-    """Evaluate an equation with an integer or boolean result if all its operands are known numbers; otherwise None."""
+    """Evaluate an equation with an integer or boolean result if all its operands are known; otherwise return None."""
     out = equation.outvars[0].aval
     dtype = getattr(out, "dtype", np.dtype(float))
     counts = jnp.issubdtype(dtype, jnp.integer) or dtype == np.dtype(bool)
@@ -58,7 +58,7 @@ def folded(equation: JaxprEqn, numbers: Sequence[float | None]) -> float | None:
 
 
 def sliced(shape: Sequence[int], sizes: Sequence[int], starts: Sequence[float | None]) -> dict[str, Any] | None:
-    """Return the parameters of the equivalent `slice` for a `dynamic_slice` with known start; otherwise None."""
+    """Return the parameters of the `slice` equivalent to a `dynamic_slice` with known start; otherwise None."""
     begins = []
     for length, size, start in zip(shape, sizes, starts, strict=True):
         if start is None and size < length:
@@ -86,8 +86,8 @@ def scanned(
 def body_of(equation: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
     """Return the program that an equation calls with its operands, if it is a plain call; otherwise None.
 
-    `unstack` counts as a call of slices, and `tile` as a call of a broadcast and a reshape, because JAX emits either
-    form.
+    `unstack` is treated as a call of slices, and `tile` as a call of a broadcast and a reshape, because JAX emits both
+    forms.
     """
     if equation.primitive.name in ("unstack", "tile"):
         (array,) = equation.invars
@@ -121,7 +121,7 @@ def bodies(equation: JaxprEqn) -> list[Jaxpr]:
 
 @functools.cache
 def _slices(kind: Any, axis: int) -> ClosedJaxpr:
-    """The program that takes every index of an array of the given shape and type along an axis."""
+    """Return the program that takes every index of an array of the given shape and type along an axis."""
 
     def taken(array: jax.Array) -> list[jax.Array]:
         return [jax.lax.index_in_dim(array, place, axis, keepdims=False) for place in range(kind.shape[axis])]
@@ -133,7 +133,7 @@ def _slices(kind: Any, axis: int) -> ClosedJaxpr:
 
 @functools.cache
 def _repeated(kind: Any, counts: tuple[int, ...]) -> ClosedJaxpr:
-    """The program that repeats an array of the given shape and type along each axis."""
+    """Return the program that repeats an array of the given shape and type along each axis."""
 
     def repeated(array: jax.Array) -> jax.Array:
         single = jnp.expand_dims(array, tuple(range(0, 2 * array.ndim, 2)))

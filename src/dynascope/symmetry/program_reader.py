@@ -1,4 +1,4 @@
-"""Abstract interpretation of a program: propagate properties of values from inputs to outputs."""
+"""Abstract interpretation of a program: propagates properties of values from inputs to outputs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class RuleReader(ProgramReader):
         """Whether a loop step with these constants left the properties of the state unchanged."""
 
     def loop(self, equation: JaxprEqn, values: list[Any]) -> list[Any] | None:
-        """Return the properties of the results of a loop or of a conditional with unknown branch; otherwise None."""
+        """Return the properties of the results of a loop or of a conditional with an unknown branch; otherwise None."""
 
     def operation(self, equation: JaxprEqn, values: list[Any]) -> list[Any]:
         """Return the properties of the results of an equation that is not a call."""
@@ -82,12 +82,12 @@ class RuleReader(ProgramReader):
     def steps(
         self, params: Any, fixed: list[Any], state: list[Any], rows: list[Any], *, uneven: bool
     ) -> Iterator[tuple[list[Any], list[Any]]]:
-        """Yield the state and the outputs of each step of a `scan`, until all remaining steps are the same.
+        """Yield the state and the outputs of each step of a `scan`, until all remaining steps are identical.
 
         Args:
             params: The parameters of the `scan`.
             fixed: The constants that each step reads.
-            state: The state carried from step to step.
+            state: The state that is carried from step to step.
             rows: The stacked inputs that are read row by row.
             uneven: Whether the rows differ.
         """

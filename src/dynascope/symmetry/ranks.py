@@ -1,4 +1,4 @@
-"""Numerical ranks of matrices, with an error if small singular values cannot be distinguished from rounding errors."""
+"""Numerical ranks of matrices; raises an error if rounding errors make a rank ambiguous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rescalings of parameters that leave a function unchanged, found from the scaling exponents of every value."""
+"""Rescalings of parameters that leave a function unchanged, computed from the scaling exponents of every value."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _Places = tuple[tuple[int, ...], tuple[int, ...], Fraction]
 
 
 class Rescaling(NamedTuple):
-    """A one-parameter group of rescalings: elements are multiplied by exp(t · exponent).
+    """A one-parameter group of rescalings: each element is multiplied by exp(t · exponent).
 
     Attributes:
-        places: By parameter number: shapes that broadcast to its shape, flat indices in them, and exponents.
+        places: By parameter number: shapes that broadcast to the shape of the parameter, flat indices in them, and
+            exponents.
         order: The parameters in the order in which the program reads them.
     """
 
@@ -49,20 +50,20 @@ def rescalings(program: ClosedJaxpr, parameters: int, *, exact: bool = True) -> 
     """Compute a basis of all elementwise rescalings of the parameters that leave the outputs of a program unchanged.
 
     Each value of the program has exponents that are linear in those of the parameters. An addition equates the
-    exponents of its operands and a product adds them. A contraction requires exponents that are constant along the
+    exponents of its operands, and a product adds them. A contraction requires exponents that are constant along the
     contracted axes. A function that is not homogeneous requires zero exponents. The unknowns that remain free are the
-    rescalings, so every rescaling that is found holds.
+    rescalings, so every rescaling found this way is exact.
 
     Args:
         program: A program whose first arguments are the parameters.
         parameters: Number of parameters.
-        exact: Whether the ε of a norm breaks rescalings.
+        exact: Whether the ε of a normalisation breaks rescalings.
     """
     return _read(program, parameters, exact=exact).found()
 
 
 def exact_and_relaxed(program: ClosedJaxpr, parameters: int) -> tuple[list[Rescaling], list[Rescaling]]:
-    """Return the rescalings with the ε of norms taken into account, and with ε = 0; the same list if there is no ε.
+    """Return the rescalings for the actual ε of normalisations and for ε = 0; the same list if there is no ε.
 
     Args:
         program: A program whose first arguments are the parameters.
@@ -198,7 +199,7 @@ class _Reader(RuleReader):
     def _fixed_point(
         self, state: list[Degree], step: Callable[[list[Degree]], list[Degree]]
     ) -> tuple[list[Degree], list[Degree]]:
-        """Equate exponents until a loop step does not change those of the state; return state and outputs of a step."""
+        """Equate exponents until a loop step leaves those of the state unchanged; return its state and outputs."""
         state = [dataclasses.replace(each, constant=None, origin=None) for each in state]
         for _ in range(_SETTLES):
             found = step(state)
@@ -251,7 +252,7 @@ class _Reader(RuleReader):
         return self.met[value.number]
 
     def _places(self, degree: Degree) -> dict[int, list[_Places]]:
-        """For each free unknown, find its places in a parameter."""
+        """For each free unknown, find the elements of a parameter on which it acts."""
         found: dict[int, list[dict[int, Fraction]]] = {}
         for number, term in enumerate(degree.terms):
             flat = term.ravel()
@@ -267,7 +268,7 @@ class _Reader(RuleReader):
 
 
 def _sparsest(terms: list[dict[int, Fraction]], shapes: list[tuple[int, ...]], shape: tuple[int, ...]) -> list[_Places]:
-    """Return the sum of terms, with constants moved between the terms so that few elements have an exponent."""
+    """Return the sum of terms; constants are moved between the terms so that few elements have an exponent."""
     sizes = [math.prod(each) for each in shapes]
     choices = []
     for term, size in zip(terms, sizes, strict=True):
@@ -294,7 +295,7 @@ def _sparsest(terms: list[dict[int, Fraction]], shapes: list[tuple[int, ...]], s
 
 
 def _lifted(degree: Degree, axes: int) -> Degree:
-    """Reshape a scalar to an array with the given number of axes, to which it broadcasts."""
+    """Reshape a scalar to an array with the given number of axes; other arrays are unchanged."""
     if degree.shape or not axes:
         return degree
     return viewed(degree, (1,) * axes, lambda each: each.reshape((1,) * axes))

@@ -36,7 +36,8 @@ class ScalingRules:
 
     Args:
         solver: The solver that collects the equations between exponents.
-        exact: Whether the ε of a norm counts. If False, an added small positive number is treated as zero.
+        exact: Whether the ε of a normalisation breaks rescalings. If False, an added small positive number is treated
+            as zero.
     """
 
     def __init__(self, solver: Exponents, *, exact: bool):
@@ -55,7 +56,7 @@ class ScalingRules:
         return self.scaleless(operation, degrees)
 
     def scaleless(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Rule for functions that are invariant under a positive scale of their operands, such as signs."""
+        """Rule for functions that are invariant under positive rescaling of their operands, such as signs."""
         return [invariant(shape) for shape in operation.shapes]
 
     def kept(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
@@ -63,7 +64,7 @@ class ScalingRules:
         return [raised(self.solver, each, 1) for each in degrees]
 
     def converted(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Rule for type conversion; integers must not change."""
+        """Rule for type conversions; integers must not change."""
         is_floating = jnp.issubdtype(operation.params["new_dtype"], jnp.floating)
         return degrees if is_floating else self.fixed(operation, degrees)
 
@@ -74,7 +75,7 @@ class ScalingRules:
         return [agreeing(self.solver, degrees if self.exact else kept or degrees, operation.shapes[0])]
 
     def chosen(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
-        """Rule for selections; the first operand decides which of the others is used."""
+        """Rule for selections; the first operand selects one of the others."""
         require_invariant(self.solver, degrees[0])
         return [agreeing(self.solver, degrees[1:], operation.shapes[0])]
 
@@ -157,7 +158,7 @@ class ScalingRules:
         return [viewed(even, shape, _placing(places, len(shape)))]
 
     def _picked(self, operation: Operation, degrees: list[Degree]) -> Degree:
-        """Impose equal exponents along the axes that are only partly picked."""
+        """Impose equal exponents along the axes that are only partly selected."""
         operand, *indices = degrees
         for index in indices:
             require_invariant(self.solver, index)
@@ -261,10 +262,10 @@ class ScalingRules:
     def _contracted(
         self, product: Degree, axes: Sequence[int], shared: Sequence[int], operands: list[Degree]
     ) -> Degree:
-        """Return the degree of the sum over axes, and fix the gauge at the first use of a parameter.
+        """Return the degree of the sum over axes; at the first use of a parameter, also fix its gauge.
 
-        A parameter with exponents f(k) + g(j) is unchanged if a constant moves from f to g. The constant is chosen such
-        that f and the exponents of the other factor add up to zero, so g is the exponent of the sum.
+        Exponents of the form f(k) + g(j) do not change if a constant moves from f to g. The constant is chosen such
+        that f and the exponents of the other factor add up to zero, so that g is the exponent of the sum.
         """
         even = even_along(self.solver, product, axes)
         for operand in operands:
@@ -286,7 +287,7 @@ class ScalingRules:
             self.stacked.setdefault(degree.origin.parameter, set()).update(degree.origin.axes[axis])
 
     def _note(self, degree: Degree, sets: list[tuple[int, ...]]) -> None:
-        """Record sets of axes of a parameter; its exponents are a sum of functions of each set."""
+        """Record sets of axes of a parameter; its exponents are sums of one function for each set."""
         if degree.origin is None:
             return
         axes = degree.origin.axes
@@ -295,7 +296,7 @@ class ScalingRules:
 
 
 def _placing(places: dict[int, int], axes: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that moves axes of an array to given axes of a new array, with length one along all others."""
+    """Return a function that moves axes of an array to given axes of a new array whose other axes have length one."""
 
     def place(each: np.ndarray) -> np.ndarray:
         lengths = [1] * axes

@@ -20,7 +20,7 @@ _INFINITE = 1e9  # a mask entry this large counts as infinite, so a shift of it 
 
 
 class KeptError(Exception):
-    """Raised if an operation that is not linear depends on the shift."""
+    """Raised if the result of a nonlinear operation depends on the shift."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Value:
     Attributes:
         name: Number of the value.
         shape: Its shape.
-        shift: The shift added to it, as a factor for each unknown.
+        shift: The shift that is added to the value, as a factor for each unknown.
         even: Axes along which the value itself is constant.
-        constant: Its value, if it is one known number.
-        sure: Whether it is known to be true.
+        constant: The value itself, if all its elements are the same known number.
+        sure: Whether the value is known to be true.
     """
 
     name: int
@@ -45,13 +45,13 @@ class Value:
 
 
 def entering(value: Value, even: Sequence[Evenness], region: Region | None) -> Value:
-    """Return a parameter with an unknown added that is constant along some of its axes and zero outside a region."""
+    """Return a parameter plus an unknown shift that is constant along some of its axes and zero outside a region."""
     axes = numbered(even)
     return dataclasses.replace(value, shift={Entry(-1, axes, region): 1.0})
 
 
 class ShiftRules:
-    """The shift rules; equal operations on equal unknowns give equal unknowns."""
+    """The rules for shifts; equal operations on equal unknowns give equal unknowns."""
 
     def __init__(self) -> None:
         self._names: dict[Any, int] = {}
@@ -106,16 +106,16 @@ class ShiftRules:
         return self.finite(operation, values) if name == "is_finite" else found
 
     def unseen(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Rule for functions that are not linear: they must not depend on a shift."""
+        """Rule for nonlinear functions: they must not depend on a shift."""
         raise KeptError
 
     def linear(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Rule for operations whose result has the shift of the operand or its negative."""
+        """Rule for operations whose result has the shift of the operand or the negative of that shift."""
         sign = -1.0 if operation.name == "neg" else 1.0
         return [self._shifted(operation.shapes[0], _times(values[0].shift, sign), values[0].even)]
 
     def converted(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Rule for type conversion, which is linear unless it rounds to integers."""
+        """Rule for type conversions, which are linear unless they round to integers."""
         _require(jnp.issubdtype(operation.params["new_dtype"], jnp.floating))
         return self.linear(operation, values)
 
@@ -129,11 +129,11 @@ class ShiftRules:
         return [self._shifted(shape, _plus(one.shift, _times(other.shift, sign)), even)]
 
     def finite(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Rule for tests of finiteness, which are assumed to be true."""
+        """Rule for tests of finiteness, whose results are assumed to be true."""
         return [dataclasses.replace(self.unshifted(operation.shapes[0]), sure=True)]
 
     def compared(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Rule for comparisons, which depend only on the difference of their operands."""
+        """Rule for comparisons, which depend only on the difference between their operands."""
         _require(any(map(_is_infinite, values)) or values[0].shift == values[1].shift)
         return [self.unshifted(operation.shapes[0])]
 
@@ -153,7 +153,7 @@ class ShiftRules:
         return [self._shifted(shape, self._renamed(one, (name, other.name), evenly, keep_region=True), even)]
 
     def chosen(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Rule for selections of one operand at each place."""
+        """Rule for elementwise selections of one of the operands."""
         if operation.name == "select_n":
             chooses, *values = values
             _require(not chooses.shift)
@@ -199,7 +199,7 @@ class ShiftRules:
         return [self._shifted(operation.shapes[0], shift, frozenset())]
 
     def gathered(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Rule for slices at positions without a shift."""
+        """Rule for slices whose positions are not shifted."""
         (value, places), shape = values, operation.shapes[0]
         _require(not places.shift)
         numbers = operation.params["dimension_numbers"]

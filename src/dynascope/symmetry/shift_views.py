@@ -1,4 +1,4 @@
-"""Propagation of shifts through rearrangements of elements."""
+"""Propagates shifts through rearrangements of elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Axis", "Entry", "Evenness", "Other", "Pieces", "Region", "evenness",
 
 
 class Pieces(NamedTuple):
-    """An axis divided into equal pieces with a constant shift on each piece.
+    """An axis divided into equal pieces, on each of which the shift is constant.
 
     Attributes:
         axis: The axis of the unknown that has one element per piece.
@@ -30,12 +30,13 @@ Region: TypeAlias = tuple[int, int, int]
 
 
 class Entry(NamedTuple):
-    """An unknown array in a shift.
+    """An unknown array that occurs in a shift.
 
     Attributes:
         name: Number of the unknown.
-        axes: For each axis of the value, the axis of the unknown (whole or as pieces), or None if it is constant there.
-        region: (axis, start, limit) outside which the unknown is zero, or None if that is not known.
+        axes: For each axis of the value, the axis of the unknown (whole or as pieces), or None if the unknown is
+            constant there.
+        region: (axis, start, limit) outside which the unknown is zero; None if no region is known.
     """
 
     name: int
@@ -49,7 +50,7 @@ class Other(NamedTuple):
     Attributes:
         even: For each axis, whether the new unknown is constant along it.
         region: As in `Entry`.
-        cut: The cuts of the axes of the first unknown, if they alone identify the new one.
+        cut: The cuts of the axes of the first unknown, if they suffice to identify the new one.
     """
 
     even: list[Evenness]
@@ -98,7 +99,7 @@ def moved(
 def _regions(
     region: Region, old: Sequence[int], new: Sequence[int], olds: Sequence[int], news: Sequence[int]
 ) -> Region | None:
-    """Map a region of the first axis of a reshape group to the first of the new axes; None if that is not possible."""
+    """Map a region of the first axis of a reshape group to the first of the new axes; return None if impossible."""
     wide, before = [a for a in news if new[a] > 1], [a for a in olds if old[a] > 1]
     axis, *bounds = region
     if not wide or before[0] != axis:
@@ -111,7 +112,7 @@ def _regions(
 def _regrouped(
     entry: Entry, old: Sequence[int], new: Sequence[int], olds: Sequence[int], news: Sequence[int]
 ) -> dict[int, Axis] | None:
-    """Return how an unknown runs over the new axes of a reshape group, or None if a new unknown is needed."""
+    """Return how an unknown runs along the new axes of a reshape group, or None if a new unknown is needed."""
     wide, before = [a for a in news if new[a] > 1], [a for a in olds if old[a] > 1]
     runs = [axis for axis in before if entry.axes[axis] is not None]
     found: dict[int, Axis] = dict.fromkeys(news)
@@ -150,7 +151,7 @@ def _cut(name: str, params: Any, entry: Entry, old: tuple[int, ...], place: int)
 
 
 def evenness(over: Axis) -> Evenness:
-    """Return how a new unknown varies along an axis on which the old unknown has the given axis."""
+    """Return how a new unknown varies along an axis that corresponds to the given axis of the old unknown."""
     return over if isinstance(over, Pieces) else over is None
 
 

@@ -1,4 +1,4 @@
-"""Identify the rule by which the updates of a parameter follow from its gradient, from slopes along symmetries."""
+"""Identifies the rule by which the updates of a parameter follow from its gradient, using slopes along symmetries."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _RULE_NAMES = {
 
 
 class StepRule(NamedTuple):
-    """The rule by which the updates of one parameter were made.
+    """The rule that produced the updates of one parameter.
 
     Attributes:
         name: "as declared", or the name of the cause.
-        evidence: The evidence for it.
+        evidence: The evidence for this rule or cause.
         times: Largest difference between the implied gradient and the gradient, in units of the rounding bound.
         rivals: Other causes that fit equally well.
     """
@@ -58,11 +58,11 @@ def step_rule(
     """Find the simplest rule by which the updates of a parameter follow from its gradients.
 
     Let x = θᵀGg be the slope of the gradient, and y = θᵀGg′ the slope of the gradient that the update implies under the
-    declared rule. As declared, y = x. Otherwise the alternatives are fitted: other momentum rules, and the
-    `DEPARTURES`. An alternative counts if its residual is less than a hundredth of max |g′ − g|. The best departure is
-    reported, with those whose residual is less than three times as large. Clipping by value is detected in two ways: y
-    = x as long as the largest entry of the gradient is below a threshold, or the steps equal the gradient cut off at a
-    value.
+    declared rule. If the rule is as declared, y = x. Otherwise, the alternatives are fitted: other momentum rules, and
+    the `DEPARTURES`. An alternative counts if its residual is less than a hundredth of max |g′ − g|. The best departure
+    is reported, together with those whose residual is less than three times as large. Clipping by value is detected in
+    two ways: y = x as long as the largest entry of the gradient is below a threshold, or each step equals the step of a
+    gradient clipped at some value.
 
     Args:
         slope: x, shape (steps, equations), for every charge of the parameter.
@@ -72,8 +72,8 @@ def step_rule(
         gradient_largest: Largest entry of ∇L, shape (steps,).
         update_norm: ‖d‖ of the update, shape (steps,).
         clipping: Relative distance of each step from a step that is clipped by value, shape (steps,).
-        change: Relative distance of each step from the declared one, shape (steps,).
-        change_by_rule: `change` if one of `RULES` had made the step, shape (steps, rules).
+        change: Relative distance of each step from the declared step, shape (steps,).
+        change_by_rule: The value of `change` under each of `RULES`, shape (steps, rules).
         departure_factor: Best-fitting factor of each of `DEPARTURES`, shape (steps, departures).
         departure_rest: Relative residual of that fit, same shape.
     """
@@ -105,12 +105,14 @@ def step_rule(
     seen = (np.abs(slope) > _ROUNDINGS * rounding).any(1)
     under, over = gradient_largest[kept & seen].max(initial=0.0), gradient_largest[~kept].min(initial=np.inf)
     if 0 < under < over:
-        text = f"its updates follow the gradient while no entry exceeds {under:.3g}, but not from {over:.3g} on"
+        text = (
+            f"its updates follow from gradients with entries up to {under:.3g}, but not with entries from {over:.3g} on"
+        )
         return StepRule("clipping by value", text, times)
     if np.all(clipping[~kept] < _EQUAL) and change[~kept].max() > _EQUAL:
-        text = f"its updates follow the gradient with large entries cut off, at {int((~kept).sum())} of {len(kept)}"
-        return StepRule("clipping by value", f"{text} recorded steps", times)
-    text = f"its updates have another direction than the gradient at {int((~kept).sum())} of {len(kept)} recorded steps"
+        text = f"its updates follow from a clipped gradient at {int((~kept).sum())} of {len(kept)} recorded steps"
+        return StepRule("clipping by value", text, times)
+    text = f"its updates do not point along the gradient at {int((~kept).sum())} of {len(kept)} recorded steps"
     return StepRule("preconditioner or another rule", text, times)
 
 
@@ -137,36 +139,36 @@ def _of_decay(factors: np.ndarray, _: np.ndarray) -> tuple[str, str] | None:
 
 
 def _of_rate(factors: np.ndarray, _: np.ndarray) -> tuple[str, str] | None:
-    """Name a constant factor of the learning rate, or a factor that follows a schedule."""
+    """Describe the factor of the learning rate: constant, or following a schedule."""
     low, high = factors.min(), factors.max()
     if low < -_EQUAL or high < _EQUAL:
         return None
     if high - low < _EQUAL * high:
-        return "different learning rate", f"its steps, decay included, are {high:.4g} times the declared ones"
+        return "different learning rate", f"its steps, including weight decay, are {high:.4g} times the declared steps"
     first, last = factors[0], factors[-1]
     moves = np.diff(factors)
     rises, falls = (moves >= -_EQUAL * high).all(), (moves <= _EQUAL * high).all()
     shape = "rising like a warm-up" if rises else "falling like a decaying schedule" if falls else "like a schedule"
-    text = f"its steps, decay included, are {first:.4g} times the declared ones at first and {last:.4g} times at last"
+    text = f"its steps, including weight decay, are {first:.4g} (first) and {last:.4g} (last) times the declared steps"
     return "different learning rate", f"{text}, from {low:.4g} to {high:.4g}, {shape}"
 
 
 def _of_gradient(factors: np.ndarray, norms: np.ndarray) -> tuple[str, str] | None:
-    """Name the factor of the gradient.
+    """Describe the factor of the gradient: constant, or clipping by tensor.
 
-    For clipping by tensor, the factors are at most one and make the norm constant.
+    With clipping by tensor, the factors are at most one and make the norm constant.
     """
     low, high = factors.min(), factors.max()
     if max(-low, high) < _EQUAL:
         return "frozen layer", "its updates do not depend on its gradient"
     if high - low < _EQUAL * abs(high):
-        return "gradient multiplied", f"its gradient, without the decay, is multiplied by {high:.4g} at every step"
+        return "gradient multiplied", f"its gradient, without weight decay, is multiplied by {high:.4g} at every step"
     cut = factors < 1 - _EQUAL
     length = (factors * norms)[cut]
     if high < 1 + _EQUAL and length.max() - length.min() < _FITS * length.max():
         text = f"its gradient is rescaled to the norm {length.mean():.4g} at {int(cut.sum())} of {len(cut)} steps"
         return "clipping by tensor", text
-    return "gradient multiplied", f"its gradient, without the decay, is multiplied by {low:.4g} to {high:.4g}"
+    return "gradient multiplied", f"its gradient, without weight decay, is multiplied by {low:.4g} to {high:.4g}"
 
 
 def _of_sign(factors: np.ndarray, _: np.ndarray) -> tuple[str, str] | None:
@@ -184,7 +186,7 @@ _NAMED = {"decay": _of_decay, "rate": _of_rate, "gradient": _of_gradient, "sign"
 
 
 def _constant(factors: np.ndarray) -> float | None:
-    """Return the median of factors that do not change from step to step, and None for other factors."""
+    """Return the median of the factors if they do not change from step to step; otherwise None."""
     if not factors.size or not (middle := float(np.median(factors))):
         return None
     return middle if np.abs(factors - middle).max() < _CONSTANT * abs(middle) else None

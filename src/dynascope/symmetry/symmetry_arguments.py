@@ -1,4 +1,4 @@
-"""Validation of the symmetries recorded during a run, and the parameters that they act on."""
+"""Validates the symmetries recorded during a run, and lists the parameters on which they act."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["parameter_paths", "require_symmetries"]
 
 
 def require_symmetries(symmetries: Any, *, remedy: str) -> None:
-    """Raise `InputError` unless the argument is a non-empty sequence of `Charge` objects."""
+    """Raise `InputError` if the argument is not a non-empty sequence of `Charge` objects."""
     require(
         isinstance(symmetries, Sequence) and len(symmetries) > 0 and all(isinstance(s, Charge) for s in symmetries),
         f"symmetries is {shown(symmetries)}",

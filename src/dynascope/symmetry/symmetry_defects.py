@@ -1,4 +1,4 @@
-"""Quantify the violation of a symmetry by the derivative of outputs along it."""
+"""Measures how strongly a symmetry is violated, by the derivative of the outputs along it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FAR = 1e-8  # rounding error of outputs at another point of the orbit, relative
 def defects(
     charge: Charge, model: Model, given: Sequence[Point], gradients: Sequence[tuple[np.ndarray, ...]]
 ) -> np.ndarray:
-    """Return the largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) over the points, for each unit or block of units that mix."""
+    """Return the largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) over the points, for each unit or for each block of units that mix."""
     worst = np.zeros(charge.units // charge.block)
     for (parameters, frozen, _), gradient in zip(given, gradients, strict=True):
         theta, g = model.tree(parameters, frozen), model.tree(gradient, frozen)
@@ -31,7 +31,7 @@ def defects(
 
 
 def holds_globally(charge: Charge, model: Model, point: Point, seed: int, tolerance: float = _FAR) -> bool:
-    """Whether the outputs are unchanged at a distant point of the orbit."""
+    """Whether the outputs are unchanged at a distant point of the symmetry orbit."""
     random = np.random.default_rng(seed)
     parameters, frozen, _ = point
     if charge.kind == "matrix":
@@ -51,7 +51,7 @@ def holds_globally(charge: Charge, model: Model, point: Point, seed: int, tolera
 
 
 def lengths(charge: Charge, theta: Any) -> np.ndarray:
-    """Compute ‖ξ‖ of each unit; for translations, ξ is the shift by one."""
+    """Compute ‖ξ‖ for each unit; for translations, ξ is the shift by one."""
     if charge.kind == "translation":
         return np.asarray(_scaled(charge, 1).form(_ones(charge, theta), theta)) ** 0.5
     return np.asarray(_scaled(charge, 2).form(theta, theta)) ** 0.5

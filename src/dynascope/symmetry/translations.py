@@ -28,17 +28,18 @@ def translations(
 ) -> list[Charge]:
     """Find shifts of a parameter, constant along some of its axes, that leave the outputs unchanged.
 
-    The shift of every value is a sum of unknown arrays, each constant along known axes. A sum along one of these axes,
-    the maximum, and a broadcast along it contain the same unknown, so a normalisation cancels it. A product with
-    another value turns it into a new unknown. Functions that are not linear must not depend on it.
+    The shift of every value is a sum of unknown arrays, each constant along known axes. If an unknown is constant along
+    an axis, then a sum, a maximum and a broadcast along this axis contain the same unknown, so a normalisation cancels
+    it. A product with another value turns an unknown into a new one. Functions that are not linear must not depend on
+    any unknown.
 
     Args:
         program: A program whose first arguments are the parameters.
         paths: The path of each parameter.
-        gradients: Gradients of outputs at random points; they exclude pairs of parameters whose derivatives differ.
+        gradients: Gradients of the outputs at random points; pairs of parameters whose derivatives differ are excluded.
 
     Returns:
-        One symmetry for each parameter, or pair of parameters, and maximal family of shifts.
+        One symmetry for each maximal family of shifts of a parameter or of a pair of parameters.
     """
     found = []
     walk, cuts = _Walk(program), _joint(_cuts(program.jaxpr))
@@ -64,7 +65,7 @@ def _compensated(
 ) -> list[Charge]:
     """Find shifts of pairs of parameters that cancel each other, e.g. of token and position embeddings.
 
-    If an axis is cut somewhere, shifts of its parts are tested too, e.g. the gates of a recurrent layer with two
+    If the program cuts an axis, shifts of its parts are also tested, e.g. the gates of a recurrent layer with two
     biases.
     """
     program = walk.program
@@ -96,7 +97,7 @@ def _compensated(
 def _undoing(
     walk: _Walk, paths: Sequence[str], one: tuple[int, int], other: tuple[int, int], place: tuple[int, int]
 ) -> Charge | None:
-    """Return the shifts of a part of one axis of each of two parameters if they undo each other, otherwise None."""
+    """Return the shifts of a part of one axis of each of two parameters if they cancel each other; otherwise None."""
     program = walk.program
     moved = {number: _even_but(program, number, axis, place) for number, axis in (one, other)}
     numbers = one[0], other[0]
@@ -108,7 +109,7 @@ def _undoing(
 
 
 def _contains(large: Charge, small: Charge) -> bool:
-    """Whether the shifts of two parameters are among the shifts of a larger part of them."""
+    """Whether the shifts of two parameters are contained in the shifts of a larger part of these parameters."""
     return large.paths == small.paths and all(
         one.labels.shape == other.labels.shape and bool(np.all((one.labels >= 0) | (other.labels < 0)))
         for one, other in zip(large.parts, small.parts, strict=True)
@@ -139,21 +140,21 @@ class _Shift(NamedTuple):
 
 
 def _even_but(program: ClosedJaxpr, number: int, axis: int, place: tuple[int, int] | None = None) -> _Shift:
-    """Return the shift of a parameter that varies along one axis only, or on a part of that axis."""
+    """Return the shift of a parameter that varies along one axis only, or only on a part of this axis."""
     shape = shape_of(program.jaxpr.invars[number])
     region = None if place in (None, (0, shape[axis])) else (axis, *place)
     return _Shift(frozenset(range(len(shape))) - {axis}, region=region)
 
 
 class _Cuts(NamedTuple):
-    """Axes that are cut somewhere, by length: into (length, start, limit), or by a reshape into (length, pieces)."""
+    """Axes that the program cuts, by length: into (length, start, limit), or by a reshape into (length, pieces)."""
 
     parts: set[tuple[int, int, int]]
     pieces: set[tuple[int, int]]
 
 
 def _candidates(shape: tuple[int, ...], cuts: _Cuts) -> Iterator[_Shift]:
-    """Yield the shifts to test, the larger families first."""
+    """Yield the shifts to test, with larger families first."""
     axes = [axis for axis, length in enumerate(shape) if length > 1]
     yield _Shift(frozenset())
     for axis in axes:
@@ -241,7 +242,7 @@ def _cuts(jaxpr: Jaxpr) -> _Cuts:
 
 
 def _joint(cuts: _Cuts) -> _Cuts:
-    """Add the parts of an axis that are parts of the first axis into which a reshape splits it."""
+    """Add the parts of an axis that correspond to parts of the first axis into which a reshape splits it."""
     parts = {
         (length, start * length // count, limit * length // count)
         for length, pieces in cuts.pieces
@@ -252,7 +253,7 @@ def _joint(cuts: _Cuts) -> _Cuts:
 
 
 class _Walk(RuleReader):
-    """Propagates shifts through a program; values without a shift are computed once and then reused."""
+    """Propagates shifts through a program; values without a shift are computed only once."""
 
     def __init__(self, program: ClosedJaxpr) -> None:
         self.rules, self.program = ShiftRules(), program
@@ -305,6 +306,6 @@ class _Walk(RuleReader):
 
 
 def _pattern(fixed: list[Value], state: list[Value]) -> list[tuple]:
-    """Return the properties of values, and which of the values are identical."""
+    """Return the properties of values, and which of these values are identical."""
     names = [each.name for each in (*fixed, *state)]
     return [(each.shift, each.even, each.constant, each.sure, names.index(each.name)) for each in state]

@@ -1,4 +1,4 @@
-"""Sums over the units of a parameter, which are slices of it, and Gram matrices of blocks of units."""
+"""Sums over the units of a parameter (slices of it), and Gram matrices of blocks of units."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def axes_of_labels(labels: np.ndarray, shape: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return the axes that the labels depend on, and the others."""
+    """Return the axes on which the labels depend, and the other axes."""
     outer = [axis for axis, length in enumerate(labels.shape) if length > 1 or shape[axis] == 1]
     return outer, [axis for axis in range(len(shape)) if axis not in outer]
 
@@ -42,13 +42,13 @@ def unit_sums(labels: np.ndarray, values: Any, units: int, xp: Any) -> Any:
 
 
 def unit_places(labels: np.ndarray, units: int) -> np.ndarray:
-    """Return the flat indices of each unit's elements in the axes that the labels depend on."""
+    """Return the flat indices of the elements of each unit along the axes on which the labels depend."""
     flat = labels.ravel()
     return np.argsort(flat, kind="stable")[int((flat < 0).sum()) :].reshape(units, -1)
 
 
 def gram_matrices(labels: np.ndarray, one: Any, other: Any, units: int, block: int, xp: Any) -> Any:
-    """Compute the products of the units of each block, shape (blocks, block, block)."""
+    """Compute the products between the units of each block, shape (blocks, block, block)."""
     outer, inner = axes_of_labels(labels, one.shape)
     if xp is jnp and len(outer) == 1 and np.array_equal(labels.ravel(), np.arange(units)):
         kind = jnp.result_type(one, other)
@@ -84,6 +84,6 @@ def pairs_of_matrices(matrices: Any) -> Any:
 
 
 def means_of_pairs(values: Any) -> Any:
-    """Return the means of the values (blocks, block) over pairs of units a ≤ b of the same block, flattened."""
+    """Return the mean of the values (blocks, block) for each pair of units a ≤ b of the same block, flattened."""
     rows, columns = np.triu_indices(values.shape[-1])
     return ((values[:, rows] + values[:, columns]) / 2).reshape(-1)

@@ -1,4 +1,4 @@
-"""Operations that rearrange elements, on arrays that may have one element along an axis on which they are constant."""
+"""Operations that rearrange elements, on arrays that may have length one along an axis on which they are constant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["rearranged", "reshaped"]
 
 
 def rearranged(operation: Operation, degrees: list[Degree], solver: Exponents) -> list[Degree]:
-    """Return the degrees of a rearrangement; one for each part of a `split`."""
+    """Return the degrees of a rearrangement; for a `split`, one degree per part."""
     return [_view(operation, degrees, shape, solver, number) for number, shape in enumerate(operation.shapes)]
 
 
@@ -68,7 +68,7 @@ def _view(
 
 
 def reshaped(each: np.ndarray, old: Sequence[int], new: Sequence[int]) -> np.ndarray:
-    """Reshape an array; groups of axes along which it is constant keep one element."""
+    """Reshape an array; groups of axes along which it is constant keep length one."""
     lengths = [1] * len(new)
     full = list(each.shape)
     for olds, news in reshape_groups(old, new):
@@ -94,7 +94,7 @@ def _piece(name: str, params: Any, degree: Degree, shape: Sequence[int]) -> Any:
 
 
 def _joined(name: str, params: Any, degrees: list[Degree], shape: tuple[int, ...], solver: Exponents) -> Degree:
-    """Return the degree of `concatenate`, or of `pad`, which joins a value and the padding number."""
+    """Return the degree of a `concatenate`, or of a `pad`, which joins the value and the padding number."""
     if name == "pad":
         inside, number = degrees
         edges = params["padding_config"]
