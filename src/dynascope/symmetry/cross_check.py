@@ -64,7 +64,7 @@ def cross_check(structural: SymmetryStructure, numerical: Discovery, params: Any
         >>> from dynascope.symmetry import discover, find_symmetries
         >>> given = lambda p, x: x * p["a"] * p["b"], {"a": np.ones(1), "b": np.ones(1)}, np.ones((3, 1))
         >>> print(cross_check(find_symmetries(*given), discover(*given, levels=0), given[1]))
-        both passes find the same 1 charges
+        both methods find the same 1 charges
     """
     arrays = {path: each for path, each in arrays_by_path(params).items() if _is_floating(each)}
     size = sum(each.size for each in arrays.values())

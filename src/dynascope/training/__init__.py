@@ -1,4 +1,4 @@
-"""Discrete-time training with any loss and optimiser, and statistics of its steps."""
+"""Discrete-time training with any loss and optimiser, and statistics of the training steps."""
 
 from dynascope.validation import face
 

@@ -35,7 +35,7 @@ _MOST = 2**31 - 2  # the largest int32 is reserved for a step that is never reac
 @checked
 @dataclasses.dataclass(frozen=True)
 class Batches:
-    """Selection of the samples of each training step.
+    """Selects the samples of each training step.
 
     `batches=32` is short for `batches=Batches(32)`.
 
@@ -43,9 +43,9 @@ class Batches:
         size: Batch size; None for all samples. Required for a stream.
         micro_size: Number of samples whose gradient is computed at once, a divisor of the batch size; None for the
             whole batch. The gradient of the batch is the mean over its micro-batches. Micro-batches need less memory,
-            and less time if they fit into the cache of a core. Batch normalisation uses the statistics of each
-            micro-batch.
-        independent: Whether each ensemble member draws its own batches; by default all members see the same batches.
+            and less time if they fit into the cache of a core. With micro-batches, batch normalisation uses the
+            statistics of each micro-batch.
+        independent: Whether each ensemble member draws its own batches; by default, all members use the same batches.
         replacement: Whether samples are drawn with replacement. Otherwise the data are shuffled in every epoch, and
             an incomplete batch at the end of an epoch is dropped.
         augmentation: A JAX function of a random key and the inputs of a batch that returns new inputs of the same shape
@@ -96,8 +96,8 @@ class Batch(NamedTuple):
 class Sampler:
     """Draws the batches of a task.
 
-    The samples of a step depend only on the seed and the number of the step. If members draw independent batches, they
-    also depend on the number of the member.
+    The samples of a step depend only on the seed and the number of the step. With independent batches, they also depend
+    on the number of the member.
 
     Attributes:
         size: Batch size; None for all samples.
@@ -120,7 +120,7 @@ class Sampler:
 
     @property
     def per_epoch(self) -> int | None:
-        """Steps per epoch; None if the task has no epochs."""
+        """Number of steps per epoch; None if the task has no epochs."""
         if self.samples == 0 or self.replacement:
             return None
         return 1 if self.size is None else self.samples // self.size
@@ -140,7 +140,7 @@ class Sampler:
         """Draw the samples of a step.
 
         Returns:
-            The batch, or None for a task without samples; and the number of the epoch with its order of the samples.
+            The batch, or None for a task without samples; and the number of the epoch with the order of its samples.
         """
         batch, order = self._draw_samples(key, step, order, data, dtype)
         if self.augmentation is not None and batch is not None:
@@ -190,7 +190,7 @@ class Sampler:
 
 
 class Steps(NamedTuple):
-    """Length of a run and its recorded steps.
+    """Length of a run, and its recorded steps.
 
     Attributes:
         count: Number of steps.
@@ -227,12 +227,12 @@ def sampler(task: Any, batches: Batches) -> Sampler:
 
 
 def chosen_steps(steps: int | None, epochs: int | None, save: SaveSteps | None, per_epoch: int | None) -> Steps:
-    """Validate the length of a run and return its recorded steps.
+    """Validate the length of a run, and return its recorded steps.
 
     Args:
         steps: Number of steps, or None.
         epochs: Number of epochs, or None.
-        save: Number of recorded steps, the steps themselves, or None for the default.
+        save: Number of recorded steps, or the recorded steps themselves; None for the default.
         per_epoch: Steps per epoch; None if the task has no epochs.
     """
     require(
@@ -259,9 +259,9 @@ def chosen_steps(steps: int | None, epochs: int | None, save: SaveSteps | None, 
 
 
 def _checked_size(size: int | None, samples: int, stream: Stream | None, replacement: bool) -> int | None:
-    """Return the batch size; raise `InputError` if it does not fit the task."""
+    """Return the batch size; raise `InputError` if it does not suit the task."""
     if stream is not None:
-        fits, remedy = size is not None, "choose the number of fresh samples that each step draws from the stream"
+        fits, remedy = size is not None, "choose the number of samples that each step draws from the stream"
     elif samples:
         fits = size is None or replacement or size <= samples
         remedy = f"choose an integer from 1 to {samples}, the number of samples of the task, or draw with replacement"

@@ -1,4 +1,4 @@
-"""Step statistics that explain violated charge laws: slopes along symmetries, and implied gradients of updates."""
+"""Statistics of steps that explain violated charge laws: slopes along symmetries, and gradients implied by updates."""
 
 from __future__ import annotations
 
@@ -30,33 +30,36 @@ _BITS = 11, 8  # significant bits of float16 and bfloat16, the formats of autoca
 def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
     """Return the statistics from which `symmetry.audit` diagnoses violated charge laws.
 
-    The statistics describe the latest step before each recorded step. Let g be the gradient of the loss, before
-    clipping or other changes, and d the update. Let g′ be the gradient from which the declared rule would make the
-    update d; for heavy ball, g′ = −d/η − β v − λ θ. A part A of a charge is the effect of the symmetry on one
-    parameter. For each part:
+    The statistics describe the last step before each recorded step. Let g be the gradient of the loss, before clipping
+    or other changes, and d the update. Let g′ be the gradient for which the declared rule would make the update d; for
+    heavy ball, g′ = −d/η − β v − λ θ. A part A of a charge is the effect of the symmetry on one parameter. For each
+    part:
 
-    - `part_charge` and `part_slope`: θ_AᵀGθ_A and θ_AᵀGg. The sums over all parts are the charge and zero.
+    - `part_charge` and `part_slope`: θ_AᵀGθ_A and θ_AᵀGg. Over all parts, the first sums to the charge and the second
+      to zero.
     - `part_absolute`: θ_AᵀG sign θ_A, the slope of an L1 penalty.
     - `part_stale`: the slope of the gradient of the previous step.
     - `part_pull`: θ_AᵀGg′, computed from a recursion for θᵀGv.
-    - `part_slope_rounding` and `part_pull_rounding`: bounds on the rounding errors of slopes and pulls.
+    - `part_slope_rounding` and `part_pull_rounding`: bounds on the rounding errors of `part_slope` and `part_pull`.
 
-    For sums of weights, the sum of g replaces θᵀGg. For each parameter, along `layer` in the order of the parts:
+    For a charge that is a sum of weights, the sum of g replaces θᵀGg. For each parameter, along `layer` in the order of
+    the parts:
 
     - `gradient_norm`, `gradient_largest` and `update_norm`: ‖g‖, max |g| and ‖d‖.
     - `gradient_bits`: the smallest number of significant bits that represents every entry of g exactly: 8 (bfloat16),
-      11 (float16), or all bits of its type.
+      11 (float16), or all bits of the type of g.
     - `change`: max |g′ − g|, relative to max |g|.
-    - `change_by_rule`: this change for the rules heavy ball, Nesterov momentum and decoupled decay.
+    - `change_by_rule`: `change` under the rules heavy ball, Nesterov momentum and decoupled decay.
     - `clipping`: max |g′ − clip(g, ±max |g′|)|, relative to max |g′|.
-    - `departure_factor` and `departure_rest`: for each of `DEPARTURES`, the factor c of a least-squares fit to the step
-      and the largest residual, relative to max |g|. Let d* be the update that the declared rule makes from all
+    - `departure_factor` and `departure_rest`: for each of `DEPARTURES`, the factor c of a least-squares fit to the
+      step, and the largest residual relative to max |g|. Let d* be the update that the declared rule makes from all
       gradients so far. The fits are a different decay, g′ − g = c θ, or d − d* = −η c θ for decoupled decay; a
       different rate, d = c d*; a rescaled gradient, g′ = c g; an L1 decay, g′ − g = c sign θ; and a different momentum,
       g′ − g = c v with the buffer v.
 
     Cost: seven numbers per part of each charge and 19 per parameter, and one pass over weights, gradient and update per
-    part. Memory: one copy of the gradient, one of the parameters, and three more of the parameters with momentum.
+    part. Memory: one copy of the gradient and one of the parameters, plus three copies of the parameters if there is
+    momentum.
     """
     parts, updates, part, layer = _Parts(declared), _Updates(declared), ("charge", "part"), ("layer",)
 
@@ -87,7 +90,7 @@ def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
 
 
 class _PartState(NamedTuple):
-    """State of the recursion for pulls; each field has shape (charge, part)."""
+    """State of the recursion for `part_pull`; each field has shape (charge, part)."""
 
     crossed: Array  # θᵀGv; for translations, the sum of the buffers
     moved: Array  # √(vᵀ|G|v); for translations, Σ|v|
@@ -144,7 +147,8 @@ class _Parts:
     def following(self, state: _PartState, step: Step) -> _PartState:
         """Return the state after a step.
 
-        At learning rate zero, an update contains no information about the gradient, so the declared rule is assumed.
+        If the learning rate is zero, an update contains no information about the gradient, so the declared rule is
+        assumed.
         """
         declared, linear, rule = self.declared, self.linear, self.declared.optimizer
         theta, update, kind = step.weights, step.update, state.crossed.dtype
@@ -205,7 +209,7 @@ class _Parts:
 
 
 class _UpdateState(NamedTuple):
-    """Momentum buffers and deviations from the declared rule, with one entry per parameter."""
+    """Momentum buffers, and deviations from the declared rule, with one entry per parameter."""
 
     buffers: tuple[tuple[Array, ...], ...]  # momentum under each rule, inferred from updates; zero without momentum
     intended: tuple[Array, ...]  # momentum under the declared rule, computed from gradients
@@ -257,7 +261,8 @@ class _Updates:
     def following(self, state: _UpdateState, step: Step) -> _UpdateState:
         """Return the state after a step.
 
-        At learning rate zero, an update contains no information about the gradient, so the declared rule is assumed.
+        If the learning rate is zero, an update contains no information about the gradient, so the declared rule is
+        assumed.
         """
         declared = self.declared
         common = jnp.asarray(declared.common_rate(step.learning_rate), state.change.dtype)
@@ -315,14 +320,14 @@ class _Updates:
 
 
 def _fitted(one: Array, other: Array, rounding: Array, size: Array) -> tuple[Array, Array]:
-    """Return the factor c of the least-squares fit one = c · other, and its largest residual."""
+    """Return the factor c of the least-squares fit one = c · other, and the largest residual."""
     squares = jnp.sum(other**2)
     factor = jnp.sum(one * other) / jnp.where(squares == 0, 1, squares)
     return factor, _apart(one, factor * other, rounding, size)
 
 
 def _apart(one: Array, other: Array, rounding: Array, size: Array) -> Array:
-    """Return the largest difference beyond rounding, relative to a size."""
+    """Return the largest difference that exceeds rounding errors, relative to a size."""
     off = jnp.maximum(jnp.abs(one - other) - rounding, 0)
     return jnp.max(off, initial=0) / jnp.where(size == 0, 1, size)
 
@@ -332,7 +337,7 @@ def _norm(array: Array) -> Array:
 
 
 def _bits(array: Array) -> Array:
-    """Return the significant bits of the narrowest format that represents all entries exactly."""
+    """Return the number of significant bits in the narrowest format that represents all entries exactly."""
     bits = jnp.asarray(jnp.finfo(array.dtype).nmant + 1, array.dtype)
     for narrow in _BITS:
         fits = jnp.any(array != 0) & jnp.all(jax.lax.reduce_precision(array, 8, narrow - 1) == array)

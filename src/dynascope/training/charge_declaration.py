@@ -1,4 +1,4 @@
-"""Declared settings of the optimiser for each parameter, and the charges that have a law under them."""
+"""Declared settings of the optimiser for each parameter, and the charges that obey a law under these settings."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _KINDS = {"rates": PositiveFloat, "weight_decay": NonNegativeFloat, "momentum": 
 
 @dataclasses.dataclass(frozen=True)
 class Declaration:
-    """Declared update rule, and learning rate, weight decay and momentum of each parameter.
+    """Declared update rule, and the learning rate, weight decay and momentum of each parameter.
 
-    Declarations with the same settings compare equal.
+    Two declarations are equal if their settings are equal.
 
-    If a parameter has the learning rate ρη, the rescaled parameter φ = θ/√ρ has the learning rate η. The charge of a
-    symmetry with a law is therefore Σ θᵀGθ/ρ over its parts.
+    If a parameter has the learning rate ρη, the rescaled parameter φ = θ/√ρ has the learning rate η. The charge that
+    obeys a law is therefore Σ θᵀGθ/ρ over the parameters of the symmetry.
 
     Attributes:
         symmetries: The symmetries whose charges are tracked.
@@ -68,7 +68,7 @@ class Declaration:
         """Build a declaration from numbers, or from mappings of parameter paths to numbers.
 
         Raises:
-            InputError: If a mapping does not match the parameters, or the charges have no law under these settings.
+            InputError: If a mapping does not match the parameters, or if the charges obey no law under these settings.
         """
         paths = parameter_paths(symmetries)
         given = {"rates": rates, "weight_decay": weight_decay, "momentum": momentum}
@@ -81,7 +81,7 @@ class Declaration:
 
     @functools.cached_property
     def weighted(self) -> tuple[Charge, ...]:
-        """The symmetries with each part divided by its ρ, whose charges have a law."""
+        """The symmetries with each part divided by its ρ; the charges of these symmetries obey a law."""
         rates = dict(self.rates)
         return self._with_factors(lambda path: 1 / rates[path])
 
@@ -99,7 +99,7 @@ class Declaration:
     def uniform_decay(self) -> np.ndarray:
         """Whether all parts of a charge have the same ρλ, shape (charge,).
 
-        The law then depends on the charge alone and not on the recorded weights.
+        If so, the law depends on the charge alone and not on the recorded weights.
         """
         alike = [_all_equal([self._shrinkage[path] for path in each.paths]) for each in self.symmetries]
         return self._spread(alike)
@@ -142,7 +142,7 @@ class Declaration:
         return jax.tree_util.tree_map_with_path(divided, tree) if rates else tree
 
     def without_decay(self, update: Any, weights: Any, rate: Any) -> Any:
-        """Remove decoupled weight decay from the update: d + η ρλ θ."""
+        """Remove decoupled weight decay from an update: d + η ρλ θ."""
         shrinking = self._shrinkage
 
         def added(path: Any, step: Any, theta: Any) -> Any:
@@ -154,7 +154,7 @@ class Declaration:
         """Return η of a step, the learning rate of a parameter with ρ = 1.
 
         Raises:
-            InputError: If layers have different learning rates and no rates were declared.
+            InputError: If layers have different learning rates but no `rates` were declared.
         """
         if not np.ndim(learning_rate) and hasattr(learning_rate, "dtype"):
             return learning_rate
@@ -213,7 +213,7 @@ def implied_gradient(rule: str, along: Array, held: Array, beta: Any, decayed: A
 
     Args:
         rule: The update rule.
-        along: −d/η of the update d.
+        along: −d/η, where d is the update.
         held: The momentum buffer before the step.
         beta: β.
         decayed: λθ.
@@ -240,7 +240,7 @@ def intended_step(rule: str, gradient: Array, held: Array, beta: Any, decayed: A
         decayed: λθ.
 
     Returns:
-        The momentum buffer after the step, and −d/η of the update d.
+        The momentum buffer after the step, and −d/η, where d is the update.
     """
     pushed = gradient if rule == "decoupled" else gradient + decayed
     buffer = beta * held + pushed
@@ -273,5 +273,5 @@ def _all_equal(values: Sequence[float]) -> bool:
 
 
 def _numbers(values: np.ndarray, dtype: Any) -> Any:
-    """Return one number if all are equal, which avoids large constants in compiled programs; otherwise an array."""
+    """Return one number if all are equal, to avoid large constants in compiled programs; otherwise an array."""
     return float(values.flat[0]) if (values == values.flat[0]).all() else jnp.asarray(values, dtype)

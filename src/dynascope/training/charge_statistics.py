@@ -1,4 +1,4 @@
-"""Charges of symmetries during training, with their predicted values and bounds on rounding errors."""
+"""Charges of symmetries during training, with their predicted values and with bounds on rounding errors."""
 
 from __future__ import annotations
 
@@ -38,49 +38,51 @@ def charge_statistics(
 ) -> dict[str, Any]:
     """Return statistics that record charges, the predictions of their laws, and bounds on rounding errors.
 
-    Gradient flow conserves the charge r = θᵀGθ of a symmetry. Discrete steps do not conserve it, but change it by an
-    exact law. With c = θᵀGv and the update d, a heavy-ball step is
+    Gradient flow conserves the charge r = θᵀGθ of a symmetry. Discrete steps do not conserve the charge but change it
+    by an exact law. With c = θᵀGv and the update d, a heavy-ball step is
 
         c ← β c + λ r,  r ← r − 2η c + dᵀGd,  c ← c − dᵀGd/η,
 
     for any data, batches and learning-rate schedule. Similar laws hold for Nesterov momentum and for decoupled weight
-    decay (see `theory.symmetry.scheduled_charge`). The statistics evaluate the law at every step of the training; their
-    memory does not grow with the number of steps.
+    decay (see `theory.symmetry.scheduled_charge`). The statistics evaluate the law at every training step, in memory
+    that does not grow with the number of steps.
 
     A residual above the bound proves that training differs from the declared settings. Examples are gradients clipped
     by value or by tensor, a different weight decay in one layer, an ε that breaks the symmetry, and a wrong backward
-    pass. Clipping by the global norm preserves every law. For Nesterov momentum this requires an optimiser that stores
-    its buffer as optax does; otherwise the law assumes that the optimiser used the recorded gradient.
+    pass. Clipping by the global norm preserves every law. For Nesterov momentum, a residual is a proof only if the
+    optimiser stores its buffer as optax does; otherwise, the law assumes that the optimiser used the recorded gradient.
 
     Args:
         symmetries: The result of `symmetry.find_symmetries` for a function of
             `eqx.filter(network, eqx.is_inexact_array)`.
-        optimizer: The update rule. "heavy_ball" adds weight decay to the gradient; with momentum zero it is gradient
-            descent. "nesterov" also adds weight decay to the gradient. "decoupled" shrinks the weights by ηλ
-            separately.
-        momentum: β, 0 ≤ β < 1: one number, or one for each parameter path, as in `Charge.paths`. It must be equal
-            within each symmetry.
-        weight_decay: λ ≥ 0: one number, or one for each parameter path. If it differs within a symmetry, the law also
-            depends on the recorded weights.
+        optimizer: The update rule. "heavy_ball" adds weight decay to the gradient; with momentum zero, it is gradient
+            descent. "nesterov" also adds weight decay to the gradient. "decoupled" multiplies the weights by 1 − ηλ in
+            a separate operation.
+        momentum: β, 0 ≤ β < 1: one number, or one for each parameter path, as in `Charge.paths`. All parameters of a
+            symmetry must have the same β.
+        weight_decay: λ ≥ 0: one number, or one for each parameter path. If λ differs between the parameters of a
+            symmetry, the law also depends on the recorded weights.
         rates: ρ > 0: one number, or one for each parameter path. The learning rate of a parameter is ρη, where η is the
             rate or the schedule of `Descent`, or the rate of layers with ρ = 1. The recorded charges are Σ θ_AᵀGθ_A/ρ_A
             over the parameters A of a symmetry.
-        gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Increase it if
-            gradients are dominated by cancellation errors.
+        gradient_roundings: Number of terms in the longest sum of the backward pass, which enters the bound. Increase it
+            if gradients are dominated by cancellation errors.
         causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations: seven numbers for
             each part of a charge and 19 for each parameter. A step of a small network then takes up to twice as long.
 
     Returns:
         The `statistics` of a `Descent`. They record `measured_charge`, `predicted_charge`, `charge_bound` and
-        `charge_warning` over (step, charge), in the order of `symmetry.charges`. Rounding cannot exceed the bound. It
-        exceeds the warning level only if rounding errors repeat, for example for weights at rest. Both levels are those
-        of `theory.symmetry.rounding_level`. The gradient of a sum of n weights may consist of rounding errors only,
-        because its terms cancel. The size of its step is therefore Σ|d| + n max |d|, with the maximum over all weights.
+        `charge_warning` over (step, charge), in the order of `symmetry.charges`. Rounding errors cannot exceed the
+        bound. They exceed the warning level only if they repeat, for example for weights at rest. Both levels are those
+        of `theory.symmetry.rounding_level`. For a charge that is a sum of n weights, the gradient terms may cancel, so
+        that only rounding errors remain. The step size in the bound is therefore Σ|d| + n max |d|, with the maximum
+        over all weights.
 
     Raises:
-        InputError: If a number is out of range, a parameter has no number, or `symmetries` contains no symmetries. Also
-            if the momentum, or ρλ for decoupled decay, differs within a symmetry, which then has no law. The run raises
-            it if layers have different learning rates that were not declared.
+        InputError: If a number is out of range, if a parameter has no number, or if `symmetries` contains no
+            symmetries. Also if the momentum, or ρλ for decoupled decay, differs between the parameters of a symmetry,
+            for which there is then no law. The run raises this error if layers have different learning rates that were
+            not declared.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, for the laws in continuous time.
@@ -171,7 +173,7 @@ class _Law:
         return self._rounded(state, step, square, rate)._replace(charge=total, lost=state.lost + lost, crossed=crossed)
 
     def _law(self, state: _State, step: Step, rate: Array, pushed: Array) -> tuple[Array, Array]:
-        """Return the change of the charge, and the crossed charge after the step."""
+        """Return the change of the charge, and θᵀGv after the step."""
         declared, linear, kind = self.declared, self.declared.linear, state.charge.dtype
         beta, decay = declared.momenta(kind), declared.shrinkage(kind)
         now = state.charge + state.lost
@@ -209,7 +211,7 @@ class _Law:
     def _rounded(self, state: _State, step: Step, square: Array, rate: Array) -> _State:
         """Update the sums of `theory.symmetry.rounding_level`.
 
-        For sums of weights, S is Σ|d| + n max |d|.
+        For sums of weights, the step size is Σ|d| + n max |d|.
         """
         declared, linear = self.declared, self.declared.linear
         unit = float(jnp.finfo(state.charge.dtype).eps) / 2

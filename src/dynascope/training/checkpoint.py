@@ -35,7 +35,7 @@ class Checkpoint:
 
     Attributes:
         path: Path of the file.
-        seconds: Seconds between writes, > 0. The file is also written at an interrupt and at the end of the run.
+        seconds: Seconds between writes, > 0. The file is also written if the run is interrupted and when it ends.
 
     Raises:
         InputError: If `path` is not a file name or `seconds` is not positive.
@@ -58,13 +58,13 @@ class Checkpoint:
 class CheckpointFile:
     """Reads and writes the file of a checkpoint.
 
-    The file is written under a temporary name and then renamed. It contains only arrays and text, so reading it
-    executes no code.
+    The file is written under a temporary name and then renamed. It contains only arrays and text, so reading it does
+    not execute any code.
 
     Attributes:
         path: Path of the file.
         ensemble: The members of the run.
-        identity: A digest or text for each aspect of the run, all of which must match those in the file.
+        identity: A digest or text for each aspect of the run; all of them must match those in the file.
         seconds: Seconds between writes.
         written: Time of the last write, from `time.monotonic`.
     """
@@ -103,7 +103,7 @@ class CheckpointFile:
             The step and the results in the file; if the file does not exist, zero and the given results.
 
         Raises:
-            InputError: If the file is damaged, or belongs to another run or version.
+            InputError: If the file is damaged, or if it belongs to another run or version.
         """
         if not self.path.exists():
             return 0, results
@@ -173,7 +173,7 @@ class CheckpointFile:
 
 
 def digest(*trees: Any) -> str:
-    """Return a hash of arrays and other values, which is equal only for equal values.
+    """Return a hash of arrays and other values; it is equal only for equal values.
 
     Example:
         >>> digest(np.ones(2)) == digest(np.ones(2)), digest(np.ones(2)) == digest(np.zeros(2))
@@ -193,7 +193,7 @@ def digest(*trees: Any) -> str:
 
 
 def _without_addresses(text: str) -> str:
-    """Remove memory addresses, which differ between processes."""
+    """Remove memory addresses, which differ between processes, from a text."""
     return " ".join(part for part in text.split() if not part.startswith("0x"))
 
 
@@ -210,5 +210,5 @@ def _like(old: Any, new: Any) -> Any:
 
 
 def _stored(leaf: np.ndarray) -> np.ndarray:
-    """Return an array of a type that NumPy files support; other types, such as bfloat16, are stored as bits."""
+    """Convert an array to a type that NumPy files support; other types, such as bfloat16, are stored as bits."""
     return leaf if leaf.dtype.kind in "fiub" and leaf.dtype.isbuiltin == 1 else leaf.view(f"u{leaf.dtype.itemsize}")

@@ -1,4 +1,4 @@
-"""Training by discrete steps of an optimiser, on all data or on batches."""
+"""Training by discrete steps of an optimiser, on all data or in batches."""
 
 from __future__ import annotations
 
@@ -40,50 +40,53 @@ class Descent:
     Attributes:
         optimizer: "sgd"; a function from a learning rate to an optax transformation, such as `optax.adam`; or a
             transformation, such as `optax.adam(1e-3)`. Its `update` also receives the parameters, `value`, `grad` and
-            `value_fn`, which line searches need, for example. If layers have different learning rates, these multiply
-            the updates of the optimiser at learning rate one.
+            `value_fn`, e.g. for line searches. If layers have different learning rates, these rates multiply the
+            updates of the optimiser at learning rate one.
         learning_rate: η; a sequence of rates; a mapping from layers to rates; or a schedule, a JAX function of the
             number of updates. A layer is named by a weight array, or by a part of the network that contains weight
-            arrays. None for an optimiser with its own rate: `time` is then the sum of the rates in its state, or the
-            number of steps if its state contains no rate.
+            arrays. None for an optimiser with its own rate; `time` is then the sum of the rates in the optimiser state,
+            or the number of steps if the state contains no rate.
         steps: Number of steps.
         epochs: Number of passes over the data. Give either `steps` or `epochs`.
         loss: "squared", "cross_entropy", "exponential", "logistic", a function, or a `Loss` with label smoothing.
         batches: Batch size, or `Batches`; None for all samples.
-        save: Number of recorded steps, spaced logarithmically from 0 to the last; or the recorded steps, such as
-            `range(0, 1001, 10)`. If `epochs` is given, the unit is epochs. The default is 100 steps, or every epoch.
+        save: Number of recorded steps, spaced logarithmically from 0 to the last step; or the recorded steps
+            themselves, such as `range(0, 1001, 10)`. If `epochs` is given, the unit is epochs. The default is 100
+            steps, or every epoch.
         statistics: Additional quantities to record: name → (JAX function of the network, or of the network, inputs and
             targets; names of the axes of its value). `Total`, `Largest`, `Latest`, `Sampled` and `Recursion` instead
             accumulate a quantity at every step, in memory that does not grow with the number of steps.
-        probe: A function of the network, called at recorded steps outside the compiled program. It returns
+        probe: A function of the network that is called at recorded steps, outside the compiled program. It returns
             {name: (names of the axes, value)}, or the result of a function of `dynascope.probes`. The length of a value
             may change between steps; shorter values are padded with NaN.
-        test: Held-out samples, on which `test_loss` and `test_accuracy` are recorded; one for each task of a list.
-        reference: Samples for statistics of (network, inputs, targets); None for the training samples.
+        test: Held-out samples on which `test_loss` and `test_accuracy` are recorded. For a list of tasks, one set of
+            samples per task.
+        reference: Samples for statistics that are functions of (network, inputs, targets); None for the training
+            samples.
         compute_dtype: "bfloat16" to compute outputs and gradients of float32 weights in bfloat16; None for the
             precision of the weights.
         checkpoint: A file that stores the state of the run, or a `Checkpoint`. If the file exists, the run resumes from
             it.
 
     Raises:
-        InputError: If a field is out of range, or two fields contradict each other.
+        InputError: If a field is out of range, or if two fields contradict each other.
 
     Notes:
-        With the following equivalents, steps equal those of PyTorch up to rounding.
+        With the following equivalents, steps equal those of PyTorch up to rounding errors.
 
         - `torch.optim.SGD(lr=η, momentum=m, nesterov=…)` with dampening 0 is `optax.sgd(η, momentum=m, nesterov=…)`.
         - `torch.optim.AdamW(lr=η, weight_decay=λ)` is `optax.adamw(η, weight_decay=λ)`. Both shrink weights by ηλ. The
           default of λ is 0.01 in PyTorch and 0.0001 in optax.
         - The weight decay of `torch.optim.SGD`, which is added to the gradient, is
           `optax.chain(optax.add_decayed_weights(λ), optax.sgd(η, momentum=m))`.
-        - Parameter groups correspond to one learning rate per layer, or to a mask of the weight decay.
+        - A parameter group corresponds to a separate learning rate for a layer, or to a mask on the weight decay.
         - `torch.nn.utils.clip_grad_norm_` is `optax.clip_by_global_norm`, except that PyTorch adds 1e-6 to the norm.
         - `torch.nn.CrossEntropyLoss(label_smoothing=s)` is `Loss("cross_entropy", label_smoothing=s)`.
         - `torch.nn.MSELoss` averages over outputs and lacks the factor ½, so its gradients are 2/c times those of
           "squared".
 
-        `optax.MultiSteps` accumulates gradients in single precision. For double precision, pass `accumulator_dtype`
-        inside a function from a rate to an optimiser, because such functions are called within `jax.enable_x64`.
+        `optax.MultiSteps` accumulates gradients in single precision. For double precision, use a function from a rate
+        to an optimiser and pass `accumulator_dtype` inside this function, which is called within `jax.enable_x64`.
         `Batches(micro_size=…)` accumulates gradients in the precision of the weights.
 
     Example:
@@ -144,47 +147,48 @@ def descend(
     """Train a network by discrete optimiser steps from θ(0) = scale · weights.
 
     Plain descent is θ ← θ − η ∇L(θ) with the loss L = ½ E‖f(x) − y‖², a mean over samples and a sum over outputs.
-    `method` selects other optimisers and losses. As η → 0, the curves against `time` approach those of `gradient_flow`,
-    with an error of O(η) for plain descent.
+    `method` selects other optimisers and losses. As η → 0, the curves against `time` converge to those of
+    `gradient_flow`; the error of plain descent is O(η).
 
     Lists of networks, scales and learning rates form an ensemble of all combinations, which is trained in one compiled
     program. The record has a dimension `seed`, `scale` or `learning_rate` for each list, in this order.
 
-    Curves have the dimension `step`. The variable `time` is the sum of the learning rates. It also has the dimension
-    `learning_rate` if there are several rates, and sums the largest rate if layers have different rates. For a
+    Curves have the dimension `step`. The variable `time` is the sum of the learning rates. If there are several rates,
+    `time` also has the dimension `learning_rate`; if layers have different rates, `time` sums the largest rate. For a
     schedule, `applied_rate` is the rate of the last step before each recorded step, or zero if that step only
     accumulated gradients.
 
     A network may have a method `train_step_outputs`, which maps a batch to (outputs, new network). Training then uses
-    this method and carries the running statistics, which are not weights, from step to step. All recorded quantities
-    are measured in evaluation mode, on samples without augmentation.
+    this method and passes the running statistics, which are not weights, from step to step. All recorded quantities are
+    measured in evaluation mode, on samples without augmentation.
 
-    Long runs are split into chunks of about half a second, after which they can be interrupted and report to
+    Long runs are split into chunks of about half a second. After each chunk, the run can be interrupted and reports to
     `flows.progress_listener`. The chunks do not change the results. A program is compiled for each structure (shapes,
     statistics, optimiser) and reused by later calls with the same function objects; a new lambda is a new function.
 
     Args:
-        task: The task to learn: a `Task`, or `Labelled` samples; a `Stream`, from which every step draws fresh samples;
+        task: The task to learn: a `Task`, or `Labelled` samples; a `Stream`, from which every step draws new samples;
             an `Expectation`; or a list of tasks of equal size, one for each network.
         network: An equinox module that maps a batch (n, …) to outputs (n, c), or a list of modules that differ only in
             their weights. The weights are float64 or float32, and their precision is used throughout.
         method: The optimiser, the number of steps, the loss, the batches and the recorded quantities.
         scale: Factor on the initial weights, or a sequence of factors, > 0.
-        seed: Seed of the batches and of augmentation.
-        return_networks: Whether to also return the network with its final weights. The weights of an ensemble have its
-            dimensions in front.
+        seed: Seed of the batches and of the augmentation.
+        return_networks: Whether to also return the network with its final weights. For an ensemble, the ensemble
+            dimensions of the weights come first.
 
     Returns:
         A record with the `loss` over all data, the `accuracy` if targets are classes, and each statistic, along `step`,
         `time` and, if epochs are counted, `epoch`. The loss of a stream is exact if the stream has an expectation in
-        closed form. Otherwise it is a mean over 20 000 fresh samples at each recorded step. The attribute `loss_over`
-        states which applies. If some members of an ensemble diverge, a warning lists them, their curves end with NaN,
-        and `diverged_step` (−1 for the others) and `diverged_loss` record the divergence. With `return_networks`, the
-        function returns the pair (record, network).
+        closed form; otherwise, it is a mean over 20 000 new samples at each recorded step. The attribute `loss_over`
+        states which of the two applies. If some members of an ensemble diverge, a warning lists them, and their curves
+        end with NaN. The variables `diverged_step` (−1 for the other members) and `diverged_loss` record the
+        divergence. With `return_networks`, the function returns the pair (record, network).
 
     Raises:
         InputError: If an argument is outside its domain.
-        DivergenceError: If all members diverge: their loss explodes, or their loss or weights become non-finite.
+        DivergenceError: If all members diverge, i.e. if their loss explodes, or if their loss or weights become
+            non-finite.
 
     Example:
         >>> from dynascope.networks.two_layer import TwoLayer
@@ -236,7 +240,7 @@ def descend(
 def _without_rate(ensemble: Ensemble, learning_rate: Any) -> Ensemble:
     """Return the ensemble with the name of the schedule in place of the learning rate.
 
-    If the optimiser has its own rate, the settings of the record contain none.
+    If the optimiser has its own rate, the settings of the record contain no learning rate.
     """
     if learning_rate is not None and not callable(learning_rate):
         return ensemble

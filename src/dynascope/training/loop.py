@@ -39,11 +39,11 @@ def train(
     Args:
         run: The specification of the run.
         checkpoint: The file that stores the state, or None.
-        progress: Called after every chunk with the number of completed steps and the total.
-        probe: Called at every recorded step with the results of all parts.
+        progress: Function called after every chunk with the number of completed steps and the total.
+        probe: Function called at every recorded step with the results of all parts.
 
     Returns:
-        The states and curves for each part of the members, and the number of completed steps. Curves may have unused
+        The states and curves for each part of the ensemble, and the number of completed steps. Curves may have unused
         rows at the end.
     """
     ensemble, (steps, recorded, _) = run.ensemble, run.steps
@@ -131,8 +131,8 @@ def advance(
         members: Weights and learning rates of the members.
         states: States of the members at the first step.
         curves: Curves recorded so far.
-        recorded: Steps to record in increasing order, followed by steps that are never reached; one entry more than the
-            curves have rows.
+        recorded: Steps to record in increasing order, followed by steps that are never reached; there is one entry more
+            than the curves have rows.
         place: The first step, the number of rows recorded so far, and the last step.
     """
     first, filled, stop = place
@@ -183,7 +183,7 @@ def advance(
 
 
 def one_step(run: Run) -> Any:
-    """Return the jaxpr of a step of one member and of the quantities recorded after it."""
+    """Return the jaxpr of a step of one member and of the quantities that are recorded after this step."""
     member = jax.tree.map(lambda leaf: leaf[0], run.members) if _many(run.members) else run.members
     arrays, rest = eqx.partition((run.problem, member), eqx.is_array)
 

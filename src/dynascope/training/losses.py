@@ -41,17 +41,17 @@ class Loss:
 
     `loss="cross_entropy"` is short for `loss=Loss("cross_entropy")`; a function can also be given directly.
 
-    Targets are numbers, shape (n, c), or class labels, shape (n,), which stand for one-hot rows e_y. For a single
-    output, the labels 0 and 1 stand for the targets −1 and 1.
+    Targets are numbers, shape (n, c), or class labels, shape (n,), which are converted to one-hot rows e_y. For a
+    single output, the labels 0 and 1 are converted to the targets −1 and 1.
 
     Attributes:
         kind: "squared", ½‖f − y‖²; "cross_entropy", −Σ_k y_k log softmax(f)_k; "exponential"; "logistic"; or a JAX
             function of outputs and targets that returns one value for each sample, or for each entry of the outputs.
-            The exponential and the logistic loss depend on the margin y f of a single output with targets −1 and 1, or
-            are summed over the margins f_y − f_k of several outputs.
-        label_smoothing: s, 0 ≤ s < 1, of the cross-entropy: the targets become (1 − s) y + s/c.
-        over_outputs: Whether the loss of a sample is a sum or a mean over outputs. Margins are averaged over the c − 1
-            other classes. The cross-entropy does not depend on it.
+            For a single output with targets −1 and 1, the exponential and the logistic loss are functions of the margin
+            y f. For several outputs, they are summed over the margins f_y − f_k.
+        label_smoothing: s, 0 ≤ s < 1, for the cross-entropy: the targets become (1 − s) y + s/c.
+        over_outputs: "sum" or "mean" of a sample's losses over the outputs. For margins, the mean is over the c − 1
+            other classes. The cross-entropy does not depend on this argument.
 
     Raises:
         InputError: If the name is unknown, or `label_smoothing` is used with a loss other than the cross-entropy.
@@ -130,7 +130,7 @@ class Loss:
         return values / (outputs.shape[-1] - 1) if self.over_outputs == "mean" else values
 
     def right(self, outputs: Float[Array, "n c"], targets: Any) -> Bool[Array, " n"]:
-        """Return whether the class has the largest output, or a single output has the sign of its target."""
+        """Whether the class has the largest output; for a single output, whether it has the sign of its target."""
         rows = _numbers(targets, outputs)
         if outputs.shape[-1] == 1:
             return (outputs * rows > 0)[..., 0]
@@ -189,7 +189,7 @@ def applied(function: Callable[[Any], Any], network: Any, inputs: Any) -> Any:
 
 
 def losses(loss: Loss, outputs: Any, batch: Batch) -> Array:
-    """Return the loss of every sample; raise `InputError` if outputs, targets and loss do not fit together."""
+    """Return the loss of every sample; raise `InputError` if outputs, targets and loss do not match."""
     inputs, targets = batch.inputs, batch.targets
     labels = jnp.issubdtype(targets.dtype, jnp.integer)
     # A user function may compare outputs with targets of another shape.
@@ -246,7 +246,7 @@ def evaluated(loss: Loss, network: Any, data: Batch, dtype: Any, *, right: bool)
 
 
 def _numbers(targets: Any, outputs: Any) -> Any:
-    """Return targets as numbers: labels become one-hot rows, or −1 and 1 for a single output."""
+    """Convert targets to numbers: labels become one-hot rows, or −1 and 1 for a single output."""
     if not jnp.issubdtype(jnp.result_type(targets), jnp.integer):
         return targets
     if outputs.shape[-1] == 1:

@@ -36,7 +36,7 @@ class RungeKuttaState(NamedTuple):
 
 
 def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
-    """Classical Runge–Kutta method along the gradient flow θ̇ = −∇L(θ), as an optax transformation.
+    """Classical Runge–Kutta method for the gradient flow θ̇ = −∇L(θ), as an optax transformation.
 
     With the slopes
 
@@ -44,7 +44,7 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
 
     a step is θ ← θ − η (k₁ + 2 k₂ + 2 k₃ + k₄)/6, at the cost of four gradients. For a fixed loss, the error at a fixed
     time decreases as η⁴, compared with η for plain descent. Steps are stable if η times the largest curvature is below
-    2.78. All four gradients use the batch of the step. Pass this function to `Descent` as the optimiser. In a chain it
+    2.78. All four gradients use the batch of the step. Pass this function to `Descent` as the optimiser. In a chain, it
     must come first, because it uses the incoming gradient as k₁.
 
     Args:
@@ -95,12 +95,12 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
 
 
 def decayed(optimizer: Callable[..., Any], weight_decay: Any, **options: Any) -> Partial:
-    """Optimiser of the loss plus ½ λ‖θ‖², with λθ added to the gradient as in PyTorch's SGD and Adam.
+    """Optimiser of the loss plus ½ λ‖θ‖²; λθ is added to the gradient, as in PyTorch's SGD and Adam.
 
     Args:
         optimizer: A function from a learning rate to an optax transformation.
         weight_decay: λ ≥ 0.
-        **options: Further arguments of `optimizer`.
+        **options: Additional arguments of `optimizer`.
 
     Example:
         >>> import jax
@@ -119,7 +119,7 @@ def annealed(
     Args:
         name: Name of the optax optimiser.
         steps: Number of steps until the rate is zero.
-        largest_gradient: Norm to which larger gradients are clipped; None for no clipping.
+        largest_gradient: Norm at which gradients are clipped; None for no clipping.
         weight_decay: λ ≥ 0; λθ is added to the gradient.
     """
     return Partial(_annealed, name, steps, largest_gradient, weight_decay)
@@ -157,7 +157,7 @@ def chosen_optimizer(optimizer: Any, learning_rate: Any) -> tuple[Any, Any]:
     if _is_transformation(optimizer):
         require(
             learning_rate is None or isinstance(learning_rate, Mapping),
-            f"learning_rate is {learning_rate}, but the optimizer is a transformation, which has its own",
+            f"learning_rate is {learning_rate}, but the optimizer is a transformation with its own rate",
             argument="learning_rate",
             value=str(learning_rate),
             remedy="omit it, or give a function from a rate to a transformation as the optimizer",
@@ -184,7 +184,7 @@ def transformation(optimizer: Any, rate: Any, schedule: Any) -> optax.GradientTr
 
 
 def name_of(optimizer: Any) -> str:
-    """Return the name of an optimiser or a schedule in records."""
+    """Return the name of an optimiser or of a schedule for records."""
     function = optimizer.update if _is_transformation(optimizer) else optimizer
     while isinstance(function, functools.partial):
         function = function.func
@@ -194,11 +194,11 @@ def name_of(optimizer: Any) -> str:
 
 
 def applied_rate(schedule: Callable[[Any], Any] | None, before: Any, after: Any, step: Any, dtype: Any) -> Any:
-    """Return the learning rate of a step, from the state of the optimiser if possible and otherwise from the schedule.
+    """Return the learning rate of a step from the state of the optimiser or, if it contains no rate, from the schedule.
 
-    The state contains the rate after `optax.inject_hyperparams` and line searches. Without a rate in the state and
-    without a schedule, the rate is one. `optax.MultiSteps` counts updates: the rate is zero at a step without an
-    update, and the schedule is a function of the number of updates.
+    The state contains the rate after `optax.inject_hyperparams` and line searches. If there is neither a rate in the
+    state nor a schedule, the rate is one. With `optax.MultiSteps`, the rate is zero at a step without an update, and
+    the schedule is a function of the number of updates.
     """
     rates, updates = _named(after, "learning_rate"), _named(before, "gradient_step")
     if not rates:
@@ -209,7 +209,7 @@ def applied_rate(schedule: Callable[[Any], Any] | None, before: Any, after: Any,
 
 @contextlib.contextmanager
 def optimizer_errors(optimizer: Any) -> Iterator[None]:
-    """Raise `InputError` if constructing, initialising or applying an optimiser fails inside the context."""
+    """Raise `InputError` if constructing, initialising or applying an optimiser fails in this context."""
     try:
         yield
     except InputError:
@@ -246,7 +246,7 @@ def _check_schedule(schedule: Callable[[Any], Any]) -> None:
 
 
 def _scheduled(schedule: Callable[[Any], Any], count: Any) -> Any:
-    """Return the rate after `count` updates, counted in the default integer type so that quotients are precise."""
+    """Return the rate after `count` updates; the count has the default integer type, so that quotients are precise."""
     return schedule(jnp.asarray(count, jnp.result_type(int)))
 
 

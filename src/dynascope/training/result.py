@@ -32,7 +32,7 @@ _OWN = (
 
 
 class Probed:
-    """Collects the results of a probe at recorded steps, {name: (names of the axes, value)} for each network."""
+    """Collects the results {name: (names of the axes, value)} of a probe at recorded steps, for each network."""
 
     def __init__(self, run: Run, probe: Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]):
         self._run, self._probe, self._found = run, probe, []
@@ -48,7 +48,7 @@ class Probed:
             self._found.append([self._measured(ensemble.network(own)) for own in each])
 
     def curves(self) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-        """Return the collected values, with the dimensions of the ensemble and `step` in front of the named axes."""
+        """Return the collected values; the ensemble dimensions and `step` come before the named axes."""
         names = self._found[0][0].keys()
         every = [one for row in self._found for one in row]
         require(
@@ -168,7 +168,7 @@ def observed(
 
 
 def _ended(curve: np.ndarray, diverged: np.ndarray, recorded: np.ndarray) -> np.ndarray:
-    """Set the curve of each diverged member to NaN from the step of its divergence."""
+    """Set the curve of each diverged member to NaN from the step of its divergence on."""
     past = (diverged[..., None] >= 0) & (recorded >= diverged[..., None])
     if not past.any():
         return curve
@@ -177,7 +177,7 @@ def _ended(curve: np.ndarray, diverged: np.ndarray, recorded: np.ndarray) -> np.
 
 
 def _time(run: Run, curves: dict[str, np.ndarray]) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return the sum of the learning rates, without dimensions of members if it is the same for all."""
+    """Return the sum of the learning rates, without ensemble dimensions if it is the same for all members."""
     ensemble, recorded = run.ensemble, run.steps.recorded
     if run.problem.clocked:
         time = curves.pop("time")
@@ -201,7 +201,7 @@ def _loss_over(run: Run) -> str:
 
 
 def _diverged(run: Run, states: State, loss: np.ndarray, done: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the step at which each member diverged, −1 for the others, and its loss at this step.
+    """Return the step at which each member diverged (−1 for the others), and its loss at this step.
 
     Diverged members cause a warning, or an error if all members diverged.
     """
@@ -249,7 +249,7 @@ def _batch(sampler: Sampler, seed: Any, number: Any, step: Any, data: Batch | No
 
 
 def _require_valid_batch(run: Run, states: State, member: int, step: int) -> None:
-    """Check the batch at which a member became non-finite.
+    """Check the batch at which the weights or the loss of a member became non-finite.
 
     The check runs outside compiled code, so layers can also raise errors.
     """
@@ -270,7 +270,7 @@ def _require_valid_batch(run: Run, states: State, member: int, step: int) -> Non
                 f"the {name} of the batch at step {step} are not finite",
                 argument="task" if problem.sampler.augmentation is None else "augmentation",
                 value=name,
-                remedy="check the stream and the augmentation of the samples",
+                remedy="check the stream and the augmentation",
             )
         layers = jax.tree.leaves(problem.frame, is_leaf=lambda part: isinstance(part, BatchNormalisation))
         if any(isinstance(layer, BatchNormalisation) and layer.epsilon == 0 for layer in layers):

@@ -28,15 +28,15 @@ __all__ = ["Member", "Problem", "Run", "specified"]
 class Problem(eqx.Module):
     """Settings and data that all members of a run share.
 
-    Programs are compiled for the static fields and for all leaves that are not arrays.
+    A program is compiled for the static fields and for all leaves that are not arrays.
 
     Attributes:
         frame: The network without its weights.
         data: Training samples, with a leading axis over tasks if there are several; None without samples.
-        test: Test samples in this form.
+        test: Test samples in the same format.
         reference: Samples for statistics; None for the training samples.
         average: A loss in closed form, which replaces samples.
-        optimizer: An optax transformation, or a function of the learning rate that returns one.
+        optimizer: An optax transformation, or a function from a learning rate to a transformation.
         schedule: The learning rate as a function of the number of updates, or None.
         step_statistics: Statistics of steps, by name.
         target_power: About twice the loss of the zero function, E‖y‖² for the squared loss; zero if unknown. Shape ()
@@ -47,10 +47,10 @@ class Problem(eqx.Module):
         statistics: Statistics of networks, as (name, function, names of axes, whether the function takes the reference
             samples).
         layerwise: Whether learning rates multiply the updates of an optimiser at learning rate one.
-        clocked: Whether the learning rate changes, so that the program sums up time.
-        counts_right: Whether accuracies are recorded.
+        clocked: Whether the learning rate changes, so that the program accumulates the time.
+        counts_right: Whether the accuracy is recorded.
         half: Whether outputs are computed in bfloat16.
-        several: Whether each network has its own task.
+        several: Whether each network has a separate task.
     """
 
     frame: Any
@@ -74,13 +74,13 @@ class Problem(eqx.Module):
 
 
 class Member(NamedTuple):
-    """Settings of one member, or of several members with a leading axis.
+    """Settings of one member, or of several members with a leading axis over members.
 
     Attributes:
         weights: Initial weights and running statistics.
         rates: Learning rate, or one for each weight array.
         number: Number of the member in the ensemble.
-        place: Number of its network, and of its task if there are several.
+        place: Number of the member's network, and of its task if there are several.
     """
 
     weights: Any
@@ -97,7 +97,7 @@ class Run:
         ensemble: The ensemble of networks.
         problem: Settings and data that all members share.
         members: Settings of the members.
-        steps: Number of steps, and recorded steps.
+        steps: Number of steps, and the recorded steps.
     """
 
     ensemble: Ensemble
@@ -134,7 +134,7 @@ def specified(
         f"task contains {len(tasks)} tasks, but there are {networks} networks",
         argument="task",
         value=len(tasks),
-        remedy="give one task, or a list of networks and a list with one task of samples for each",
+        remedy="give one task, or a list with one task of samples for each network",
     )
     require(
         isinstance(tasks[0], Learnable) and not isinstance(tasks[0], type),
@@ -219,7 +219,7 @@ def _stacked(name: str, given: Any, several: bool, dtype: np.dtype, tasks: int) 
     shapes = [(batch.inputs.shape, batch.targets.shape) for batch in found]
     require(
         len(set(shapes)) == 1,
-        f"{name} contains samples of the shapes {', '.join(map(str, dict.fromkeys(shapes)))}",
+        f"{name} contains samples of different shapes: {', '.join(map(str, dict.fromkeys(shapes)))}",
         argument=name,
         value=shapes,
         remedy="give tasks of equal size",
@@ -304,4 +304,4 @@ def _checked_step_statistics(found: dict[str, StepStatistic], steps: int) -> tup
 
 
 def _nothing(_: Any) -> None:
-    """Placeholder for the function of a statistic when only its name and dimensions are checked."""
+    """Placeholder for the function of a statistic if only its name and dimensions are checked."""

@@ -27,7 +27,7 @@ def stable_rate(
 ) -> float | None:
     """Return the largest stable learning rate of gradient descent, 2/λ.
 
-    λ is the largest curvature at the minimum that smaller learning rates reach.
+    λ is the largest curvature at the minimum that gradient descent reaches at smaller learning rates.
 
     Args:
         task: The task to learn.
@@ -38,7 +38,7 @@ def stable_rate(
             cover the same time.
 
     Returns:
-        The rate; None if no tried rate converges, or if a run would take more than about ten seconds, estimated from
+        The rate; None if no tried rate converges, or if a run would take more than about ten seconds, as estimated from
         its number of multiplications.
 
     Example:

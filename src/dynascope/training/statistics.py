@@ -46,7 +46,7 @@ class StepStatistic(abc.ABC):
 
         Args:
             weights: θ(0).
-            trial: Returns the shape and type of the value of a function of a `Step`.
+            trial: Function that returns the shape and type of the value of a function of a `Step`.
         """
 
     @abc.abstractmethod
@@ -59,7 +59,7 @@ class StepStatistic(abc.ABC):
 
     @property
     def rule(self) -> Any:
-        """Identifies the recursion of the state: statistics with equal rules share their state."""
+        """Identifies the recursion of the state: statistics with equal rules share one state."""
         return self
 
 
@@ -98,7 +98,7 @@ class Total(StepStatistic):
         return jnp.zeros(shape.shape, dtype), jnp.zeros(shape.shape, dtype)
 
     def advance(self, state: Any, step: Step) -> Any:
-        """Return the sum, and its accumulated rounding error."""
+        """Return the updated sum and its accumulated rounding error."""
         sums, lost = state
         value = jnp.asarray(self.function(step), sums.dtype)
         new = sums + value
@@ -180,7 +180,7 @@ class Latest(StepStatistic):
 class Sampled(StepStatistic):
     """Values function(step s) at given steps s, along the dimension `sampled_step`.
 
-    The steps are independent of the recorded steps; they may be spaced logarithmically, for example.
+    The sampled steps need not be recorded steps; they may be spaced logarithmically, for example.
 
     Attributes:
         function: A JAX function of a `Step`.
@@ -215,7 +215,7 @@ class Sampled(StepStatistic):
         return _filled((len(self.steps),), trial(self.function), jnp.nan), jnp.zeros((), jnp.int32)
 
     def advance(self, state: Any, step: Step) -> Any:
-        """Store the value of the step, if it is the next one to sample."""
+        """Store the value of the step if it is the next step to sample."""
         values, met = state
         chosen = jnp.asarray(self.steps)
         place = jnp.minimum(met, len(self.steps) - 1)
@@ -229,9 +229,10 @@ class Sampled(StepStatistic):
 
 @dataclasses.dataclass(frozen=True)
 class Recursion(StepStatistic):
-    """A quantity with a recursive state, state(t + 1) = following(state(t), step t).
+    """A quantity defined by a recursion, state(t + 1) = following(state(t), step t).
 
-    Recursions with the same `start` and `following` share one state, from which each may record another value.
+    Recursions with the same `start` and `following` share one state, of which each recursion may record a different
+    function.
 
     Attributes:
         start: A function of θ(0) that returns the state before the first step. The state is a tree of arrays, whose
@@ -247,7 +248,7 @@ class Recursion(StepStatistic):
     dimensions: Sequence[str] = ()
 
     def initial(self, weights: Any, trial: Callable[[Callable[[Step], Any]], Any]) -> Any:
-        """Return the initial state, after checking that `following` keeps its structure."""
+        """Return the initial state, after checking that `following` preserves its structure."""
         state = jax.tree.map(jnp.asarray, self.start(weights))
         before, after = jax.eval_shape(lambda: state), trial(lambda step: self.following(state, step))
         kept = jax.tree.structure(before) == jax.tree.structure(after) and all(
@@ -291,6 +292,6 @@ def made_once(
 
 
 def _filled(front: tuple[int, ...], value: jax.ShapeDtypeStruct, number: float) -> Array:
-    """Return an array filled with a number that may be infinite or NaN; integers become floating-point numbers."""
+    """Return an array filled with a number, which may be infinite or NaN; integer types become floating-point types."""
     dtype = value.dtype if jnp.issubdtype(value.dtype, jnp.inexact) else jnp.result_type(float)
     return jnp.full((*front, *value.shape), number, dtype)

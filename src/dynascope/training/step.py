@@ -1,4 +1,4 @@
-"""The training step that is passed to statistics, and squared norms of weights."""
+"""The training step that statistics receive, and squared norms of weights."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Step", "squared_norms"]
 
 
 class Step:
-    """One training step θ(t + 1) = θ(t) + Δ(t), which is passed to step statistics.
+    """One training step θ(t + 1) = θ(t) + Δ(t), which step statistics receive.
 
     Weights, gradients and updates are networks in which everything but the weights is None. Their arrays are accessible
-    by name, as in `step.gradient.weights[0]`.
+    by name, e.g. `step.gradient.weights[0]`.
 
     Attributes:
         index: t, from 0.
@@ -31,7 +31,7 @@ class Step:
         learning_rate: η of the step; if layers have different rates, a tree with the structure of the weights.
         batch: The `inputs` and `targets` of the step; None for an expectation.
         initial_weights: θ(0).
-        unseen_update: Upper bound on the absolute updates of trained weights that are not part of `weights`.
+        unseen_update: Upper bound on the absolute updates of those trained weights that are not part of `weights`.
     """
 
     def __init__(

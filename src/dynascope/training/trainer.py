@@ -28,16 +28,16 @@ EXPLODED = 1e8
 
 
 class State(NamedTuple):
-    """The state of a member that changes at every step.
+    """The state of a member, which changes at every step.
 
     Attributes:
         weights: Trained weights.
         carried: Running statistics.
         optimizer: State of the optimiser.
-        clock: Time, its accumulated rounding error, and the latest learning rate.
+        clock: The time, its accumulated rounding error, and the latest learning rate.
         accumulated: States of the step statistics.
         limit: The loss above which the run has diverged.
-        diverged: Step of the divergence, after which the weights do not change; −1 before.
+        diverged: Step of the divergence, after which the weights do not change; −1 if the member has not diverged.
         diverged_loss: The loss at the divergence.
     """
 
@@ -65,7 +65,7 @@ class Trainer:
         self.optimizer = transformation(problem.optimizer, rate, problem.schedule)
 
     def initial(self) -> State:
-        """Return the state before the first step, without a loss limit, which the first step sets."""
+        """Return the state before the first step. It has no loss limit, which the first step sets."""
         zero = jnp.zeros((), self.dtype)
         with optimizer_errors(self.problem.optimizer):
             optimizer = self.optimizer.init(self.weights)
@@ -188,7 +188,7 @@ class Trainer:
         return jax.tree.map(lambda values: values[self.member.place], arrays) if self.problem.several else arrays
 
     def _loss(self, weights: Any, carried: Any, batch: Batch | None) -> tuple[Array, Any]:
-        """Return the loss of a batch in training mode, and the new running statistics."""
+        """Return the loss of a batch in training mode, and the updated running statistics."""
         if batch is None:
             return self.problem.average.loss(eqx.combine(weights, carried, self.problem.frame)), carried
         inputs = jnp.asarray(batch.inputs)
@@ -231,7 +231,7 @@ class Trainer:
         return jax.grad(lambda weights: self._loss(weights, carried, self.data)[0])(weights)
 
     def _stream_average(self) -> Any:
-        """Return the expectation of a stream if it has the closed form of this loss; otherwise None."""
+        """Return the expectation of a stream if it is known in closed form for this loss; otherwise None."""
         stream = self.problem.sampler.stream
         # The closed form is that of the squared loss.
         known = stream is not None and stream.has_expectation and self.problem.loss == Loss()
