@@ -35,9 +35,9 @@ def balanced_linear(
         inputs: Number d of inputs.
         width: Number h of hidden neurons, at most c for λ > 0 and at most d for λ < 0.
         outputs: Number c of outputs.
-        balance: λ, positive if the second layer is larger than the first.
-        scale: Size of the smaller layer; the size of the other layer is √(scale² + |λ|). Multiplying the weights by s
-            afterwards multiplies λ by s².
+        balance: λ; it is positive if the second layer is larger than the first.
+        scale: Size of the smaller layer; the size of the other layer is √(scale² + |λ|). If the weights are later
+            multiplied by s, λ is multiplied by s².
         seed: Seed of the draw.
 
     Raises:
@@ -96,10 +96,10 @@ def balanced_networks(
 
     Args:
         sizes: Numbers of inputs, hidden neurons and outputs.
-        balances: Conserved λ of the rescaled layers (η₂/η₁)^¼ W₁ and (η₁/η₂)^¼ W₂.
-        scale: Size of the smaller layer, as for `balanced_linear`.
+        balances: λ of each network, the conserved balance of the rescaled layers (η₂/η₁)^¼ W₁ and (η₁/η₂)^¼ W₂.
+        scale: Size of the smaller layer, as in `balanced_linear`.
         rate_ratio: Ratio η₁/η₂ of the learning rates.
-        one_sign: Whether the maps of square networks all have a positive determinant.
+        one_sign: Whether the maps of square networks are all drawn with positive determinant.
         seed: Seed of the draws.
     """
     ratio, networks = rate_ratio**0.25, []

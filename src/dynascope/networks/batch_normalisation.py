@@ -1,4 +1,4 @@
-"""Batch normalisation as a pure function that returns its updated running statistics."""
+"""Batch normalisation as a pure function, which returns its updated running statistics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEWEST = 0.1  # weight of the newest batch in the running statistics
 
 
 class RunningStatistics(eqx.Module):
-    """Running averages over training batches, which are part of a network but not trainable.
+    """Running averages over training batches, which are part of a network but are not trained.
 
     Attributes:
         mean: Running mean, shape (channels,).
@@ -36,17 +36,17 @@ class BatchNormalisation(eqx.Module):
 
         z = γ (x − μ)/√(σ² + ε) + β
 
-    In training, μ and σ² are the mean and variance over the batch and its pixels, and the running statistics move a
-    tenth of the way towards μ and the unbiased variance. In evaluation, μ and σ² are the running statistics, so the
-    samples of a batch are independent.
+    In training, μ and σ² are the mean and variance over the batch and its pixels. The running statistics move a tenth
+    of the way towards μ and the unbiased variance. In evaluation, μ and σ² are the running statistics, so the output of
+    a sample does not depend on the rest of the batch.
 
-    With ε = 0, multiplying a channel by a positive number does not change the training outputs, except for rounding. A
-    constant channel then raises an error.
+    With ε = 0, multiplying a channel by a positive number does not change the training outputs, apart from rounding
+    errors. A constant channel then raises an error.
 
     Attributes:
         gain: γ, shape (channels,), initially one.
         shift: β, shape (channels,), initially zero.
-        statistics: Running mean and variance, initially zero and one; gradients do not pass through them.
+        statistics: Running mean and variance, initially zero and one; no gradients flow through them.
         epsilon: ε, a static setting.
 
     Args:
@@ -80,12 +80,12 @@ class BatchNormalisation(eqx.Module):
     def apply(
         self, x: Float[Array, "... channels"], *, training: bool
     ) -> tuple[Float[Array, "... channels"], BatchNormalisation]:
-        """Compute the outputs and the layer with updated running statistics; evaluation returns the layer unchanged.
+        """Compute the outputs, and the layer with updated running statistics; evaluation returns the layer unchanged.
 
         Raises:
-            InputError: If a training batch has a single value per channel, or if ε and the variance of a channel are
-                both zero (the batch variance in training, the running variance in evaluation). If JAX traces the
-                values, the outputs of such a channel are NaN instead.
+            InputError: If a training batch has a single value per channel, or if both ε and the variance of a channel
+                are zero. The variance is the batch variance in training and the running variance in evaluation. If the
+                values are traced by JAX, the outputs of the channel are NaN instead.
         """
         if not training:
             mean, variance = jax.lax.stop_gradient((self.statistics.mean, self.statistics.variance))
@@ -153,7 +153,7 @@ def running_statistics(network: PyTree) -> PyTree:
 
 
 def _arrays(network: PyTree, *, statistics: bool) -> PyTree:
-    """Filter the floating-point arrays that are running statistics, or those that are not."""
+    """Filter the floating-point arrays of a network that are running statistics, or those that are not."""
 
     def kept(part: Any) -> Any:
         return eqx.filter(part, isinstance(part, RunningStatistics) == statistics and eqx.is_inexact_array)

@@ -25,14 +25,14 @@ ImageShape: TypeAlias = Annotated[Sequence[PositiveInt], Len(2, 3)]
 
 
 class Convolution(eqx.Module):
-    """A convolution layer z = N(K ∗ x + b) with zero padding, which preserves the image size for stride one.
+    """A convolution layer z = N(K ∗ x + b) with zero padding, which preserves the image size if the stride is one.
 
     The entries of K are Gaussian with variance 2/fan-in, which preserves the size of the signal in ReLU networks (K. He
     et al., arXiv:1502.01852).
 
     Attributes:
-        kernel: K, shape (side, side, channels in, channels out).
-        bias: b, shape (channels out,), initially zero; or None.
+        kernel: K, shape (side, side, input channels, output channels).
+        bias: b, shape (output channels,), initially zero; or None.
         normalisation: Batch normalisation N, or None.
         stride: Stride in pixels.
     """
@@ -63,7 +63,7 @@ class Convolution(eqx.Module):
     def apply(
         self, x: Float[Array, "n height width entering"], *, training: bool
     ) -> tuple[Float[Array, "n _ _ leaving"], Convolution]:
-        """Compute the outputs and the layer with updated running statistics (unchanged in evaluation)."""
+        """Compute the outputs, and the layer with updated running statistics (unchanged in evaluation)."""
         z = convolved(x, self.kernel, stride=self.stride)
         z = z if self.bias is None else z + self.bias
         if self.normalisation is None:
@@ -78,7 +78,7 @@ def convolved(
     *,
     stride: int = 1,
 ) -> Float[Array, "n _ _ leaving"]:
-    """Compute K ∗ x with zero padding, for a kernel with an odd side; stride one preserves the image size."""
+    """Compute K ∗ x with zero padding, for a kernel with an odd side; with stride one, the image size is preserved."""
     padding = (kernel.shape[0] - 1) // 2
     return jax.lax.conv_general_dilated(
         images,
@@ -98,7 +98,7 @@ def mean_pooled(images: Float[Array, "n height width channels"], side: int) -> F
 
 
 def full_image_shape(image_shape: ImageShape) -> tuple[int, int, int]:
-    """Complete an image shape to (height, width, channels), with one channel by default."""
+    """Extend an image shape to (height, width, channels), with one channel by default."""
     height, width, *channels = image_shape
     return height, width, channels[0] if channels else 1
 
@@ -106,10 +106,10 @@ def full_image_shape(image_shape: ImageShape) -> tuple[int, int, int]:
 def as_images(
     x: Float[Array | np.ndarray, "n ..."], image_shape: tuple[int, int, int]
 ) -> Float[Array, "n height width channels"]:
-    """Reshape a batch of images or of flat images, in which the channels of a pixel are adjacent.
+    """Reshape a batch of images, or of flat images in which the channels of a pixel are adjacent.
 
     Raises:
-        InputError: If the images have another shape.
+        InputError: If the shape of the images does not match.
     """
     require(
         x.shape[1:] in (image_shape, (math.prod(image_shape),)),

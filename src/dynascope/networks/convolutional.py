@@ -25,23 +25,23 @@ _POOLED = 2
 
 
 class Convolutional(eqx.Module):
-    """3 × 3 convolutions, each followed by the activation and 2 × 2 mean pooling, and two dense layers.
+    """A network of 3 × 3 convolutions, each followed by the activation and 2 × 2 mean pooling, and of two dense layers.
 
-    Zero padding preserves the image size in a convolution; pooling halves it, rounded down. Weights are Gaussian with
-    standard deviation `scale`/√fan-in, and biases are initially zero.
+    With zero padding, a convolution preserves the image size; pooling halves it, rounded down. Weights are Gaussian
+    with standard deviation `scale`/√fan-in, and biases are initially zero.
 
     Attributes:
-        kernels: One array per convolution, shape (3, 3, channels in, channels out).
-        kernel_biases: One array per convolution, shape (channels out,).
+        kernels: One array per convolution, shape (3, 3, input channels, output channels).
+        kernel_biases: One array per convolution, shape (output channels,).
         hidden: Weights of the dense layer that computes the features, shape (pixels · channels, width).
-        hidden_bias: Bias of this layer, shape (width,).
+        hidden_bias: Bias of the dense layer that computes the features, shape (width,).
         classifier: Weights of the last layer, shape (width, c): outputs = features @ classifier + classifier_bias.
         classifier_bias: Bias of the last layer, shape (c,).
         image_shape: (height, width) of an image.
         activation: Name of the activation.
 
     Args:
-        image_shape: (height, width) of an image; a row of inputs holds its pixels, row by row.
+        image_shape: (height, width) of an image; each input contains the pixels of an image, row by row.
         outputs: Number c of outputs.
         channels: Number of output channels of each convolution.
         width: Number p of features.
@@ -50,7 +50,7 @@ class Convolutional(eqx.Module):
         seed: Seed of the draw.
 
     Raises:
-        InputError: If a size is not positive or the weights do not fit into memory, if the image is too small for the
+        InputError: If a size is not positive, if the weights do not fit into memory, if the image is too small for the
             number of convolutions, or if the activation is unknown.
 
     Example:

@@ -17,12 +17,12 @@ __all__ = ["DeepDiagonal"]
 
 
 class DeepDiagonal(eqx.Module):
-    """A deep diagonal linear network with elementwise powers of the weights.
+    """A deep diagonal linear network, parametrised by elementwise powers of its weights.
 
         f(x) = (u^D − v^D)ᵀ x
 
     The initial weights are u = v = scale·1. The initial function is therefore zero, and the data determine the
-    trajectory. The power u^D represents a product of D equal diagonal layers.
+    trajectory. The power u^D represents the product of D equal diagonal layers.
 
     Attributes:
         u: Weights of the positive part, shape (d,).

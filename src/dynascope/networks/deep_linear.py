@@ -86,7 +86,7 @@ class DeepLinear(eqx.Module):
 
 
 def linear_layers(network: Network) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return (W₁, W₂) in float64 if the network is f(x) = x W₁ W₂, else None.
+    """Return (W₁, W₂) in float64 if the network is f(x) = x W₁ W₂; otherwise None.
 
     Args:
         network: Any network.
@@ -103,7 +103,7 @@ def linear_layers(network: Network) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def product_layers(network: Network) -> tuple[np.ndarray, ...] | None:
-    """Return (W₁, …, W_L) in float64 if the network is a `DeepLinear` or an equivalent `MLP`, else None."""
+    """Return (W₁, …, W_L) in float64 if the network is a `DeepLinear` or an equivalent `MLP`; otherwise None."""
     if isinstance(network, MLP):
         nonlinear = network.activation != "linear" and len(network.weights) > 1
         if nonlinear or network.biases or network.parametrisation != "standard":

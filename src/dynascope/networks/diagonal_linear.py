@@ -20,8 +20,8 @@ class DiagonalLinear(eqx.Module):
     trajectory.
 
     Attributes:
-        u: First weights, shape (d,).
-        v: Second weights, shape (d,).
+        u: Weights of the first layer, shape (d,).
+        v: Weights of the second layer, shape (d,).
 
     Args:
         input_dimension: Number d of inputs.
@@ -58,7 +58,7 @@ class DiagonalLinear(eqx.Module):
 
     @property
     def exchangeable(self) -> bool:
-        """Whether all neurons compute the same function of their weights; False, since each has a different input."""
+        """Whether all neurons compute the same function of their weights; False, because their inputs differ."""
         return False
 
     @property

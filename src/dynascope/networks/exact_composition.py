@@ -40,40 +40,40 @@ def two_layer_composition(
 ) -> TwoLayer:
     """Construct a two-layer network of power-k neurons that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k}.
 
-    The element g is encoded as x_g[h] = x[g⁻¹h]. Because x̂_g(ρ) = ρ(g) x̂(ρ), the entries of ρ(g) are linear in
-    x_g if x̂(ρ) is invertible. By the polarisation identity, each of the D^{k+1} products of entries in ρ(g₁)⋯ρ(g_k)
-    is a sum of powers,
+    The element g is encoded as x_g[h] = x[g⁻¹h]. Because x̂_g(ρ) = ρ(g) x̂(ρ), the entries of ρ(g) are linear in x_g if
+    x̂(ρ) is invertible. By the polarisation identity, each of the D^{k+1} products of entries in ρ(g₁)⋯ρ(g_k) is a sum
+    of powers,
 
         z₁⋯z_k = 1/(2^{k−1} k!) Σ_{ε ∈ {±1}^{k−1}} (Π ε) (z₁ + Σ_{j≥2} ε_j z_j)^k,
 
-    so the width is Σ_ρ 2^{k−1} D_ρ^{k+1} over the real irreducible representations in x, of dimension D_ρ. With fast
-    multiplication, representations of complex and quaternionic kind, D = 2d, need only (k+1) 2^{k−1} d^{k+1} neurons by
+    so the width is Σ_ρ 2^{k−1} D_ρ^{k+1}, where the sum is over the real irreducible representations in x, of dimension
+    D_ρ. With fast multiplication, representations of complex and quaternionic type, D = 2d, need only (k+1) 2^{k−1}
+    d^{k+1} neurons because of
 
         Z^k = 2^k/(k+1) Σ_{m=0}^{k} e^{−iφ_m k} (Re e^{iφ_m} Z)^k,  φ_m = πm/(k+1),
 
     and products of two 2 × 2 matrices need 7 instead of 8 multiplications (Strassen).
 
-    This width is sufficient but not always necessary. The polarisation identity holds for all numbers z, for which
-    2^{k−1} powers per product are the minimum. The task has finitely many inputs, for which fewer neurons can suffice:
-    k neurons for the group with two elements.
+    This width is sufficient but not always necessary. The polarisation identity holds for all numbers z, and for
+    arbitrary z each product requires at least 2^{k−1} powers. The task has only finitely many inputs, for which fewer
+    neurons can suffice, e.g. k neurons for the group with two elements.
 
     Args:
         group: Group with n elements.
         encoding: Encoding vector x, shape (n,), with mean zero.
         sequence_length: Number k ≥ 2 of elements.
-        fast_multiplication: Whether to use fewer neurons, with weights that are harder to interpret.
+        fast_multiplication: Whether to use fewer neurons, whose weights are harder to interpret.
 
     Returns:
         A network that maps inputs of shape (…, k·n) to outputs of shape (…, n).
 
     Raises:
         InputError: If the encoding does not have length n, is zero or does not have mean zero, if its transform at a
-            representation is neither zero nor invertible, if k is below two, or if there would be over twenty million
-            weights.
+            representation is neither zero nor invertible, if k is below two, or if the network would have over twenty
+            million weights.
 
-    Reference:
-        G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655. The number of neurons and the sum over
-        phases are derived here.
+    Reference: G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655. The number of neurons and the sum
+        over phases are derived here.
 
     Example:
         >>> from dynascope.groups import cyclic
@@ -102,7 +102,7 @@ def two_layer_composition(
 def recurrent_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: bool = False) -> Recurrent:
     """Construct a recurrent network that maps x_{g₁}, …, x_{g_k} to x_{g₁⋯g_k} in k − 1 steps, for every k ≥ 2.
 
-    The hidden neurons are those of `two_layer_composition` for k = 2. Each step multiplies by one more element, with
+    The hidden neurons are those of `two_layer_composition` for k = 2. Each step multiplies by one further element, with
     W_mix = W_out W_first. The width Σ_ρ 2 D_ρ³ does not depend on k.
 
     Args:
@@ -161,7 +161,7 @@ def tree_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: 
 
 
 def random_composition(architecture: str, order: int, sequence_length: int, width: int, seed: int) -> Any:
-    """Draw a network of one of the `ARCHITECTURES` with random weights, for a group of the given order."""
+    """Draw a network with one of the `ARCHITECTURES` and random weights, for a group of the given order."""
     if architecture == "two-layer":
         return TwoLayer(sequence_length * order, width, order, activation=f"power-{sequence_length}", seed=seed)
     return Recurrent(order, width, order, seed=seed) if architecture == "recurrent" else Tree(order, width, seed=seed)
@@ -258,7 +258,7 @@ def _matrix_product(dimension: int, k: int, *, fast: bool) -> _Products:
 
 
 def _powers(block: _Block, products: _Products) -> Float[np.ndarray, "neurons weights"]:
-    """The neurons that compute the products of one representation; each row has the first, then the second weights."""
+    """The neurons that compute the products of one representation; each row has input weights, then output weights."""
     k = products.factors.shape[1]
     read = np.einsum("pjab,hab->pjh", products.factors, block.read)
     write = np.einsum("pab,hba->ph", products.collect, block.write)

@@ -1,4 +1,4 @@
-"""Construction of networks from the name of a kind, with the dimensions of a task."""
+"""Construction of networks from the name of a kind and the dimensions of a task."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ KINDS: tuple[NetworkKind, ...] = typing.get_args(NetworkKind)
 
 
 def is_specification(network: Any) -> bool:
-    """Whether a network is only the name of a kind, or has no dimensions, so that it needs a task for its weights."""
+    """Whether a network is only a name or has no dimensions, so that its weights can be drawn only for a task."""
     return isinstance(network, str) or (isinstance(network, TwoLayer) and network.is_specification)
 
 
 def network_for(
     kind: NetworkKind | TwoLayer, task: Learnable, *, width: PositiveInt = 50, seed: Seed = 0
 ) -> TwoLayer | DiagonalLinear | LinearAttention:
-    """Make a network of the named kind with the dimensions of a task and weights at unit scale.
+    """Make a network of the named kind, with the dimensions of a task and with weights at unit scale.
 
     Args:
         kind: "linear", "relu" or "quadratic" (two layers), "diagonal", or "attention" (linear, rank-one heads); or a
             `TwoLayer` without dimensions.
         task: The task that determines the dimensions.
-        width: Number of hidden neurons or heads; ignored for "diagonal" and for a `TwoLayer`, which has its own width.
-        seed: Seed of random initial weights.
+        width: Number of hidden neurons or heads; ignored for "diagonal" and for a `TwoLayer`, which specifies its
+            width.
+        seed: Seed of the random initial weights.
 
     Raises:
-        InputError: If the kind is unknown, or if the task does not have the dimensions that the kind needs.
+        InputError: If the kind is unknown, or if the task does not have the dimensions that the kind requires.
 
     Example:
         >>> from dynascope.tasks.task import Task

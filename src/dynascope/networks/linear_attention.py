@@ -23,16 +23,16 @@ class LinearAttention(eqx.Module):
         f(prompt) = Σ_h v_h (1/N Σ_n y_n x_n)ᵀ k_h · q_hᵀ x_query
 
     A prompt is a row of (N + 1)(d + 1) numbers: N labelled examples (x_n, y_n), followed by the query (x_query, 0). The
-    network accepts prompts of any length N. It depends on its weights only through the matrix P = Σ_h v_h k_h q_hᵀ,
-    and each head has degree 3 in its weights.
+    network accepts prompts of any length N. The output depends on the weights only through the matrix P = Σ_h v_h k_h
+    q_hᵀ, and each head has degree 3 in its weights.
 
     The weights are Gaussian with standard deviation `scale` for v and `scale`/√d for k and q. At unit scale, v², ‖k‖²
     and ‖q‖² of a head are one in expectation.
 
     Attributes:
-        v: Value of each head, shape (H,).
-        k: Key of each head, shape (H, d).
-        q: Query of each head, shape (H, d).
+        v: Value weight of each head, shape (H,).
+        k: Key weights of each head, shape (H, d).
+        q: Query weights of each head, shape (H, d).
 
     Args:
         dimension: Dimension d of the inputs x.
@@ -76,7 +76,7 @@ class LinearAttention(eqx.Module):
 
     @property
     def neurons(self) -> Float[Array | np.ndarray, "heads weights"]:
-        """Θ, shape (H, 2d + 1): each row holds v, k and q of one head."""
+        """Θ, shape (H, 2d + 1): each row contains v, k and q of one head."""
         return array_namespace(self.v).concatenate([self.v[:, None], self.k, self.q], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "heads weights"]) -> LinearAttention:
@@ -99,15 +99,15 @@ class MergedAttention(eqx.Module):
 
         f(prompt) = Σ_h v_h (1/N Σ_n y_n x_n)ᵀ K_h x_query
 
-    Prompts have the format of `LinearAttention`. The network depends on its weights only through the matrix
+    Prompts have the same format as for `LinearAttention`. The output depends on the weights only through the matrix
     P = Σ_h v_h K_h, and each head has degree 2 in its weights.
 
     The weights are Gaussian with standard deviation `scale` for v and `scale`/d for K. At unit scale, v² and ‖K‖² of a
     head are one in expectation.
 
     Attributes:
-        v: Value of each head, shape (H,).
-        K: Merged key and query of each head, shape (H, d, d).
+        v: Value weight of each head, shape (H,).
+        K: Merged key and query weights of each head, shape (H, d, d).
 
     Args:
         dimension: Dimension d of the inputs x.
@@ -150,7 +150,7 @@ class MergedAttention(eqx.Module):
 
     @property
     def neurons(self) -> Float[Array | np.ndarray, "heads weights"]:
-        """Θ, shape (H, d² + 1): each row holds v of one head, followed by the rows of K."""
+        """Θ, shape (H, d² + 1): each row contains v of one head, followed by the rows of K."""
         return array_namespace(self.v).concatenate([self.v[:, None], self.K.reshape(len(self.K), -1)], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "heads weights"]) -> MergedAttention:
@@ -170,7 +170,7 @@ class MergedAttention(eqx.Module):
 def context_and_query(
     prompts: Float[ArrayLike, "... D"], dimension: int
 ) -> tuple[Float[Array, "... d"], Float[Array, "... d"]]:
-    """Compute 1/N Σ_n y_n x_n and x_query, on which linear attention depends.
+    """Compute 1/N Σ_n y_n x_n and x_query, which determine the output of linear attention.
 
     Args:
         prompts: Rows of (N + 1)(d + 1) numbers.
@@ -191,7 +191,7 @@ def context_and_query(
         f"a prompt has {width} numbers",
         argument="prompts",
         value=width,
-        remedy=f"give (N + 1)·{dimension + 1} numbers: N ≥ 1 examples and the query, each an input and its label",
+        remedy=f"give (N + 1)·{dimension + 1} numbers: N ≥ 1 examples and the query, each with an input and a label",
     )
     tokens = prompts.reshape(*prompts.shape[:-1], -1, dimension + 1)
     inputs, labels, query = tokens[..., :-1, :-1], tokens[..., :-1, -1], tokens[..., -1, :-1]

@@ -34,8 +34,8 @@ class MLP(eqx.Module):
     """A multilayer perceptron f(x) = h_L W_L + b_L with h_1 = x and h_{l+1} = σ(h_l W_l + b_l).
 
     In the standard parametrisation, the entries of W_l are Gaussian with variance 1/fan-in. In the "ntk"
-    parametrisation they have variance one, and the layer computes h W_l / √fan-in + b_l. Both parametrisations have the
-    same initial functions but different effective learning rates. All weights are multiplied by `scale`. Biases are
+    parametrisation, they have variance one, and the layer computes h W_l / √fan-in + b_l. Both parametrisations have
+    the same initial functions but different effective learning rates. All weights are multiplied by `scale`. Biases are
     initially zero.
 
     Attributes:
@@ -108,12 +108,12 @@ class MLP(eqx.Module):
 
     @property
     def classifier(self) -> Float[Array | np.ndarray, "p c"]:
-        """The output matrix: outputs = features @ classifier + classifier_bias."""
+        """The matrix of the last layer: outputs = features @ classifier + classifier_bias."""
         return self.weights[-1] * self._gain(len(self.weights) - 1)
 
     @property
     def classifier_bias(self) -> Float[Array | np.ndarray, " c"]:
-        """The output bias; zero if the network has no biases."""
+        """The bias of the last layer; zero if the network has no biases."""
         return self.biases[-1] if self.biases else np.zeros(self.weights[-1].shape[1])
 
     def _layer(self, layer: int, h: Array | np.ndarray) -> Array | np.ndarray:
@@ -125,6 +125,6 @@ class MLP(eqx.Module):
 
 
 def with_random_biases(network: MLP, draw: np.random.Generator) -> MLP:
-    """Replace the biases by uniform random numbers within ±1/√fan-in."""
+    """Replace the biases by uniform random numbers between ±1/√fan-in."""
     biases = tuple(draw.uniform(-1, 1, w.shape[1]) / np.sqrt(w.shape[0]) for w in network.weights)
     return eqx.tree_at(lambda network: network.biases, network, biases)

@@ -22,27 +22,28 @@ _KERNEL, _POOLED = 3, 2
 
 
 class NormalisedConvolutional(eqx.Module):
-    """3 × 3 convolutions, each with batch normalisation, ReLU and 2 × 2 mean pooling, and two dense layers.
+    """A network of 3 × 3 convolutions, each with batch normalisation, ReLU and mean pooling, and of two dense layers.
 
-    The normalisation γ (z − μ)/σ + β has ε = 0 and uses the batch mean and standard deviation, also in evaluation, so
-    that the symmetries of the network are exact. Convolutions have no bias, because the normalisation would remove it.
-    Weights are Gaussian with variance 2/fan-in, and 1/fan-in in the last layer.
+    The pooling averages 2 × 2 pixels. The normalisation γ (z − μ)/σ + β has ε = 0 and uses the batch mean and standard
+    deviation, also in evaluation, so the symmetries of the network are exact. The convolutions have no bias, because
+    the normalisation would remove it. Weights are Gaussian with variance 2/fan-in, or 1/fan-in in the last layer.
 
     Attributes:
-        kernels: One array per convolution, shape (3, 3, channels in, channels out).
+        kernels: One array per convolution, shape (3, 3, input channels, output channels).
         gains: γ of each convolution, initially one.
         shifts: β of each convolution, initially zero.
         hidden: Weights of the hidden dense layer with ReLU, shape (pixels · channels, width).
         hidden_bias: Bias of the hidden layer, shape (width,), initially zero.
         classifier: Weights of the last layer, shape (width, c).
-        classifier_bias: Bias of the last layer, shape (c,), with the initial distribution of the weights.
+        classifier_bias: Bias of the last layer, shape (c,), with the same initial distribution as the weights of the
+            last layer.
         side: Height and width of an image in pixels.
         colours: Number of channels of an image.
 
     Args:
         side: Height and width of an image in pixels.
         outputs: Number c of outputs.
-        channels: Number of output channels of each convolution; each convolution halves the image.
+        channels: Number of output channels of each convolution; after each convolution, pooling halves the image.
         width: Number of neurons of the hidden dense layer.
         colours: Number of channels of an image; the channels of a pixel are adjacent.
         seed: Seed of the draw.
@@ -91,7 +92,7 @@ class NormalisedConvolutional(eqx.Module):
         self.side, self.colours = side, colours
 
     def __call__(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n c"]:
-        """Compute the outputs for a batch of images, flat or not."""
+        """Compute the outputs for a batch of images, which may be flat."""
         images = jnp.asarray(x).reshape(len(x), self.side, self.side, self.colours)
         for kernel, gain, shift in zip(self.kernels, self.gains, self.shifts, strict=True):
             z, over = convolved(images, kernel), (0, 1, 2)

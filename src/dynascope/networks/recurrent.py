@@ -72,7 +72,7 @@ class Recurrent(eqx.Module):
         self.output = draw.normal(size=(width, output_dimension)) * deviation
 
     def __call__(self, x: Float[Array | np.ndarray, "... k_m"]) -> Float[Array | np.ndarray, "... c"]:
-        """Compute the outputs for one sequence or a batch; a row holds the k elements one after the other."""
+        """Compute the outputs for one sequence or a batch; each row contains the k elements one after the other."""
         sequence = elements(x, self.first.shape[0])
         read = sequence[..., 0, :] @ self.first
         hidden = (read + sequence[..., 1, :] @ self.drive) ** 2

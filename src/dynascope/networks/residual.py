@@ -44,7 +44,7 @@ class ResidualBlock(eqx.Module):
     def apply(
         self, x: Float[Array, "n height width entering"], *, training: bool
     ) -> tuple[Float[Array, "n _ _ leaving"], ResidualBlock]:
-        """Compute the outputs and the block with updated running statistics (unchanged in evaluation)."""
+        """Compute the outputs, and the block with updated running statistics (unchanged in evaluation)."""
         z, first = self.first.apply(x, training=training)
         z, second = self.second.apply(jax.nn.relu(z), training=training)
         shortcut = self.shortcut
@@ -62,12 +62,13 @@ class ResidualBlock(eqx.Module):
 class ResNet18(eqx.Module):
     """The residual network with eighteen layers for images of about 32 × 32 pixels.
 
-    The layers are a 3 × 3 convolution (without the stride and pooling of the variant for large images), four stages of
-    two residual blocks with w, 2w, 4w, 8w channels, the mean over all pixels, and a linear layer. All stages except the
-    first halve the image. With w = 64, ten classes and colour images, there are 11 173 962 weights.
+    The layers are a 3 × 3 convolution, four stages of two residual blocks with w, 2w, 4w and 8w channels, the mean over
+    all pixels, and a linear layer. The first convolution has no stride and is not followed by pooling, unlike in the
+    variant for large images. All stages except the first halve the image. With w = 64, ten classes and colour images,
+    there are 11 173 962 weights.
 
-    Calls and `features` use the running statistics (evaluation). `train_step_outputs` uses the batch statistics and
-    returns the network with updated running statistics.
+    Calls and `features` use the running statistics (evaluation mode). `train_step_outputs` uses the batch statistics
+    and returns the network with updated running statistics.
 
     Attributes:
         stem: The first convolution.
@@ -127,15 +128,15 @@ class ResNet18(eqx.Module):
         self.classifier_bias = np.zeros(outputs)
 
     def __call__(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n c"]:
-        """Compute the outputs for a batch of images in evaluation."""
+        """Compute the outputs for a batch of images in evaluation mode."""
         return self.features(x) @ self.classifier + self.classifier_bias
 
     def features(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n p"]:
-        """Compute the inputs of the last layer for a batch of images in evaluation."""
+        """Compute the inputs of the last layer for a batch of images in evaluation mode."""
         return self._apply(x, training=False)[0]
 
     def train_step_outputs(self, x: Float[Array | np.ndarray, "n ..."]) -> tuple[Float[Array, "n c"], ResNet18]:
-        """Compute the outputs for a batch of images in training, and the network with updated running statistics."""
+        """Compute the outputs for a batch in training mode, and the network with updated running statistics."""
         features, network = self._apply(x, training=True)
         return features @ self.classifier + self.classifier_bias, network
 

@@ -23,9 +23,9 @@ _SMALLEST_VARIANCE = 1e-5  # added to the variance in layer normalisation
 class TransformerBlock(eqx.Module):
     """A transformer block: h ← h + attention(h), then h ← h + σ(h W₁) W₂.
 
-    Each head has w columns of the queries q = h W_Q, keys k = h W_K and values v = h W_V. It attends from position s to
-    the positions t ≤ s with the weights softmax_t(q_s·k_t/√w). Its w rows of W_O map the weighted mean of the values to
-    the output. With layer normalisation, attention and MLP take the normalised h as input.
+    Each head has w columns of the queries q = h W_Q, keys k = h W_K and values v = h W_V. From position s, it attends
+    to the positions t ≤ s with the weights softmax_t(q_s·k_t/√w). Its w rows of W_O map the weighted mean of the values
+    to the output. With layer normalisation, attention and MLP receive the normalised h.
 
     Attributes:
         queries: W_Q, shape (width, width), one block of columns per head.
@@ -47,13 +47,13 @@ class TransformerBlock(eqx.Module):
 class Transformer(eqx.Module):
     """A decoder-only transformer without biases that predicts an output at a final token "=".
 
-    An input is a row of `length` concatenated one-hot tokens, the format of the pairs of `ModularArithmetic`. The
-    residual stream is initially h_t = E[token t] + P[t], with the token "=" at the last position. After all blocks, the
-    last position is multiplied by the unembedding U. Attention is causal, which makes a difference from the second
-    block on. With `layer_norm`, the inputs of attention, MLP and U are (h − mean)/(standard deviation), without gain
-    and bias.
+    An input is a row of `length` concatenated one-hot tokens, as in the pairs of `ModularArithmetic`. The residual
+    stream is initially h_t = E[token t] + P[t], with the token "=" at the last position. After all blocks, the residual
+    stream at the last position is multiplied by the unembedding U. Attention is causal, which affects the output only
+    if there are at least two blocks. With `layer_norm`, the inputs of attention, MLP and U are (h − mean)/(standard
+    deviation), without gain and bias.
 
-    Weights are Gaussian with standard deviation `scale`/√fan-in, embeddings with standard deviation `scale`/√width.
+    Weights are Gaussian with standard deviation `scale`/√fan-in; embeddings have standard deviation `scale`/√width.
 
     Attributes:
         embedding: E, shape (vocabulary + 1, width); the last row is "=".
@@ -65,7 +65,7 @@ class Transformer(eqx.Module):
         layer_norm: Whether the network has layer normalisation.
 
     Args:
-        vocabulary: Number of different tokens, without "=".
+        vocabulary: Number of distinct tokens, without "=".
         length: Number of tokens per input, without "=".
         output_dimension: Number c of outputs.
         width: Width of the residual stream.
@@ -154,7 +154,7 @@ class Transformer(eqx.Module):
         return self.features(x) @ self.unembedding
 
     def features(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array, "... width"]:
-        """Compute the input of the unembedding, the residual stream at the last position."""
+        """Compute the input of the unembedding: the residual stream at the last position."""
         h = self._embedded(x)
         for block in self.blocks[:-1]:
             h = self._passed(block, h, 0)
@@ -163,7 +163,7 @@ class Transformer(eqx.Module):
 
     @property
     def classifier(self) -> Float[Array | np.ndarray, "width c"]:
-        """The output matrix: outputs = features @ classifier."""
+        """The unembedding matrix: outputs = features @ classifier."""
         return self.unembedding
 
     @property

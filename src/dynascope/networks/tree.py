@@ -20,8 +20,8 @@ class Tree(eqx.Module):
         join(a, b) = (a W_left + b W_right)^{⊙2} W_out
 
     The network processes sequences of any length k ≥ 2 in ⌈log₂ k⌉ levels with the same weights. For k = 2, it is a
-    two-layer network of quadratic neurons. If the number of elements on a level is odd, the last element moves to the
-    next level unchanged. The weights are Gaussian with standard deviation `scale`/√width.
+    two-layer network of quadratic neurons. If a level has an odd number of elements, the last element moves to the next
+    level unchanged. The weights are Gaussian with standard deviation `scale`/√width.
 
     Attributes:
         left: Input weights W_left of the left element, shape (m, width).
@@ -29,7 +29,7 @@ class Tree(eqx.Module):
         output: Output weights W_out, shape (width, m).
 
     Args:
-        element_dimension: Length m of one element of a sequence, and of the output.
+        element_dimension: Length m of one element of a sequence and of the output.
         width: Number of hidden neurons.
         scale: Factor on every weight.
         seed: Seed of the draw.
@@ -68,7 +68,7 @@ class Tree(eqx.Module):
         self.output = draw.normal(size=(width, element_dimension)) * deviation
 
     def __call__(self, x: Float[Array | np.ndarray, "... k_m"]) -> Float[Array | np.ndarray, "... m"]:
-        """Compute the outputs for one sequence or a batch; a row holds the k elements one after the other."""
+        """Compute the outputs for one sequence or a batch; each row contains the k elements one after the other."""
         sequence = elements(x, self.left.shape[0])
         while (length := sequence.shape[-2]) > 1:
             paired = 2 * (length // 2)

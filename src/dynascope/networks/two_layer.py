@@ -63,8 +63,8 @@ def homogeneous_activation(kind: str) -> HomogeneousActivation:
     """Look up an activation by name.
 
     Args:
-        kind: "linear", "relu", "leaky-relu" or "leaky-relu-SLOPE" (slope below zero, default 0.01), "quadratic",
-            "power-K" for z^K, or "relu-power-K" for max(z, 0)^K, with an integer K ≥ 1.
+        kind: "linear", "relu", "leaky-relu" or "leaky-relu-SLOPE" (SLOPE is the slope for z < 0, by default 0.01),
+            "quadratic", "power-K" for z^K, or "relu-power-K" for max(z, 0)^K, with an integer K ≥ 1.
 
     Raises:
         InputError: If the name is unknown.
@@ -104,9 +104,9 @@ def homogeneous_activation(kind: str) -> HomogeneousActivation:
 class TwoLayer(eqx.Module):
     """A two-layer network f(x) = σ(x W₁) W₂, whose neurons are homogeneous of degree k + 1 in their weights.
 
-    The weights are Gaussian with standard deviation scale·exp(∓balance/2)/√width in the first and second layer. At unit
-    scale and zero balance, the summed squared weights of an input or output coordinate are one in expectation for every
-    width.
+    The weights are Gaussian; the standard deviation is scale·exp(−balance/2)/√width in the first layer and
+    scale·exp(balance/2)/√width in the second. At unit scale and zero balance, the sum of squared weights of each input
+    or output coordinate is one in expectation, for every width.
 
     Without dimensions, `TwoLayer(width=50, activation="relu")` is a specification: `predict`, `observe` and `which`
     draw its weights with the dimensions of the task.
@@ -122,7 +122,7 @@ class TwoLayer(eqx.Module):
         output_dimension: Number c of outputs.
         activation: Name of an activation, as for `homogeneous_activation`.
         scale: Factor on every weight.
-        balance: Logarithm of the ratio of the scales of the second and first layer; zero for equal scales.
+        balance: Logarithm of the ratio of the scales of the second and the first layer; zero for equal scales.
         seed: Seed of the draw.
 
     Raises:
@@ -176,7 +176,7 @@ class TwoLayer(eqx.Module):
 
     @property
     def neurons(self) -> Float[Array | np.ndarray, "width weights"]:
-        """Θ, shape (width, d + c): each row holds the input weights of one neuron, followed by its output weights."""
+        """Θ, shape (width, d + c): each row contains the input weights, then the output weights of one neuron."""
         return array_namespace(self.first).concatenate([self.first.T, self.second], axis=1)
 
     def with_neurons(self, rows: Float[Array | np.ndarray, "neurons weights"]) -> TwoLayer:

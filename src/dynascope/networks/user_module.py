@@ -42,7 +42,7 @@ class _Layer:
         weight: W, shape (out, in), of a linear layer; None for a function.
         bias: Bias of a linear layer.
         frozen: Whether the weights of a linear layer are not trainable.
-        stateful: Whether a function has parameters or buffers.
+        stateful: Whether the function has parameters or buffers.
         apply: The function, applied to a row of numbers.
     """
 
@@ -55,19 +55,19 @@ class _Layer:
 
 
 def user_network(module: Network) -> TwoLayer | DeepLinear | None:
-    """Convert a PyTorch or equinox network to a dynascope network with the same weights; None for other types.
+    """Convert a PyTorch or equinox network to a dynascope network with the same weights; return None for other types.
 
-    Supported are `torch.nn.Sequential`, `equinox.nn.Sequential` and `equinox.nn.MLP`, with either two linear layers
-    without bias and a homogeneous activation between them, or any number of linear layers without bias or activation;
-    and a single `Linear` layer without bias. The activation is identified from its values. PyTorch modules are
-    recognised by the names of their types, and their weights are copied.
+    Supported types are `torch.nn.Sequential`, `equinox.nn.Sequential` and `equinox.nn.MLP`, and a single `Linear` layer
+    without bias. The first three must have either two linear layers without bias and a homogeneous activation between
+    them, or any number of linear layers without bias or activation. The activation is identified from its values.
+    PyTorch modules are recognised by the names of their types, and their weights are copied.
 
     Args:
         module: Any network.
 
     Raises:
-        InputError: If the network is a PyTorch module, or one of these equinox modules, that the theory does not cover.
-            The message states the reason.
+        InputError: If the network is a PyTorch module, or one of these equinox modules, and the theory does not cover
+            it. The message states the reason.
 
     Example:
         >>> import jax
@@ -113,7 +113,7 @@ def user_network(module: Network) -> TwoLayer | DeepLinear | None:
         f"the network has {', '.join(outside)} before its first or after its last linear layer",
         argument="network",
         value=outside,
-        remedy="remove it, and train with a squared loss",
+        remedy="remove all layers outside the linear layers, and train with a squared loss",
     )
     first, second = (layers[place].weight for place in places)
     assert first is not None
@@ -130,8 +130,8 @@ def user_network(module: Network) -> TwoLayer | DeepLinear | None:
 def at_unit_scale(network: Network) -> tuple[TwoLayer | DiagonalLinear | DeepLinear, float]:
     """Rescale the weights of a network to unit scale, and return the factor that restores them.
 
-    The factor is the norm of the weights divided by the root mean square norm of weights drawn at scale one: √(d + c)
-    for `TwoLayer`, √d for `DiagonalLinear`, and √(d + the sum of the hidden widths) for `DeepLinear`.
+    The factor is the norm of the weights divided by the root mean square norm of weights drawn at unit scale. This norm
+    is √(d + c) for `TwoLayer`, √d for `DiagonalLinear`, and √(d + the sum of the hidden widths) for `DeepLinear`.
 
     Args:
         network: A `TwoLayer`, `DiagonalLinear` or `DeepLinear` network.
@@ -175,7 +175,7 @@ def _is_torch(module: Any) -> bool:
 
 
 def _of_torch(module: Any, weight: Any = None) -> Iterator[_Layer]:
-    """Yield the layers of a PyTorch module. Tensors are created from a weight to avoid importing PyTorch here."""
+    """Yield the layers of a PyTorch module. Tensors are created from a weight, so that PyTorch is not imported here."""
     name, parts = type(module).__name__, module._modules
     weight = next(module.parameters(), None) if weight is None else weight
     if len(parts) == 1 and next(iter(parts)) in _WRAPPED:
@@ -260,7 +260,7 @@ def _is_identity(layer: _Layer) -> bool:
 
 
 def _activation(layers: list[_Layer]) -> HomogeneousActivation:
-    """Identify the composition of the functions as a homogeneous activation."""
+    """Identify a composition of functions as a homogeneous activation."""
 
     def value(numbers: np.ndarray) -> np.ndarray:
         for layer in layers:
@@ -278,7 +278,7 @@ def _activation(layers: list[_Layer]) -> HomogeneousActivation:
             return HomogeneousActivation(degree, positive, negative, _named(degree, positive, negative))
     name = " and ".join(layer.name for layer in layers)
     raise InputError(
-        f"the activation {name} is not homogeneous: at 2 it is {high[2]:.4g}, at 1 {high[one]:.4g}",
+        f"the activation {name} is not homogeneous: its value is {high[2]:.4g} at 2 and {high[one]:.4g} at 1",
         argument="network",
         value=name,
         remedy="use ReLU, LeakyReLU, the identity or a power instead",

@@ -1,4 +1,4 @@
-"""Initial weights from a user's file."""
+"""Reads initial weights from a user's file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def weights_from_file(
     """Read the weights of a two-layer network from a file.
 
     Args:
-        path: An `.npz` archive with the arrays `W1` (d, width) and `W2` (width, c), used as x W₁ and h W₂; or both
-            transposed, as in `torch.nn.Linear`.
+        path: An `.npz` archive with the arrays `W1` (d, width) and `W2` (width, c), where f(x) = σ(x W₁) W₂; or with
+            both arrays transposed, as in `torch.nn.Linear`.
         kind: "relu", "quadratic" or "linear".
         task: A task with d inputs and c outputs.
 
     Raises:
-        InputError: If the file is not such an archive or lacks an array, if the shapes do not match each other or the
-            task, or if the kind is unknown. Pickles, such as PyTorch's `.pt`, are not read because they can run code.
+        InputError: If the file is not an `.npz` archive or lacks an array, if the shapes do not match each other or the
+            task, or if the kind is unknown. Pickles, such as PyTorch's `.pt`, are rejected because they can run code.
 
     Example:
         >>> import tempfile
@@ -53,7 +53,7 @@ def weights_from_file(
         first, second = first.T, second.T
     require(
         (len(first), second.shape[1]) == (inputs, outputs) and first.shape[1] == len(second),
-        f"W1 has shape {first.shape} and W2 has shape {second.shape}, with {inputs} inputs and {outputs} outputs",
+        f"W1 has shape {first.shape} and W2 {second.shape}, but the task has {inputs} inputs and {outputs} outputs",
         argument="path",
         value=(first.shape, second.shape),
         remedy=f"give W1 of shape ({inputs}, width) and W2 of shape (width, {outputs}), or both transposed",

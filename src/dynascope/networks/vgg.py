@@ -26,19 +26,19 @@ _POOLED = 2
 class VGG16(eqx.Module):
     """A VGG network for images of about 32 × 32 pixels: thirteen convolutions in five stages, then dense layers.
 
-    The stages have 2, 2, 3, 3, 3 convolutions of 3 × 3 pixels with w, 2w, 4w, 8w, 8w channels. Each convolution has a
-    bias, optional batch normalisation and a ReLU. After each stage, 2 × 2 max pooling halves the image, rounded down; a
-    side of one pixel is not pooled, so small images are possible. The mean over the remaining pixels is the input of
-    the hidden dense layers (with ReLU and without dropout) and a linear layer.
+    The stages have 2, 2, 3, 3 and 3 convolutions of 3 × 3 pixels with w, 2w, 4w, 8w and 8w channels. Each convolution
+    has a bias, optional batch normalisation and a ReLU. After each stage, 2 × 2 max pooling halves the image, rounded
+    down. A side of one pixel is not pooled, so small images are allowed. The mean over the remaining pixels is the
+    input of the hidden dense layers (with ReLU and without dropout), which are followed by a linear layer.
 
-    Without batch normalisation, training fails on images much smaller than 32 × 32: when a single pixel remains, it is
-    surrounded by zeros, and each convolution shrinks the signal to a third.
+    Without batch normalisation, training fails on images much smaller than 32 × 32. Once a single pixel remains, it is
+    surrounded by zeros, and each convolution reduces the signal to a third.
 
     With w = 64, ten classes, colour images, batch normalisation and no hidden dense layers, there are 14 728 266
     weights. The original network has two hidden dense layers of width 4096, and thus sixteen layers.
 
-    Calls and `features` use the running statistics (evaluation). `train_step_outputs` uses the batch statistics and
-    returns the network with updated running statistics.
+    Calls and `features` use the running statistics (evaluation mode). `train_step_outputs` uses the batch statistics
+    and returns the network with updated running statistics.
 
     Attributes:
         convolutions: The thirteen convolutions.
@@ -55,7 +55,7 @@ class VGG16(eqx.Module):
         outputs: Number c of outputs.
         width: Number w of channels of the first stage.
         hidden_widths: Widths of the hidden dense layers.
-        batch_normalisation: Whether convolutions are normalised.
+        batch_normalisation: Whether the convolutions have batch normalisation.
         epsilon: ε ≥ 0 of the batch normalisation.
         seed: Seed of the draw.
 
@@ -111,15 +111,15 @@ class VGG16(eqx.Module):
         self.classifier_bias = np.zeros(outputs)
 
     def __call__(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n c"]:
-        """Compute the outputs for a batch of images in evaluation."""
+        """Compute the outputs for a batch of images in evaluation mode."""
         return self.features(x) @ self.classifier + self.classifier_bias
 
     def features(self, x: Float[Array | np.ndarray, "n ..."]) -> Float[Array, "n p"]:
-        """Compute the inputs of the last layer for a batch of images in evaluation."""
+        """Compute the inputs of the last layer for a batch of images in evaluation mode."""
         return self._apply(x, training=False)[0]
 
     def train_step_outputs(self, x: Float[Array | np.ndarray, "n ..."]) -> tuple[Float[Array, "n c"], VGG16]:
-        """Compute the outputs for a batch of images in training, and the network with updated running statistics."""
+        """Compute the outputs for a batch in training mode, and the network with updated running statistics."""
         features, network = self._apply(x, training=True)
         return features @ self.classifier + self.classifier_bias, network
 

@@ -25,17 +25,17 @@ def initial_network(
     activation: str = "linear",
     seed: Seed = 0,
 ) -> tuple[TwoLayer, dict[str, float]]:
-    """Draw a network from a parametrisation at a value of κ, and compute the learning rates of its layers.
+    """Draw the network of a parametrisation at a given κ, and compute the learning rates of its layers.
 
-    The output multiplier γ is absorbed into the second layer: its weights are γu and its learning rate is γ²η_u. The
-    function computed during training does not change.
+    The output multiplier γ is absorbed into the second layer, whose weights become γu and whose learning rate becomes
+    γ²η_u. The function that is computed during training does not change.
 
     Args:
         parametrisation: The exponents of the parametrisation.
         scaling_parameter: Scaling parameter κ > 0.
         input_dimension: Number of inputs.
         output_dimension: Number of outputs.
-        width: Factor on the width, as in `Parametrisation.at`.
+        width: Factor by which the width is multiplied, as in `Parametrisation.at`.
         activation: Name of an activation, as for `networks.homogeneous_activation`.
         seed: Seed of the draw.
 
