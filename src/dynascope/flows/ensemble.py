@@ -197,7 +197,7 @@ class Ensemble:
 
 
 def _without_round_off(loss: np.ndarray) -> np.ndarray:
-    """Set slightly negative losses to zero; they arise from rounding in closed-form expectations."""
+    """Set slightly negative losses, which arise from rounding in closed-form expectations, to zero."""
     loss = np.asarray(loss)
     largest = np.max(np.abs(loss), axis=-1, keepdims=True, initial=0.0, where=np.isfinite(loss))
     least = -_ROUND_OFF * np.finfo(loss.dtype).eps * largest

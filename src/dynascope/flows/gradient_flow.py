@@ -36,8 +36,9 @@ class GradientFlow:
 
         θ_i' = −η ‖θ_i‖^(2−κ) ∇_i L.
 
-    This flow has the same fixed points, and its neurons align with the same directions. Small neurons of every degree
-    grow exponentially at the rate κ Û, so plateaus and jumps are as distinct as for degree two.
+    The normalised flow has the same fixed points as gradient flow, and its neurons align with the same directions.
+    Small neurons of every degree grow exponentially at the rate κ Û, so plateaus and jumps are as distinct as for
+    degree two.
 
     Attributes:
         duration: Final time of the flow. By default, `observe` predicts the time by which everything is learned.
@@ -101,8 +102,8 @@ def gradient_flow(
     `learning_rate`, in this order.
 
     A program is compiled for each structure (shapes, statistics, solver, stopping conditions) and reused in later
-    calls. It is reused only if the statistics are the same function objects, not new lambdas. Values in the closure of
-    a statistic are compiled into the program, except for arrays in a `jax.tree_util.Partial`.
+    calls. For reuse, the statistics must be the same function objects, not new lambdas. Values in the closure of a
+    statistic are compiled into the program, except for arrays in a `jax.tree_util.Partial`.
 
     Args:
         network: An equinox module that maps a batch (n, d) to outputs (n, c), or a list of modules that differ only in

@@ -72,21 +72,22 @@ def langevin(
     solver: diffrax.AbstractSolver | None = None,
     seed: Annotated[int, Interval(ge=0, lt=2**32)] = 0,
 ) -> LangevinRuns:
-    """Simulate the Langevin equation of SGD with momentum, or its overdamped limit.
+    """Simulate the Langevin equation of SGD with momentum, or the overdamped limit of this equation.
 
         underdamped:  dv = −2/(η(1 + β)) [((1 − β) v + ∇L + λθ) dt + √(η/S) Σ^½ dW],   dθ = v dt
         overdamped:   dθ = −[(∇L + λθ) dt + √(η/S) Σ^½ dW]/(1 − β)
 
     The underdamped integrator is the BAOAB splitting (half kick, half drift, exact friction and noise, half drift, half
-    kick). It is second order in the time step, and its stationary distribution of θ is exact for quadratic losses. The
-    overdamped integrator averages the noise of two successive steps and is second order for stationary averages. States
-    are in double precision, and random numbers are in single precision. All runs share one compiled `scan`, which is
-    reused in later calls with the same gradient function.
+    kick). BAOAB is second order in the time step, and its stationary distribution of θ is exact for quadratic losses.
+    The overdamped integrator averages the noise of two successive steps and is second order for stationary averages.
+    States are in double precision, and random numbers are in single precision. All runs share one compiled `scan`,
+    which is reused in later calls with the same gradient function.
 
-    These integrators are accurate for distributions over runs. For accurate individual paths, choose a `solver` of
-    diffrax: `QUICSORT` has strong order 3 and `ShARK` has strong order 1.5. With these solvers, a seed determines the
-    Brownian path. The path does not change when the time step is halved, so the difference between the two results
-    estimates the error. Each step is about 50 to 700 times slower than with the default integrators.
+    Both integrators are accurate for distributions over runs. For accurate individual paths, choose a `solver` of
+    diffrax: `QUICSORT` has strong order 3 and `ShARK` has strong order 1.5. With a diffrax solver, the seed determines
+    the Brownian path. The path does not change when the time step is halved, so the difference between the two results
+    estimates the error. A step of a diffrax solver is about 50 to 700 times slower than a step of the default
+    integrators.
 
     For quadratic losses, `flows.ornstein_uhlenbeck` samples the exact distribution at arbitrary times.
 
@@ -97,7 +98,7 @@ def langevin(
         noise: Covariance Σ of the gradients over samples, shape (d, d), or the variances of independent coordinates,
             shape (d,).
         times: Increasing times t = ηk ≥ 0 to record, rounded to whole steps.
-        time_step: Time step Δt > 0. It should be small compared with 1/ω = √(η(1 + β)/(2h)) for the largest curvature h
+        time_step: Time step Δt > 0. Choose Δt small compared with 1/ω = √(η(1 + β)/(2h)) for the largest curvature h
             or, for overdamped runs, with (1 − β)/h.
         learning_rate: Learning rate η > 0 of SGD.
         momentum: Momentum β, 0 ≤ β < 1.

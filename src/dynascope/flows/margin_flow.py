@@ -106,8 +106,8 @@ def margin_flow(
     converge as 1/ν.
 
     Args:
-        apply: Function (params, inputs) → outputs. Its outputs have one value per sample, or one row per sample with
-            one value per class. For an equinox module, use `lambda module, x: jax.vmap(module)(x)`.
+        apply: Function (params, inputs) → outputs, with one value per sample, or with one row per sample and one value
+            per class. For an equinox module, use `lambda module, x: jax.vmap(module)(x)`.
         params: A tree whose floating-point arrays are the parameters. There may be at most 2000 parameters and margins
             in total.
         inputs: All samples, in the format of `apply`.

@@ -33,9 +33,9 @@ def in_pieces(
     """Integrate piece by piece until the flow ends or a time limit is reached.
 
     Args:
-        piece: Function of a time, the weights at this time, a solver and a number of steps. It returns a dictionary
-            with the `curves` at all times, the `weights`, the `stop_time` and the `failure` (−1 for none), and whether
-            the piece ended because it used up its steps.
+        piece: Function of a time, the weights at this time, a solver and a number of steps. The function returns a
+            dictionary with the `curves` at all times, the `weights`, the `stop_time` and the `failure` (−1 for none),
+            and whether the piece ended at the maximum number of steps.
         weights: Initial weights.
         times: Times to record.
         duration: Final time of the flow.

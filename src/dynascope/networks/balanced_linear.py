@@ -28,14 +28,14 @@ def balanced_linear(
 
         f(x) = x W₁ W₂,   W₂ W₂ᵀ − W₁ᵀ W₁ = λ I
 
-    The smaller layer has Gaussian entries with standard deviation scale/√width. It determines the other layer up to a
-    random rotation of the inputs or outputs.
+    The smaller layer has Gaussian entries with standard deviation scale/√width. The smaller layer determines the other
+    layer up to a random rotation of the inputs or outputs.
 
     Args:
         inputs: Number d of inputs.
         width: Number h of hidden neurons, at most c for λ > 0 and at most d for λ < 0.
         outputs: Number c of outputs.
-        balance: λ; it is positive if the second layer is larger than the first.
+        balance: λ, positive if the second layer is larger than the first.
         scale: Size of the smaller layer; the size of the other layer is √(scale² + |λ|). If the weights are later
             multiplied by s, λ is multiplied by s².
         seed: Seed of the draw.

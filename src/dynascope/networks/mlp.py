@@ -34,9 +34,9 @@ class MLP(eqx.Module):
     """A multilayer perceptron f(x) = h_L W_L + b_L with h_1 = x and h_{l+1} = σ(h_l W_l + b_l).
 
     In the standard parametrisation, the entries of W_l are Gaussian with variance 1/fan-in. In the "ntk"
-    parametrisation, they have variance one, and the layer computes h W_l / √fan-in + b_l. Both parametrisations have
-    the same initial functions but different effective learning rates. All weights are multiplied by `scale`. Biases are
-    initially zero.
+    parametrisation, the entries of W_l have variance one, and the layer computes h W_l / √fan-in + b_l. Both
+    parametrisations have the same initial functions but different effective learning rates. All weights are multiplied
+    by `scale`. Biases are initially zero.
 
     Attributes:
         weights: (W_1, …, W_L), each of shape (input width, output width).

@@ -18,7 +18,7 @@ class Recurrent(eqx.Module):
 
         f(x) = h_k W_out,   h_{t+1} = (h_t W_mix + x_{t+1} W_drive)^{⊙2},   h₂ = (x₁ W_first + x₂ W_drive)^{⊙2}
 
-    The network processes sequences of any length k ≥ 2 in k − 1 steps. For k = 2, it is a two-layer network of
+    The network processes sequences of any length k ≥ 2 in k − 1 steps. For k = 2, the network is a two-layer network of
     quadratic neurons. The weights are Gaussian with standard deviation `scale`/√width.
 
     Attributes:

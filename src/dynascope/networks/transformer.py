@@ -23,9 +23,9 @@ _SMALLEST_VARIANCE = 1e-5  # added to the variance in layer normalisation
 class TransformerBlock(eqx.Module):
     """A transformer block: h ← h + attention(h), then h ← h + σ(h W₁) W₂.
 
-    Each head has w columns of the queries q = h W_Q, keys k = h W_K and values v = h W_V. From position s, it attends
-    to the positions t ≤ s with the weights softmax_t(q_s·k_t/√w). Its w rows of W_O map the weighted mean of the values
-    to the output. With layer normalisation, attention and MLP receive the normalised h.
+    Each head has w columns of the queries q = h W_Q, keys k = h W_K and values v = h W_V. From position s, a head
+    attends to the positions t ≤ s with the weights softmax_t(q_s·k_t/√w). The w rows of W_O that belong to the head map
+    the weighted mean of the values to the output. With layer normalisation, attention and MLP receive the normalised h.
 
     Attributes:
         queries: W_Q, shape (width, width), one block of columns per head.

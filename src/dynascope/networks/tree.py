@@ -19,9 +19,9 @@ class Tree(eqx.Module):
 
         join(a, b) = (a W_left + b W_right)^{⊙2} W_out
 
-    The network processes sequences of any length k ≥ 2 in ⌈log₂ k⌉ levels with the same weights. For k = 2, it is a
-    two-layer network of quadratic neurons. If a level has an odd number of elements, the last element moves to the next
-    level unchanged. The weights are Gaussian with standard deviation `scale`/√width.
+    The network processes sequences of any length k ≥ 2 in ⌈log₂ k⌉ levels with the same weights. For k = 2, the network
+    is a two-layer network of quadratic neurons. If a level has an odd number of elements, the last element moves to the
+    next level unchanged. The weights are Gaussian with standard deviation `scale`/√width.
 
     Attributes:
         left: Input weights W_left of the left element, shape (m, width).

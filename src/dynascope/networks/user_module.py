@@ -58,16 +58,16 @@ def user_network(module: Network) -> TwoLayer | DeepLinear | None:
     """Convert a PyTorch or equinox network to a dynascope network with the same weights; return None for other types.
 
     Supported types are `torch.nn.Sequential`, `equinox.nn.Sequential` and `equinox.nn.MLP`, and a single `Linear` layer
-    without bias. The first three must have either two linear layers without bias and a homogeneous activation between
-    them, or any number of linear layers without bias or activation. The activation is identified from its values.
-    PyTorch modules are recognised by the names of their types, and their weights are copied.
+    without bias. Sequential modules and MLPs must have either two linear layers without bias and a homogeneous
+    activation between them, or any number of linear layers without bias or activation. The activation is identified by
+    evaluating it. PyTorch modules are recognised by the names of their types, and their weights are copied.
 
     Args:
         module: Any network.
 
     Raises:
-        InputError: If the network is a PyTorch module, or one of these equinox modules, and the theory does not cover
-            it. The message states the reason.
+        InputError: If the network is a PyTorch module, or one of the supported equinox modules, and the theory does not
+            cover the network. The message states the reason.
 
     Example:
         >>> import jax
@@ -130,8 +130,9 @@ def user_network(module: Network) -> TwoLayer | DeepLinear | None:
 def at_unit_scale(network: Network) -> tuple[TwoLayer | DiagonalLinear | DeepLinear, float]:
     """Rescale the weights of a network to unit scale, and return the factor that restores them.
 
-    The factor is the norm of the weights divided by the root mean square norm of weights drawn at unit scale. This norm
-    is √(d + c) for `TwoLayer`, √d for `DiagonalLinear`, and √(d + the sum of the hidden widths) for `DeepLinear`.
+    The factor is the norm of the weights divided by the root mean square norm of weights drawn at unit scale. The root
+    mean square norm is √(d + c) for `TwoLayer`, √d for `DiagonalLinear`, and √(d + the sum of the hidden widths) for
+    `DeepLinear`.
 
     Args:
         network: A `TwoLayer`, `DiagonalLinear` or `DeepLinear` network.

@@ -44,7 +44,7 @@ def affine_generators(theta: np.ndarray, gradients: np.ndarray, kind: str) -> Ge
 
     Args:
         theta: Points θ, shape (m, D), where m is at least `unknowns(D, kind)`.
-        gradients: ∇(r·f) at these points, shape (m, D).
+        gradients: ∇(r·f) at the points θ, shape (m, D).
         kind: "symmetric" for generators with one conserved charge ½ θᵀGθ + cᵀθ each, "skew" for rotations with c = 0,
             or "all".
 

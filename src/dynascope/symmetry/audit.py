@@ -1,4 +1,4 @@
-"""Audit a recorded training run: which conservation laws it broke, from which step on, and the probable causes."""
+"""Audits a recorded training run: which conservation laws it broke, from which step on, and for which probable causes."""
 
 from __future__ import annotations
 
@@ -167,13 +167,13 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     - Different weight decay: g′ = g + μθ. Undeclared L1 decay: g′ = g + μ sign θ.
     - Different momentum: g′ = g + μv with the buffer v. Different momentum rule: g′ = g under another rule (heavy ball,
       Nesterov's, decoupled decay).
-    - Clipping by value: the entries of g′ are those of g, clipped at a value.
+    - Clipping by value: g′ is g with every entry clipped at a value.
     - Frozen layer: the update or the gradient is zero. Weights changed between steps: something other than the
       optimiser wrote to the weights.
 
     Causes in the gradient, if the slopes do not sum to zero:
 
-    - Wrong backward pass: the slopes sum to zero after those of each part are multiplied by a separate factor.
+    - Wrong backward pass: the slopes sum to zero only after a correction by a separate factor for each part.
     - L2 or L1 penalty in the loss: the sum is Σ μ_A θ_AᵀGθ_A or Σ μ_A θ_AᵀG sign θ_A.
     - Gradients not zeroed: the sum is κ times the slopes of the previous step's gradient.
     - Elementwise operation in between, e.g. dropout between two layers: the sum is zero only on the diagonal of a

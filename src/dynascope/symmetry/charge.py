@@ -59,7 +59,7 @@ class Charge:
     ½.
 
     Attributes:
-        kind: One of the kinds above.
+        kind: "scale", "rescale", "matrix" or "translation".
         parts: The action on each parameter.
         units: Number of units.
         block: Number of units that mix with each other; 1 unless the kind is "matrix".
@@ -127,8 +127,8 @@ class Charge:
     def form_and_size(self, tree: Any) -> tuple[Any, Any]:
         """Compute θᵀGθ and θᵀ|G|θ for each charge from the same norms and Gram matrices.
 
-        For the charge of two different units, the result for |G| is the mean over both units. For a linear charge, it
-        is Σ|θ|.
+        For the charge of two different units, the result for |G| is the mean over both units. For a linear charge, the
+        result for |G| is Σ|θ|.
 
         Args:
             tree: θ, as in `form`.
@@ -167,10 +167,10 @@ class Charge:
     def identity(self, theta: Any, gradient: Any, *, transposed: bool = True) -> Any:
         """Compute the derivative of the loss along the symmetry, ⟨g, ξ(θ)⟩, for each unit.
 
-        The derivative is Σ f ⟨g, θ⟩, or the sum of g for translations; it is zero if the loss has the symmetry. For
-        matrices, with shape (blocks, a, b), it is the sum of ⟨g_a, θ_b⟩ over parts with f > 0 minus the sum of ⟨θ_a,
-        g_b⟩ over parts with f < 0. The symmetric part vanishes because the charge is conserved; the antisymmetric part
-        vanishes because rotations of the units are symmetries.
+        The derivative is Σ f ⟨g, θ⟩, or the sum of g for translations; both are zero if the loss has the symmetry. For
+        matrices, the derivative has shape (blocks, a, b) and is the sum of ⟨g_a, θ_b⟩ over parts with f > 0 minus the
+        sum of ⟨θ_a, g_b⟩ over parts with f < 0. The symmetric part vanishes because the charge is conserved; the
+        antisymmetric part vanishes because rotations of the units are symmetries.
 
         Args:
             theta: The parameters θ.
@@ -205,7 +205,7 @@ class Charge:
     def direction(self, theta: Any, weights: Any) -> Any:
         """Compute the velocity of the parameters along the symmetry.
 
-        It is ξ = Σ weight · Gθ, or Σ weight · 1 for translations.
+        The velocity is ξ = Σ weight · Gθ, or Σ weight · 1 for translations.
 
         Args:
             theta: The parameters θ.

@@ -39,7 +39,7 @@ class Discovery:
         generators: Fields Gθ + c with G = Gᵀ over the flattened parameters, with charges ½ θᵀGθ + cᵀθ. There can be
             more generators than independent charges, because products of linear charges are also conserved.
         rotations: Number of antisymmetric generators, which do not conserve anything under gradient flow.
-        affine: Number of generators with unrestricted G and c; None if there are too many unknowns to compute it.
+        affine: Number of generators with unrestricted G and c; None if there are too many unknowns.
         dead: Mask of the elements without a gradient; each of them is conserved and counted in `laws` and `charges`.
         theta: The point at which the charges were counted.
         memory: Estimated memory used, in bytes.
@@ -84,8 +84,8 @@ def discover(
         apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy.
         params: A tree whose floating-point arrays are the parameters, at most 60 numbers in total.
         example_inputs: Inputs in the format that `apply` takes, with any number of examples.
-        levels: Maximum number of bracket levels. Each level raises the order of the derivatives by one and takes longer
-            to compile. With zero, only charges of the explicit form are counted.
+        levels: Maximum number of bracket levels. Each level raises the order of the derivatives by one and increases
+            the compilation time. With zero, only charges of the explicit form are counted.
         seed: Seed of the random points.
         memory: Maximum memory in bytes.
 
@@ -158,7 +158,7 @@ def _points(dimension: int) -> int:
 def _require_laws(generators: Generators, theta: np.ndarray, gradients: np.ndarray, kind: str) -> None:
     """Raise `InputError` if the null vectors do not hold at new points.
 
-    If one of them fails there, the first points were too few or too similar.
+    If a null vector fails at the new points, the first points were too few or too similar.
     """
     for matrix, shift in zip(*generators, strict=True):
         along = theta @ matrix.T + shift

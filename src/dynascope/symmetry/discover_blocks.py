@@ -36,8 +36,8 @@ class BlockDiscovery:
         wholes: Number of rescalings of whole parameters that are not rescalings of single units, e.g. before a layer
             norm.
         dead: Number of elements without a gradient.
-        charges: Number of independent charges of all these symmetries together.
-        unclear: By axis length, the number of units whose singular values have no gap; these units are not counted.
+        charges: Number of independent charges of all symmetries together.
+        unclear: By axis length, the number of units that are not counted, because their singular values have no gap.
         memory: Estimated peak memory in bytes.
     """
 
@@ -61,10 +61,10 @@ def discover_blocks(
     A generator combines units i and j of all axes of one length, with one factor per axis. The derivative of a loss
     along the generator is Σ factor · ⟨∂L/∂θ_i, θ_j⟩. The factors for each pair of units are therefore the null vectors
     of a small matrix with one row per random point. The method assumes that the units are in the same order in all
-    parameters. This assumption fails if a reshape intervenes or if a loop reads layers from a stack; `find_symmetries`
-    does not need it.
+    parameters. The order differs if a reshape intervenes or if a loop reads layers from a stack; `find_symmetries` does
+    not need the assumption.
 
-    Cost: one gradient per axis of the most frequent axis length, plus twelve. Memory: these gradients and their points,
+    Cost: one gradient per axis of the most frequent axis length, plus twelve. Memory: the gradients with their points,
     and one units × units matrix per gradient and axis of one length.
 
     Args:
@@ -170,7 +170,7 @@ class _Samples:
         return np.stack([(g[number] * t[number]).sum(others) / size for t, g, size in pairs])
 
     def seen(self, slot: _Slot) -> np.ndarray:
-        """Return, for each unit of an axis, whether it has a gradient."""
+        """Return a mask of the units of an axis that have a gradient."""
         number, axis = slot
         others = tuple(each for each in range(self.gradients[0][number].ndim) if each != axis)
         largest = [
@@ -180,7 +180,7 @@ class _Samples:
 
 
 def _unseen(samples: _Samples) -> tuple[int, int]:
-    """Count the elements without a gradient, and the sums along an axis without one."""
+    """Count the elements, and the sums of elements along an axis, that have no gradient."""
     dead = translations = 0
     for number in range(len(samples.theta[0])):
         rows = np.stack([each[number] / size for each, size in zip(samples.gradients, samples.size, strict=True)])

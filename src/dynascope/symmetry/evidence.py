@@ -40,7 +40,7 @@ class Cause:
 class Evidence:
     """Recorded statistics of training steps, in 64 bits.
 
-    Arrays have shape (step, charge, part) unless stated otherwise. From `gradient_norm` on, they have shape (step,
+    Arrays have shape (step, charge, part) unless stated otherwise. Arrays from `gradient_norm` on have shape (step,
     layer).
 
     Attributes:

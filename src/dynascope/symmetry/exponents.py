@@ -19,8 +19,8 @@ _ONE = Fraction(1)
 class Exponents:
     """Linear expressions in unknowns, stored in arrays by number, and the equations solved so far.
 
-    Along an axis on which an array is constant, it may have length one. Number 0 is the zero expression. If two
-    unknowns are equated, the older one is kept, so the remaining free unknowns are the oldest.
+    An array may have length one along an axis on which it is constant. Number 0 is the zero expression. If two unknowns
+    are equated, the older one is kept, so the remaining free unknowns are the oldest.
     """
 
     def __init__(self) -> None:

@@ -86,8 +86,9 @@ class SymmetryStructure:
     def size(self) -> int:
         """Number of independent charges of all symmetries: the rank of their Jacobian at random weights.
 
-        It is at most the number of `names`. If symmetries that share parameters have more than 1000 charges, it is only
-        an upper bound, because dependences between these symmetries are not computed.
+        The number of independent charges is at most the number of `names`. If symmetries that share parameters have
+        more than 1000 charges, the result is only an upper bound, because dependences between symmetries are not
+        computed.
         """
         return independent_charges(self.symmetries, self.shapes)
 
@@ -129,8 +130,8 @@ def find_symmetries(
 
     The program is the JAX trace of the function, so any module library works. If parameters are multiplied by exp(t a),
     a value of the program is multiplied by exp(t d), with exponents d that are linear in a. Additions equate exponents,
-    and products add them. The exponents of outputs must be zero, as must those of arguments of functions that are not
-    homogeneous. The exponents that remain free are all rescalings of elements. The same rules cover layers,
+    and products add them. The exponents of outputs must be zero, as must the exponents of arguments of functions that
+    are not homogeneous. The exponents that remain free are all rescalings of elements. The same rules cover layers,
     convolutions with groups and strides, normalisation layers, homogeneous activations in any form, gates, attention
     with grouped queries and rotary positions, residual streams, tied weights, embeddings, and loops over stacked
     layers. Shifts are propagated in the same way. Units that mix linearly, as one gradient shows, are grouped into
@@ -150,13 +151,14 @@ def find_symmetries(
     Permutations and sign flips of units have no charge.
 
     For PyTorch, the program is that of `torch.program`. A module is traced in its current mode. In training mode, batch
-    norm uses the statistics of the example batch. In evaluation mode, it uses the recorded statistics, which are
-    constants, as are all buffers and all parameters that do not require a gradient. A tied weight is a single
-    parameter. Paths are those of {name: array} with the names of `named_parameters`.
+    norm uses the statistics of the example batch. In evaluation mode, batch norm uses the recorded statistics. The
+    recorded statistics are constants, as are all buffers and all parameters that do not require a gradient. A tied
+    weight is a single parameter. The path of a parameter is its path in {name: array}, with the names of
+    `named_parameters`.
 
     Args:
-        apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy. Or a
-            `torch.nn.Module` with these outputs.
+        apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy.
+            Alternatively, a `torch.nn.Module` with the same outputs.
         params: A tree whose floating-point arrays or tensors are the parameters. If `apply` is a `torch.nn.Module`,
             None stands for its parameters. If `apply` is a function that calls a module, give the module itself.
         example_inputs: Inputs in the format that `apply` takes; batch statistics are computed from this batch. For a
@@ -207,7 +209,7 @@ def find_symmetries(
 def traced(model: Model, point: Point) -> ClosedJaxpr:
     """Trace the program, with the parameters as its first arguments, and remove everything on which no output depends.
 
-    Otherwise, by-products such as running statistics would also have to be invariant.
+    Without this step, by-products such as running statistics would also have to be invariant.
     """
     with jax.enable_x64(True):
         program = jax.make_jaxpr(model.outputs)(*point)

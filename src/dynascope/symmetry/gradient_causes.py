@@ -58,8 +58,8 @@ class _Fit(NamedTuple):
 def gradient_causes(evidence: Evidence, number: int) -> list[Cause]:
     """Return the possible reasons why the gradient lacks a symmetry, each with the result of its test.
 
-    If the gradient has a symmetry, its slopes along the parts of the symmetry sum to zero. Otherwise, four explanations
-    are fitted:
+    If the gradient has a symmetry, its slopes along the parts of the symmetry sum to zero. If the slopes do not sum to
+    zero, four explanations are fitted:
 
     - a separate factor for each part (a wrong backward pass);
     - Σ μ_A θ_AᵀGθ_A (an L2 penalty);

@@ -103,7 +103,7 @@ def orbit_directions(
 
     The minima of a loss with symmetries form orbits of these symmetries: Hξ = −(∂ξ)ᵀg is zero for every ξ if g is zero.
     For translations, Hξ is zero everywhere. The result is an orthonormal basis in the space of flattened parameters.
-    Its memory is the number of parameters times the number of symmetry directions.
+    The memory of the basis is the number of parameters times the number of symmetry directions.
 
     Args:
         params: The tree of parameters.

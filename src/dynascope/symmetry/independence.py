@@ -24,13 +24,13 @@ def independent_charges(symmetries: Sequence[Charge], params: Any) -> int:
 
     Groups of symmetries without a common parameter are counted separately. For a single symmetry, there is a closed
     form: if k units of n weights each mix, there are k(k + 1)/2 − (k − r)(k − r + 1)/2 independent charges, where
-    r = min(k, n). Several symmetries are counted by the rank of their derivatives along random directions. If these
+    r = min(k, n). Several symmetries are counted by the rank of their derivatives along random directions. If several
     symmetries have more than 1000 charges, the counts of the individual symmetries are added, which gives an upper
     bound.
 
     Args:
         symmetries: Symmetries of one function.
-        params: The tree of its parameters, or of their shapes.
+        params: The tree of the parameters, or of their shapes.
 
     References:
         Abide by the Law and Follow the Flow, arXiv:2307.00144.

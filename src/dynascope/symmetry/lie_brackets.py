@@ -27,9 +27,9 @@ def bracket_ranks(model: Model, point: Point, alive: np.ndarray, levels: int, se
 
     [X, Y] = (∂Y) X − (∂X) Y is the bracket of a field X and a bracket Y of the previous level, for random inputs and r.
     The iteration ends if a level adds no dimension, or if the fields span the whole space. A law that holds for every
-    loss and all data is constant along all these fields, so the number of laws is the number of parameters minus the
-    last rank. While a unit is inactive for all inputs, its weights are conserved and the rank is lower. The largest
-    rank over many points is therefore used.
+    loss and all data is constant along all fields and brackets, so the number of laws is the number of parameters minus
+    the last rank. The rank is lower at points where a unit is inactive for all inputs, because the weights of the unit
+    are then conserved. The largest rank over many points is therefore used.
 
     Args:
         model: The function.

@@ -15,8 +15,8 @@ __all__ = ["in_turn"]
 def in_turn(symmetries: Sequence[Any], function: Callable[..., Any], *trees: Any) -> list[Any]:
     """Evaluate a function of a symmetry and parameter trees for each symmetry.
 
-    In a compiled program, each evaluation starts after the previous one has finished. Otherwise, the compiler would
-    share squared parameters between symmetries, and all of them would have to be stored.
+    In a compiled program, each evaluation starts after the previous one has finished. Without this order, the compiler
+    would share squared parameters between symmetries and have to store all squares.
     """
     leaves, structure = jax.tree.flatten(trees)
     traced = [place for place, leaf in enumerate(leaves) if is_traced(leaf)]

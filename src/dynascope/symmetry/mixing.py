@@ -25,7 +25,7 @@ def mixing_units(
     """Split a symmetry into matrix symmetries of the units that mix and the remaining rescalings.
 
     The direction of a pair (a, b) combines θ_a += θ_b in the parts with f = 1 and θ_b −= θ_a in the parts with f = −1.
-    The derivatives of a loss along these directions form one matrix of products of the gradient with the parameters.
+    The derivatives of a loss along all directions form one matrix of products of the gradient with the parameters.
     Units a and b mix if their entry and the transposed entry are zero at random points. Units that all mix with each
     other form a block.
     """

@@ -31,7 +31,8 @@ class Model:
     Attributes:
         apply: (params, inputs) → outputs.
         structure: The tree structure of the parameters.
-        places: For each leaf: ("parameter" or "frozen", its index in that list), or ("constant", the leaf itself).
+        places: For each leaf: ("parameter" or "frozen", the index of the leaf in the list), or ("constant", the leaf
+            itself).
         inputs: The tree structure of the inputs.
         paths: The path of each parameter in the tree.
         size: Number of real outputs.

@@ -17,8 +17,8 @@ class Primitive(NamedTuple):
     """The rules of a primitive.
 
     Attributes:
-        scaling: Its effect on the exponents of its operands.
-        shift: Its effect on shifts of its operands.
+        scaling: Effect of the primitive on the exponents of its operands.
+        shift: Effect of the primitive on shifts of its operands.
         pointwise: Whether each element of the result depends only on the elements of the operands at the same index.
     """
 

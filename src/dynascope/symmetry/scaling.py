@@ -49,7 +49,7 @@ class Rescaling(NamedTuple):
 def rescalings(program: ClosedJaxpr, parameters: int, *, exact: bool = True) -> list[Rescaling]:
     """Compute a basis of all elementwise rescalings of the parameters that leave the outputs of a program unchanged.
 
-    Each value of the program has exponents that are linear in those of the parameters. An addition equates the
+    Each value of the program has exponents that are linear in the exponents of the parameters. An addition equates the
     exponents of its operands, and a product adds them. A contraction requires exponents that are constant along the
     contracted axes. A function that is not homogeneous requires zero exponents. The unknowns that remain free are the
     rescalings, so every rescaling found this way is exact.
@@ -199,7 +199,7 @@ class _Reader(RuleReader):
     def _fixed_point(
         self, state: list[Degree], step: Callable[[list[Degree]], list[Degree]]
     ) -> tuple[list[Degree], list[Degree]]:
-        """Equate exponents until a loop step leaves those of the state unchanged; return its state and outputs."""
+        """Equate exponents until a loop step no longer changes the state's exponents; return its state and outputs."""
         state = [dataclasses.replace(each, constant=None, origin=None) for each in state]
         for _ in range(_SETTLES):
             found = step(state)

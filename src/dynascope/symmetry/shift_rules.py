@@ -29,7 +29,7 @@ class Value:
 
     Attributes:
         name: Number of the value.
-        shape: Its shape.
+        shape: Shape of the value.
         shift: The shift that is added to the value, as a factor for each unknown.
         even: Axes along which the value itself is constant.
         constant: The value itself, if all its elements are the same known number.

@@ -58,11 +58,11 @@ def step_rule(
     """Find the simplest rule by which the updates of a parameter follow from its gradients.
 
     Let x = θᵀGg be the slope of the gradient, and y = θᵀGg′ the slope of the gradient that the update implies under the
-    declared rule. If the rule is as declared, y = x. Otherwise, the alternatives are fitted: other momentum rules, and
+    declared rule. If the rule is as declared, y = x. If y ≠ x, the alternatives are fitted: other momentum rules, and
     the `DEPARTURES`. An alternative counts if its residual is less than a hundredth of max |g′ − g|. The best departure
-    is reported, together with those whose residual is less than three times as large. Clipping by value is detected in
-    two ways: y = x as long as the largest entry of the gradient is below a threshold, or each step equals the step of a
-    gradient clipped at some value.
+    is reported, together with any departure whose residual is less than three times as large. Clipping by value is
+    detected in two ways: y = x as long as the largest entry of the gradient is below a threshold, or each step equals
+    the step of a gradient clipped at some value.
 
     Args:
         slope: x, shape (steps, equations), for every charge of the parameter.

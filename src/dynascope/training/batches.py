@@ -46,8 +46,8 @@ class Batches:
             and less time if they fit into the cache of a core. With micro-batches, batch normalisation uses the
             statistics of each micro-batch.
         independent: Whether each ensemble member draws its own batches; by default, all members use the same batches.
-        replacement: Whether samples are drawn with replacement. Otherwise the data are shuffled in every epoch, and
-            an incomplete batch at the end of an epoch is dropped.
+        replacement: Whether samples are drawn with replacement. Without replacement, the data are shuffled in every
+            epoch, and an incomplete batch at the end of an epoch is dropped.
         augmentation: A JAX function of a random key and the inputs of a batch that returns new inputs of the same shape
             and type, such as `tasks.CropAndFlip()`.
 
@@ -96,14 +96,14 @@ class Batch(NamedTuple):
 class Sampler:
     """Draws the batches of a task.
 
-    The samples of a step depend only on the seed and the number of the step. With independent batches, they also depend
-    on the number of the member.
+    The samples of a step depend only on the seed and the number of the step. If members draw independent batches, the
+    samples also depend on the number of the member.
 
     Attributes:
         size: Batch size; None for all samples.
         samples: Number of samples of the task; zero for streams and expectations.
-        replacement: Whether samples are drawn with replacement. Otherwise the samples are shuffled in every epoch, and
-            an incomplete batch at the end of an epoch is dropped.
+        replacement: Whether samples are drawn with replacement. Without replacement, the samples are shuffled in every
+            epoch, and an incomplete batch at the end of an epoch is dropped.
         independent: Whether members draw independent batches.
         stream: The task, if it is a stream; otherwise None.
         augmentation: A function of a random key and inputs that returns new inputs of the same shape, or None.
@@ -120,7 +120,7 @@ class Sampler:
 
     @property
     def per_epoch(self) -> int | None:
-        """Number of steps per epoch; None if the task has no epochs."""
+        """Number of steps in an epoch; None if the task has no epochs."""
         if self.samples == 0 or self.replacement:
             return None
         return 1 if self.size is None else self.samples // self.size

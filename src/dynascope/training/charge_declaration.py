@@ -99,7 +99,7 @@ class Declaration:
     def uniform_decay(self) -> np.ndarray:
         """Whether all parts of a charge have the same ρλ, shape (charge,).
 
-        If so, the law depends on the charge alone and not on the recorded weights.
+        If ρλ is the same for all parts, the law depends on the charge alone and not on the recorded weights.
         """
         alike = [_all_equal([self._shrinkage[path] for path in each.paths]) for each in self.symmetries]
         return self._spread(alike)

@@ -65,18 +65,19 @@ def charge_statistics(
         rates: ρ > 0: one number, or one for each parameter path. The learning rate of a parameter is ρη, where η is the
             rate or the schedule of `Descent`, or the rate of layers with ρ = 1. The recorded charges are Σ θ_AᵀGθ_A/ρ_A
             over the parameters A of a symmetry.
-        gradient_roundings: Number of terms in the longest sum of the backward pass, which enters the bound. Increase it
-            if gradients are dominated by cancellation errors.
-        causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations: seven numbers for
-            each part of a charge and 19 for each parameter. A step of a small network then takes up to twice as long.
+        gradient_roundings: Number of terms in the longest sum of the backward pass, which enters the bound. Increase
+            this number if gradients are dominated by cancellation errors.
+        causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The statistics are
+            seven numbers for each part of a charge and 19 for each parameter. A step of a small network then takes up
+            to twice as long.
 
     Returns:
-        The `statistics` of a `Descent`. They record `measured_charge`, `predicted_charge`, `charge_bound` and
+        The `statistics` of a `Descent`. The statistics record `measured_charge`, `predicted_charge`, `charge_bound` and
         `charge_warning` over (step, charge), in the order of `symmetry.charges`. Rounding errors cannot exceed the
-        bound. They exceed the warning level only if they repeat, for example for weights at rest. Both levels are those
-        of `theory.symmetry.rounding_level`. For a charge that is a sum of n weights, the gradient terms may cancel, so
-        that only rounding errors remain. The step size in the bound is therefore Σ|d| + n max |d|, with the maximum
-        over all weights.
+        bound. Rounding errors exceed the warning level only if they repeat, for example for weights at rest. The bound
+        and the warning level are those of `theory.symmetry.rounding_level`. For a charge that is a sum of n weights,
+        the gradient terms may cancel, so that only rounding errors remain. The step size in the bound is therefore
+        Σ|d| + n max |d|, with the maximum over all weights.
 
     Raises:
         InputError: If a number is out of range, if a parameter has no number, or if `symmetries` contains no
@@ -261,7 +262,7 @@ class _Law:
         return jnp.where(self.declared.linear, 0, jnp.concatenate(forms)), jnp.concatenate(squares)
 
     def _form(self, symmetries: tuple[Charge, ...], left: Any, right: Any) -> Array:
-        """Return θᵀGv, which is zero for sums of weights, because gradients do not change them."""
+        """Return θᵀGv, which is zero for sums of weights, because gradients do not change these sums."""
         values = [jnp.zeros(each.size) if each.kind == "translation" else each.form(left, right) for each in symmetries]
         return jnp.concatenate(values)
 

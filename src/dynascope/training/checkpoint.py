@@ -58,13 +58,13 @@ class Checkpoint:
 class CheckpointFile:
     """Reads and writes the file of a checkpoint.
 
-    The file is written under a temporary name and then renamed. It contains only arrays and text, so reading it does
-    not execute any code.
+    The file is written under a temporary name and then renamed. The file contains only arrays and text, so reading the
+    file does not execute any code.
 
     Attributes:
         path: Path of the file.
         ensemble: The members of the run.
-        identity: A digest or text for each aspect of the run; all of them must match those in the file.
+        identity: A digest or text for each aspect of the run; all digests and texts must match those in the file.
         seconds: Seconds between writes.
         written: Time of the last write, from `time.monotonic`.
     """
@@ -173,7 +173,7 @@ class CheckpointFile:
 
 
 def digest(*trees: Any) -> str:
-    """Return a hash of arrays and other values; it is equal only for equal values.
+    """Return a hash of arrays and other values; hashes are equal only for equal values.
 
     Example:
         >>> digest(np.ones(2)) == digest(np.ones(2)), digest(np.ones(2)) == digest(np.zeros(2))

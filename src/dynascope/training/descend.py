@@ -39,9 +39,9 @@ class Descent:
 
     Attributes:
         optimizer: "sgd"; a function from a learning rate to an optax transformation, such as `optax.adam`; or a
-            transformation, such as `optax.adam(1e-3)`. Its `update` also receives the parameters, `value`, `grad` and
-            `value_fn`, e.g. for line searches. If layers have different learning rates, these rates multiply the
-            updates of the optimiser at learning rate one.
+            transformation, such as `optax.adam(1e-3)`. The `update` of the transformation also receives the parameters,
+            `value`, `grad` and `value_fn`, e.g. for line searches. If layers have different learning rates, these rates
+            multiply the updates of the optimiser at learning rate one.
         learning_rate: η; a sequence of rates; a mapping from layers to rates; or a schedule, a JAX function of the
             number of updates. A layer is named by a weight array, or by a part of the network that contains weight
             arrays. None for an optimiser with its own rate; `time` is then the sum of the rates in the optimiser state,
@@ -56,9 +56,9 @@ class Descent:
         statistics: Additional quantities to record: name → (JAX function of the network, or of the network, inputs and
             targets; names of the axes of its value). `Total`, `Largest`, `Latest`, `Sampled` and `Recursion` instead
             accumulate a quantity at every step, in memory that does not grow with the number of steps.
-        probe: A function of the network that is called at recorded steps, outside the compiled program. It returns
-            {name: (names of the axes, value)}, or the result of a function of `dynascope.probes`. The length of a value
-            may change between steps; shorter values are padded with NaN.
+        probe: A function of the network that is called at recorded steps, outside the compiled program. The probe
+            returns {name: (names of the axes, value)}, or the result of a function of `dynascope.probes`. The length of
+            a value may change between steps; shorter values are padded with NaN.
         test: Held-out samples on which `test_loss` and `test_accuracy` are recorded. For a list of tasks, one set of
             samples per task.
         reference: Samples for statistics that are functions of (network, inputs, targets); None for the training
@@ -75,8 +75,8 @@ class Descent:
         With the following equivalents, steps equal those of PyTorch up to rounding errors.
 
         - `torch.optim.SGD(lr=η, momentum=m, nesterov=…)` with dampening 0 is `optax.sgd(η, momentum=m, nesterov=…)`.
-        - `torch.optim.AdamW(lr=η, weight_decay=λ)` is `optax.adamw(η, weight_decay=λ)`. Both shrink weights by ηλ. The
-          default of λ is 0.01 in PyTorch and 0.0001 in optax.
+        - `torch.optim.AdamW(lr=η, weight_decay=λ)` is `optax.adamw(η, weight_decay=λ)`. Both optimisers shrink weights
+          by ηλ per step. The default of λ is 0.01 in PyTorch and 0.0001 in optax.
         - The weight decay of `torch.optim.SGD`, which is added to the gradient, is
           `optax.chain(optax.add_decayed_weights(λ), optax.sgd(η, momentum=m))`.
         - A parameter group corresponds to a separate learning rate for a layer, or to a mask on the weight decay.
@@ -180,10 +180,10 @@ def descend(
     Returns:
         A record with the `loss` over all data, the `accuracy` if targets are classes, and each statistic, along `step`,
         `time` and, if epochs are counted, `epoch`. The loss of a stream is exact if the stream has an expectation in
-        closed form; otherwise, it is a mean over 20 000 new samples at each recorded step. The attribute `loss_over`
-        states which of the two applies. If some members of an ensemble diverge, a warning lists them, and their curves
-        end with NaN. The variables `diverged_step` (−1 for the other members) and `diverged_loss` record the
-        divergence. With `return_networks`, the function returns the pair (record, network).
+        closed form; otherwise, the loss is a mean over 20 000 new samples at each recorded step. The attribute
+        `loss_over` states how the loss was computed. If some members of an ensemble diverge, a warning lists them, and
+        their curves end with NaN. The variables `diverged_step` (−1 for the other members) and `diverged_loss` record
+        the divergence. With `return_networks`, the function returns the pair (record, network).
 
     Raises:
         InputError: If an argument is outside its domain.

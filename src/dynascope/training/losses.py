@@ -48,7 +48,7 @@ class Loss:
         kind: "squared", ½‖f − y‖²; "cross_entropy", −Σ_k y_k log softmax(f)_k; "exponential"; "logistic"; or a JAX
             function of outputs and targets that returns one value for each sample, or for each entry of the outputs.
             For a single output with targets −1 and 1, the exponential and the logistic loss are functions of the margin
-            y f. For several outputs, they are summed over the margins f_y − f_k.
+            y f. For several outputs, these losses are summed over the margins f_y − f_k.
         label_smoothing: s, 0 ≤ s < 1, for the cross-entropy: the targets become (1 − s) y + s/c.
         over_outputs: "sum" or "mean" of a sample's losses over the outputs. For margins, the mean is over the c − 1
             other classes. The cross-entropy does not depend on this argument.

@@ -44,15 +44,15 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
 
     a step is θ ← θ − η (k₁ + 2 k₂ + 2 k₃ + k₄)/6, at the cost of four gradients. For a fixed loss, the error at a fixed
     time decreases as η⁴, compared with η for plain descent. Steps are stable if η times the largest curvature is below
-    2.78. All four gradients use the batch of the step. Pass this function to `Descent` as the optimiser. In a chain, it
-    must come first, because it uses the incoming gradient as k₁.
+    2.78. All four gradients use the batch of the step. Pass this function to `Descent` as the optimiser. In an optax
+    chain, `runge_kutta` must come first, because it uses the incoming gradient as k₁.
 
     Args:
         learning_rate: η > 0, or a JAX function of the number of completed steps.
 
     Returns:
-        An optax transformation. Its `update` needs the parameters and `value_fn`, the loss as a function of the
-        parameters.
+        An optax transformation. The `update` of the transformation needs the parameters and `value_fn`, the loss as a
+        function of the parameters.
 
     References:
         W. Kutta, Beitrag zur näherungsweisen Integration totaler Differentialgleichungen, Z. Math. Phys. 46 (1901).

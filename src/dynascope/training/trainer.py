@@ -65,7 +65,7 @@ class Trainer:
         self.optimizer = transformation(problem.optimizer, rate, problem.schedule)
 
     def initial(self) -> State:
-        """Return the state before the first step. It has no loss limit, which the first step sets."""
+        """Return the state before the first step. The first step sets the loss limit."""
         zero = jnp.zeros((), self.dtype)
         with optimizer_errors(self.problem.optimizer):
             optimizer = self.optimizer.init(self.weights)

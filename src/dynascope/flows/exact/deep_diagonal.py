@@ -35,12 +35,12 @@ def deep_diagonal_flow(
 ) -> xr.Dataset:
     """Solve the gradient flow of f(x) = (u^D − v^D)ᵀ x from u = v = scale·1.
 
-    The flow conserves u^(2−D) + v^(2−D) = 2 scale^(2−D) for D > 2, and u v = scale² for D = 2. It therefore reduces
-    exactly to d equations for the log-ratios r = log(u/v),
+    The flow conserves u^(2−D) + v^(2−D) = 2 scale^(2−D) for D > 2, and u v = scale² for D = 2. The flow therefore
+    reduces exactly to d equations for the log-ratios r = log(u/v),
 
         r' = D (u^(D−2) + v^(D−2)) E[x (y − βᵀx)].
 
-    These variables lose no precision on plateaus near zero or during fast growth. The length of a plateau is a negative
+    The log-ratios lose no precision on plateaus near zero or during fast growth. The length of a plateau is a negative
     power of the scale, so the equations are stiff and the solver is implicit.
 
     Args:

@@ -59,9 +59,9 @@ def few_prompts(task: InContextRegression) -> Task:
 def explicit_steps(task: InContextRegression, network: Any, duration: float) -> float:
     """Estimate how many explicit solver steps stability requires at the solution, to within a factor of two.
 
-    Consider a rank-one head that has learned e_a, with P_aa = σ_a/γ_a = v k q and three equal factors. Its curvature is
-    3 γ_a σ_a P_aa^(4/3). Merged heads share a value v with v² = ‖P‖, and their curvature is ‖P‖ max γσ + Σ γ_a σ_a
-    P_aa²/‖P‖.
+    Consider a rank-one head that has learned e_a, with P_aa = σ_a/γ_a = v k q and three equal factors. The curvature of
+    this head is 3 γ_a σ_a P_aa^(4/3). Merged heads share a value v with v² = ‖P‖, and their curvature is ‖P‖ max γσ + Σ
+    γ_a σ_a P_aa²/‖P‖.
 
     Args:
         task: In-context regression.

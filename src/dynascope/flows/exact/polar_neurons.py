@@ -84,7 +84,7 @@ def polar_flow(
 
     The error of a step is the root mean square error of the directions and log-norms of all neurons, so the accuracy
     does not depend on the scale. The velocity is discontinuous when a ReLU neuron switches a sample on or off. The
-    solver does not locate these discontinuities, because they do not limit the step size at tolerances of 1e-3 and
+    solver does not locate such a discontinuity, because it does not limit the step size at tolerances of 1e-3 and
     above.
 
     Args:

@@ -27,7 +27,7 @@ _AT_ONCE = 32  # steps per call of the compiled program by default
 
 
 class StiffFlow(eqx.Module):
-    """A flow in variables that are redefined before every step; they form the array `moving`, initially `start(state)`.
+    """A flow whose variables, an array `moving` with the initial value `start(state)`, are redefined before every step.
 
     Array fields are arguments of the compiled program; all other fields are static.
     """

@@ -56,7 +56,7 @@ def integrate_until(
 ) -> tuple[FlowState, Array, Array, Any]:
     """Integrate an autonomous flow until a final time, or until a condition holds after a step.
 
-    A step is accepted if the norm of its error is below the tolerance times the norm of the state. Entries of the state
+    A step is accepted if the norm of the error is below the tolerance times the norm of the state. Entries of the state
     that remain zero do not affect this criterion.
 
     Args:

@@ -37,7 +37,7 @@ class _Spread(diffrax.AbstractBrownianPath):
     """The Brownian path Σ^½ W; its increments and Lévy areas are linear in W.
 
     Both ends of a step are evaluated in a single tree search, because most of the time is spent compiling this search.
-    Chen's relation (arXiv:2405.06464) gives the increment and the area over the step from those at both ends.
+    Chen's relation (arXiv:2405.06464) then gives the increment and the area over the step.
     """
 
     path: diffrax.VirtualBrownianTree

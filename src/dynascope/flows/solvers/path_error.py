@@ -17,9 +17,9 @@ class PathErrorController(diffrax.PIDController):
 
     Small weights that grow from a tiny initialisation share an array with large weights. An error that is small
     relative to the large weights can therefore exceed the small ones. An error that is small relative to the motion
-    cannot, so the flow leaves plateaus at the right time and converges to rounding precision. Over a run, the errors
-    add up to at most rtol times the length of the path. Distances are root mean squares over the weights. In addition,
-    errors up to `atol` and up to the rounding error of the weights are always allowed.
+    cannot exceed the small weights, so the flow leaves plateaus at the right time and converges to rounding precision.
+    Over a run, the errors add up to at most rtol times the length of the path. Distances are root mean squares over the
+    weights. In addition, errors up to `atol` and up to the rounding error of the weights are always allowed.
 
     The state must be a single vector, and the vector field must be smooth. At a discontinuity of the velocity, such as
     a ReLU neuron that switches a sample on, the error shrinks no faster than the motion, and the steps become tiny.

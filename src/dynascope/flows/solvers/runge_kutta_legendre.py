@@ -22,8 +22,8 @@ class RungeKuttaLegendre(diffrax.AbstractAdaptiveSolver):
     The Jacobian of a gradient flow is minus the Hessian, so its spectrum is real, and stability depends on the negative
     real axis only. With s stages, the method is stable for h·ρ ≤ (s² + s − 2)/2, where ρ is the largest curvature.
     Accuracy determines the step size h, and each step uses as many stages s as h requires. The method is matrix-free,
-    so it suits ensembles and networks of any size whose curvatures differ widely. One power iteration per step (one
-    Hessian-vector product) tracks the largest curvature.
+    so it suits networks and ensembles of any size, even if their curvatures differ widely. One power iteration per step
+    (one Hessian-vector product) tracks the largest curvature.
 
     The state must be a single vector, and the vector field must be autonomous.
 
