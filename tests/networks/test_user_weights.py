@@ -25,7 +25,7 @@ def test_weights_are_taken_as_they_act_or_as_pytorch_has_them(tmp_path, arrays):
         ({"W1": FIRST}, "start.npz has no W2, but W1: save the weights with np.savez"),
         ({"weight": FIRST}, "has no W1 and no W2, but weight"),
         ({"W1": FIRST, "W2": SECOND[1:]}, r"W1 of shape \(3, width\) and W2 of shape \(width, 2\)"),
-        ({"W1": FIRST[1:], "W2": SECOND}, "with 3 inputs and 2 outputs"),
+        ({"W1": FIRST[1:], "W2": SECOND}, "the task has 3 inputs and 2 outputs"),
         ({"W1": FIRST, "W2": np.full((7, 2), np.nan)}, "not finite"),
         ({"W1": np.array([None]), "W2": SECOND}, "pickles are not read"),
     ],

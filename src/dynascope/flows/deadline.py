@@ -1,4 +1,4 @@
-"""Optional time limits, after which flows stop and return their results so far."""
+"""Optional time limits, after which flows stop and return the results recorded so far."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _end: contextvars.ContextVar[float] = contextvars.ContextVar("dynascope_deadline
 def stopping_after(seconds: PositiveFloat) -> Iterator[None]:
     """Stop every flow in this context after the given number of seconds, and keep the results recorded so far.
 
-    Flows run in compiled pieces and check the time after each piece. Every flow completes at least one piece.
-    Compilation time counts towards the limit.
+    Flows run in compiled pieces and check the time after each piece. Every flow completes at least one piece. The limit
+    includes compilation time.
 
     Args:
         seconds: Time limit in seconds from now. If limits are nested, the earliest applies.

@@ -157,7 +157,7 @@ class Ensemble:
 
         Args:
             axis: Name and labels of the axis of the curves.
-            curves: `loss` and each statistic; the ensemble dimensions come first, then the axis.
+            curves: `loss` and each statistic; their dimensions are those of the ensemble, followed by the axis.
             axes: Names of the additional dimensions of each statistic.
             extra: Additional variables, with all their dimensions.
             attributes: Attributes of the flow.
@@ -220,7 +220,8 @@ def gather(
 
     Raises:
         InputError: If the networks differ in more than their weights, if the weights are not finite real numbers of one
-            precision, if a scale or rate is not positive, or if a name is not a weight of the network.
+            precision, if a scale or rate is not positive, or if a rate is given for a name that is not a weight of the
+            network.
     """
     several = isinstance(network, list | tuple)
     networks = tuple(network) if several else (network,)

@@ -41,7 +41,7 @@ class GradientFlow:
     degree two.
 
     Attributes:
-        duration: Final time of the flow. By default, `observe` predicts the time by which everything is learned.
+        duration: Final time of the flow. By default, `observe` predicts the time by which all features are learned.
         learning_rate: η, or several values for an ensemble, or a mapping from names of weight arrays (or of parts of
             the network) to their rates, such as `{"first": 1.0, "second": 0.1}`. Time is measured at rate one: with a
             rate of η, training is η times as fast.
@@ -111,8 +111,8 @@ def gradient_flow(
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         method: Duration, learning rate, solver and recorded quantities of the flow.
         scale: One or several factors by which the initial weights are multiplied.
-        return_networks: Whether to also return the network with its final weights. For an ensemble, the ensemble
-            dimensions of the weights come first.
+        return_networks: Whether to also return the network with its final weights. The weights of an ensemble have the
+            ensemble dimensions first.
 
     Returns:
         Record with `loss` and each statistic along `time` (constant after a member has stopped), and with the

@@ -29,7 +29,7 @@ _COARSE = 1e-4  # smallest relative increase of ν in an explicit step
 
 @dataclasses.dataclass(eq=False)
 class MarginProblem:
-    """A network, its samples and everything else that is constant along the flow."""
+    """A network, its samples and all other quantities that are constant along the flow."""
 
     model: Model
     shapes: tuple[tuple[int, ...], ...]

@@ -102,7 +102,7 @@ def report_time(time: float, duration: float, steps: int, most: int | None = Non
 
 
 def track(items: Sequence[_Item], unit: str) -> Iterator[_Item]:
-    """Iterate over items and report progress; progress within an item counts as a fraction of this item.
+    """Iterate over items and report progress; progress reported within an item is a fraction of this item.
 
     Args:
         items: Items that take about equally long.

@@ -54,9 +54,9 @@ def two_layer_composition(
 
     and products of two 2 × 2 matrices need 7 instead of 8 multiplications (Strassen).
 
-    The width above is sufficient but not always necessary. The polarisation identity holds for all numbers z, and for
-    arbitrary z each product requires at least 2^{k−1} powers. The task has only finitely many inputs, for which fewer
-    neurons can suffice, e.g. k neurons for the group with two elements.
+    The width above is sufficient but not always necessary. The polarisation identity holds for all numbers z; an
+    identity for all z requires at least 2^{k−1} powers per product. The task has only finitely many inputs, for which
+    fewer neurons can suffice, e.g. k neurons for the group with two elements.
 
     Args:
         group: Group with n elements.

@@ -23,7 +23,7 @@ class NeuronSum(eqx.Module):
 
     Attributes:
         neurons: Θ, shape (neurons, weights), one row per neuron.
-        neuron: φ, a JAX function of the weights of one neuron, shape (weights,), and a batch of inputs; it returns the
+        neuron: φ, a JAX function of the weights of one neuron, shape (weights,), and a batch of inputs; φ returns the
             contribution of the neuron to the outputs.
         degree: Degree of homogeneity κ of φ in the weights.
         coefficients: c, shape (neurons,); None if all coefficients are one.

@@ -1,4 +1,4 @@
-"""Audits a recorded training run: which conservation laws it broke, from which step on, and for which probable causes."""
+"""Audits a recorded training run: which conservation laws it broke, since which step, and the probable causes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Finding:
             none.
         first_broken: First recorded step at which a law of the symmetry is broken.
         times: Largest residual, in units of the rounding bound.
-        causes: Every tested cause, with the result of its test and the parameters concerned; supported causes come
+        causes: Every tested cause, with the result of its test and the affected parameters; supported causes come
             first. Empty if the run was recorded without `causes`.
 
     Example:
@@ -178,13 +178,13 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     - Gradients not zeroed: the sum is κ times the slopes of the previous step's gradient.
     - Elementwise operation in between, e.g. dropout between two layers: the sum is zero only on the diagonal of a
       matrix.
-    - Norm: the symmetry rescales the weights before a normalisation layer, and no other cause fits. The ε, the
-      statistics or the backward pass of the layer then differ.
+    - Norm: the symmetry rescales the weights before a normalisation layer, and no other cause fits. The layer then has
+      a different ε, different statistics or a different backward pass.
     - Lower precision (e.g. autocast) or dropout: the sum is noise with zero mean that is uncorrelated from step to
       step. For lower precision, the noise must also be as small as rounding errors.
 
-    A fit counts if its residual is less than a hundredth of the quantity to be explained, or within rounding errors. If
-    the residual of another fit is less than three times as large, both causes are reported as possible
+    A fit is accepted if its residual is less than a hundredth of the quantity to be explained, or within rounding
+    errors. If the residual of another fit is less than three times as large, both causes are reported as possible
     (`Cause.rivals`). A cause is evidence, not a proof: two simultaneous defects can resemble a third.
 
     The audit cannot detect defects that preserve every law:
@@ -196,8 +196,8 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     - a wrong sign in the forward pass, which gives another function with the same symmetries.
 
     Parameters without a symmetry that `find_symmetries` finds are not checked. Untying a tied weight adds a symmetry;
-    to detect this, call `find_symmetries` on the trained function, which then has more charges. Rounding errors beyond
-    the declared `gradient_roundings` are mistaken for a defect, e.g. if cancellation dominates a gradient.
+    to detect this, call `find_symmetries` on the trained function, which then has more charges. Rounding errors above
+    the level declared by `gradient_roundings` are reported as a defect, e.g. if cancellation dominates a gradient.
 
     Args:
         record: Record of one run with the statistics of `training.charge_statistics`, preferably with `causes=True`.

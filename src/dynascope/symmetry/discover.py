@@ -1,4 +1,4 @@
-"""Discover the conservation laws of a function from its gradients alone, without reading its program."""
+"""Discover the conservation laws of a function from its gradients, without reading its program."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def discover(
     """Find the conservation laws of gradient flow that hold for every loss of a function, from its gradients.
 
     There are two passes. The first pass counts laws of any form. A law is constant along all fields ∇(r·f(x; θ)), and
-    therefore along their Lie brackets. The number of laws is thus the number of elements minus the dimension of the
-    span of fields and brackets. The second pass finds laws of the explicit form
+    therefore along their Lie brackets. The number of laws is therefore the number of elements minus the dimension of
+    the span of fields and brackets. The second pass finds laws of the explicit form
 
         Q = ½ θᵀGθ + cᵀθ
 
@@ -85,7 +85,7 @@ def discover(
         params: A tree whose floating-point arrays are the parameters, at most 60 numbers in total.
         example_inputs: Inputs in the format that `apply` takes, with any number of examples.
         levels: Maximum number of bracket levels. Each level raises the order of the derivatives by one and increases
-            the compilation time. With zero, only charges of the explicit form are counted.
+            the compilation time. With zero levels, only charges of the explicit form are counted.
         seed: Seed of the random points.
         memory: Maximum memory in bytes.
 

@@ -1,4 +1,4 @@
-"""Find symmetries of a wide network from gradients alone, for one set of equally long axes at a time."""
+"""Find symmetries of a wide network from its gradients, for one set of equally long axes at a time."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BlockDiscovery:
 def discover_blocks(
     apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any, *, seed: Seed = 0, memory: PositiveFloat = 4e9
 ) -> BlockDiscovery:
-    """Find the symmetries that act on the units of a wide network, from gradients at random points alone.
+    """Find the symmetries that act on the units of a wide network, from its gradients at random points.
 
     A generator combines units i and j of all axes of one length, with one factor per axis. The derivative of a loss
     along the generator is Σ factor · ⟨∂L/∂θ_i, θ_j⟩. The factors for each pair of units are therefore the null vectors
@@ -194,7 +194,7 @@ def _unseen(samples: _Samples) -> tuple[int, int]:
 
 
 def _diagonal(samples: _Samples, length: int, members: list[_Slot]) -> tuple[np.ndarray, list[tuple[int, np.ndarray]]]:
-    """Count the rescalings of each unit alone (−1 if unclear), and return their null vectors."""
+    """Count the rescalings of each single unit (−1 if unclear), and return their null vectors."""
     rows = np.stack([samples.along(each) for each in members], -1)
     visible = np.stack([samples.seen(each) for each in members], -1)
     counts, null = np.zeros(length, int), []

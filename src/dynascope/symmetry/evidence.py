@@ -21,7 +21,7 @@ class Cause:
         name: Name of the cause.
         supported: Whether the test supports the cause.
         evidence: The result of the test, in words and numbers.
-        paths: The parameters concerned; empty if the test does not support the cause.
+        paths: The affected parameters; empty if the test does not support the cause.
         rivals: Other causes that fit equally well and that the record cannot distinguish from this one.
     """
 
@@ -57,7 +57,7 @@ class Evidence:
         gradient_bits: Number of significant bits that represent all entries of ∇L: 8 for bfloat16, 11 for float16, or
             all.
         update_norm: ‖d‖ of the update of each parameter.
-        clipping: Relative distance of each step from a step that is clipped by value.
+        clipping: Relative difference between each step and the step of a gradient clipped by value.
         change: Relative distance between g′ and ∇L.
         change_by_rule: The value of `change` under each alternative update rule, shape (step, layer, rule).
         departure_factor: The best-fitting factor of each of `DEPARTURES`, shape (step, layer, departure).

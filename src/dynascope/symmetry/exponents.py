@@ -20,7 +20,7 @@ class Exponents:
     """Linear expressions in unknowns, stored in arrays by number, and the equations solved so far.
 
     An array may have length one along an axis on which it is constant. Number 0 is the zero expression. If two unknowns
-    are equated, the older one is kept, so the remaining free unknowns are the oldest.
+    are equated, the newer one is eliminated, so the remaining free unknowns are the oldest.
     """
 
     def __init__(self) -> None:

@@ -129,14 +129,14 @@ def find_symmetries(
     """Find the symmetries of a function, and the charges they conserve, by reading its program.
 
     The program is the JAX trace of the function, so any module library works. If parameters are multiplied by exp(t a),
-    a value of the program is multiplied by exp(t d), with exponents d that are linear in a. Additions equate exponents,
-    and products add them. The exponents of outputs must be zero, as must the exponents of arguments of functions that
-    are not homogeneous. The exponents that remain free are all rescalings of elements. The same rules cover layers,
-    convolutions with groups and strides, normalisation layers, homogeneous activations in any form, gates, attention
-    with grouped queries and rotary positions, residual streams, tied weights, embeddings, and loops over stacked
-    layers. Shifts are propagated in the same way. Units that mix linearly, as one gradient shows, are grouped into
-    matrix symmetries. Finally, every symmetry is checked against gradients at random points. Only symmetries that hold
-    up to rounding errors are returned.
+    a value of the program is multiplied by exp(t d), with exponents d that are linear in a. Additions equate the
+    exponents of their operands, and products add them. The exponents of outputs must be zero, as must the exponents of
+    arguments of functions that are not homogeneous. The exponents that remain free are all rescalings of elements. The
+    same rules cover layers, convolutions with groups and strides, normalisation layers, homogeneous activations in any
+    form, gates, attention with grouped queries and rotary positions, residual streams, tied weights, embeddings, and
+    loops over stacked layers. Shifts are propagated in the same way. Units that mix linearly, as one gradient shows,
+    are grouped into matrix symmetries. Finally, every symmetry is checked against gradients at random points. Only
+    symmetries that hold up to rounding errors are returned.
 
     The following symmetries are not found; on a small network, `discover` finds them:
 
@@ -160,7 +160,8 @@ def find_symmetries(
         apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy.
             Alternatively, a `torch.nn.Module` with the same outputs.
         params: A tree whose floating-point arrays or tensors are the parameters. If `apply` is a `torch.nn.Module`,
-            None stands for its parameters. If `apply` is a function that calls a module, give the module itself.
+            None selects the parameters of the module. If `apply` is a function that calls a module, give the module
+            itself.
         example_inputs: Inputs in the format that `apply` takes; batch statistics are computed from this batch. For a
             `torch.nn.Module`, a tensor, a tuple of its arguments, or a dictionary of keyword arguments.
         seed: Seed of the random points.

@@ -47,7 +47,7 @@ class _Slopes(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """An explanation of the slopes: its name, its relative residual, the evidence and the parameters concerned."""
+    """An explanation of the slopes: its name, its relative residual, the evidence and the affected parameters."""
 
     name: str
     left: float
@@ -66,7 +66,7 @@ def gradient_causes(evidence: Evidence, number: int) -> list[Cause]:
     - Σ μ_A θ_AᵀG sign θ_A (an L1 penalty);
     - κ times the slopes of the previous step's gradient (gradients that accumulate).
 
-    A fit counts if its residual is less than a hundredth of the sums, or within rounding errors. Of the last three
+    A fit is accepted if its residual is less than a hundredth of the sums, or within rounding errors. Of the last three
     explanations, the best fit is reported, together with fits whose residual is less than three times as large. Sums
     that no fit explains are treated as noise if two means are within three standard errors of zero: their mean over the
     steps, and the mean of the products of successive steps. Noise as small as rounding errors in lower precision is
@@ -202,14 +202,14 @@ def _stale(charge: Charge, slopes: _Slopes, stale: np.ndarray) -> _Fit:
 
 
 def _left(slopes: _Slopes, fit: np.ndarray) -> float:
-    """Return the relative residual of a fit of the sums, limited so that a residual within rounding counts as a fit."""
+    """Return the relative residual of a fit of the sums, limited so that a residual within rounding is accepted."""
     rest = slopes.sums - fit
     left = float(np.linalg.norm(rest) / np.linalg.norm(slopes.sums))
     return min(left, _FITS / _RIVAL) if (np.abs(rest) <= slopes.rounding).all() else left
 
 
 def _compared(fits: list[_Fit], slopes: _Slopes) -> list[Cause]:
-    """Convert fits to causes; if the best fit counts, it is supported, as are fits with a similar residual."""
+    """Convert fits to causes; if the best fit is accepted, it and fits with a similar residual are supported."""
     best = min(each.left for each in fits)
     good = [each.left < _FITS and each.left <= _RIVAL * best for each in fits]
     names = [each.name for each, supported in zip(fits, good, strict=True) if supported]

@@ -106,7 +106,7 @@ def require_invariant(solver: Exponents, degree: Degree) -> None:
 
 
 def agreeing(solver: Exponents, degrees: Sequence[Degree], shape: Sequence[int]) -> Degree:
-    """Return the degree of a sum, or of a choice, of values that broadcast to the shape, and equate their degrees."""
+    """Return the degree of a sum of values, or of a choice among them, after equating their degrees."""
     known = [each for each in degrees if not each.free.all()]
     if not known:
         return dataclasses.replace(invariant(shape), free=np.ones((1,) * len(shape), bool))

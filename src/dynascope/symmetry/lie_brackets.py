@@ -84,7 +84,7 @@ def _sized(levels: list[np.ndarray], theta: float) -> np.ndarray:
     """Join the rows of all levels; each level is normalised, because brackets can be far larger than fields.
 
     A bracket is expected to be as large as the product of the sizes of its fields divided by the size of the
-    parameters; if it is far smaller, it is zero.
+    parameters; a far smaller bracket is treated as zero.
     """
     rows, sizes = [], [float(np.median(np.linalg.norm(each, axis=1))) for each in levels]
     for each, size, before in zip(levels, sizes, [theta, *sizes], strict=False):

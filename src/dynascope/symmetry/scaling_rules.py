@@ -142,7 +142,7 @@ class ScalingRules:
         return [*self._even(operation, degrees, [len(degrees[0].shape) - 1]), invariant(operation.shapes[1])]
 
     def _even(self, operation: Operation, degrees: list[Degree], axes: Sequence[int]) -> list[Degree]:
-        """Impose equal exponents along axes, whatever the lengths of these axes in the results."""
+        """Impose equal exponents along axes, which may have any length in the results."""
         evens = [even_along(self.solver, each, axes) for each in degrees]
         return [Degree(shape, each.terms, each.free) for each, shape in zip(evens, operation.shapes, strict=False)]
 
@@ -264,7 +264,7 @@ class ScalingRules:
     ) -> Degree:
         """Return the degree of the sum over axes; at the first use of a parameter, also fix its gauge.
 
-        Exponents of the form f(k) + g(j) do not change if a constant moves from f to g. The constant is chosen such
+        Exponents of the form f(k) + g(j) do not change if a constant is moved from f to g. The constant is chosen such
         that f and the exponents of the other factor add up to zero, so that g is the exponent of the sum.
         """
         even = even_along(self.solver, product, axes)

@@ -34,8 +34,8 @@ class Entry(NamedTuple):
 
     Attributes:
         name: Number of the unknown.
-        axes: For each axis of the value, the axis of the unknown (whole or as pieces), or None if the unknown is
-            constant there.
+        axes: For each axis of the value, the axis of the unknown (as a whole or in pieces), or None if the unknown is
+            constant along this axis.
         region: (axis, start, limit) outside which the unknown is zero; None if no region is known.
     """
 

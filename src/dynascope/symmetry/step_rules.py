@@ -59,10 +59,10 @@ def step_rule(
 
     Let x = θᵀGg be the slope of the gradient, and y = θᵀGg′ the slope of the gradient that the update implies under the
     declared rule. If the rule is as declared, y = x. If y ≠ x, the alternatives are fitted: other momentum rules, and
-    the `DEPARTURES`. An alternative counts if its residual is less than a hundredth of max |g′ − g|. The best departure
-    is reported, together with any departure whose residual is less than three times as large. Clipping by value is
-    detected in two ways: y = x as long as the largest entry of the gradient is below a threshold, or each step equals
-    the step of a gradient clipped at some value.
+    the `DEPARTURES`. An alternative is accepted if its residual is less than a hundredth of max |g′ − g|. The best
+    departure is reported, together with any departure whose residual is less than three times as large. Clipping by
+    value is detected in two ways: y = x as long as the largest entry of the gradient is below a threshold, or each step
+    equals the step of a gradient clipped at some value.
 
     Args:
         slope: x, shape (steps, equations), for every charge of the parameter.
@@ -71,8 +71,8 @@ def step_rule(
         gradient_norm: ‖∇L‖ at each step, shape (steps,).
         gradient_largest: Largest entry of ∇L, shape (steps,).
         update_norm: ‖d‖ of the update, shape (steps,).
-        clipping: Relative distance of each step from a step that is clipped by value, shape (steps,).
-        change: Relative distance of each step from the declared step, shape (steps,).
+        clipping: Relative difference between each step and the step of a gradient clipped by value, shape (steps,).
+        change: Relative difference between each step and the declared step, shape (steps,).
         change_by_rule: The value of `change` under each of `RULES`, shape (steps, rules).
         departure_factor: Best-fitting factor of each of `DEPARTURES`, shape (steps, departures).
         departure_rest: Relative residual of that fit, same shape.

@@ -52,10 +52,10 @@ def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
     - `change_by_rule`: `change` under the rules heavy ball, Nesterov momentum and decoupled decay.
     - `clipping`: max |g′ − clip(g, ±max |g′|)|, relative to max |g′|.
     - `departure_factor` and `departure_rest`: for each of `DEPARTURES`, the factor c of a least-squares fit to the
-      step, and the largest residual relative to max |g|. Let d* be the update that the declared rule makes from all
-      gradients so far. The fits are a different decay, g′ − g = c θ, or d − d* = −η c θ for decoupled decay; a
-      different rate, d = c d*; a rescaled gradient, g′ = c g; an L1 decay, g′ − g = c sign θ; and a different momentum,
-      g′ − g = c v with the buffer v.
+      step, and the largest residual of the fit relative to max |g|. Let d* be the update that the declared rule makes
+      from all gradients so far. The fitted departures are: a different decay, g′ − g = c θ, or d − d* = −η c θ for
+      decoupled decay; a different rate, d = c d*; a rescaled gradient, g′ = c g; an L1 decay, g′ − g = c sign θ; a
+      different momentum, g′ − g = c v with the buffer v.
 
     Cost: seven numbers per part of each charge and 19 per parameter, and one pass over weights, gradient and update per
     part. Memory: one copy of the gradient and one of the parameters, plus three copies of the parameters if there is
@@ -107,7 +107,7 @@ class _Gradient(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class _Parts:
-    """Charges, slopes and pulls of the parts of symmetries."""
+    """Computes `part_charge`, `part_slope` and `part_pull` for the parts of all symmetries."""
 
     declared: Declaration
 

@@ -49,15 +49,16 @@ def charge_statistics(
 
     A residual above the bound proves that training differs from the declared settings. Examples are gradients clipped
     by value or by tensor, a different weight decay in one layer, an ε that breaks the symmetry, and a wrong backward
-    pass. Clipping by the global norm preserves every law. For Nesterov momentum, a residual is a proof only if the
-    optimiser stores its buffer as optax does; otherwise, the law assumes that the optimiser used the recorded gradient.
+    pass. Clipping by the global norm preserves every law. With Nesterov momentum, it does so only if the optimiser
+    stores its buffer as optax does. Without this buffer, the law assumes that the optimiser used the recorded,
+    unclipped gradient.
 
     Args:
         symmetries: The result of `symmetry.find_symmetries` for a function of
             `eqx.filter(network, eqx.is_inexact_array)`.
-        optimizer: The update rule. "heavy_ball" adds weight decay to the gradient; with momentum zero, it is gradient
-            descent. "nesterov" also adds weight decay to the gradient. "decoupled" multiplies the weights by 1 − ηλ in
-            a separate operation.
+        optimizer: The update rule. "heavy_ball" adds weight decay to the gradient; with momentum zero, this rule is
+            gradient descent. "nesterov" also adds weight decay to the gradient. "decoupled" multiplies the weights by
+            1 − ηλ in a separate operation.
         momentum: β, 0 ≤ β < 1: one number, or one for each parameter path, as in `Charge.paths`. All parameters of a
             symmetry must have the same β.
         weight_decay: λ ≥ 0: one number, or one for each parameter path. If λ differs between the parameters of a
@@ -68,11 +69,11 @@ def charge_statistics(
         gradient_roundings: Number of terms in the longest sum of the backward pass, which enters the bound. Increase
             this number if gradients are dominated by cancellation errors.
         causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The statistics are
-            seven numbers for each part of a charge and 19 for each parameter. A step of a small network then takes up
-            to twice as long.
+            seven numbers for each part of a charge and 19 for each parameter. For a small network, recording them makes
+            a step up to twice as long.
 
     Returns:
-        The `statistics` of a `Descent`. The statistics record `measured_charge`, `predicted_charge`, `charge_bound` and
+        The `statistics` of a `Descent`, which record `measured_charge`, `predicted_charge`, `charge_bound` and
         `charge_warning` over (step, charge), in the order of `symmetry.charges`. Rounding errors cannot exceed the
         bound. Rounding errors exceed the warning level only if they repeat, for example for weights at rest. The bound
         and the warning level are those of `theory.symmetry.rounding_level`. For a charge that is a sum of n weights,
@@ -82,8 +83,8 @@ def charge_statistics(
     Raises:
         InputError: If a number is out of range, if a parameter has no number, or if `symmetries` contains no
             symmetries. Also if the momentum, or ρλ for decoupled decay, differs between the parameters of a symmetry,
-            for which there is then no law. The run raises this error if layers have different learning rates that were
-            not declared.
+            because its charge then obeys no law. The run raises this error if layers have different learning rates that
+            were not declared.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, for the laws in continuous time.

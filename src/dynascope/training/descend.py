@@ -75,8 +75,8 @@ class Descent:
         With the following equivalents, steps equal those of PyTorch up to rounding errors.
 
         - `torch.optim.SGD(lr=η, momentum=m, nesterov=…)` with dampening 0 is `optax.sgd(η, momentum=m, nesterov=…)`.
-        - `torch.optim.AdamW(lr=η, weight_decay=λ)` is `optax.adamw(η, weight_decay=λ)`. Both optimisers shrink weights
-          by ηλ per step. The default of λ is 0.01 in PyTorch and 0.0001 in optax.
+        - `torch.optim.AdamW(lr=η, weight_decay=λ)` is `optax.adamw(η, weight_decay=λ)`. In both, a step multiplies the
+          weights by 1 − ηλ. The default of λ is 0.01 in PyTorch and 0.0001 in optax.
         - The weight decay of `torch.optim.SGD`, which is added to the gradient, is
           `optax.chain(optax.add_decayed_weights(λ), optax.sgd(η, momentum=m))`.
         - A parameter group corresponds to a separate learning rate for a layer, or to a mask on the weight decay.
@@ -174,8 +174,8 @@ def descend(
         method: The optimiser, the number of steps, the loss, the batches and the recorded quantities.
         scale: Factor on the initial weights, or a sequence of factors, > 0.
         seed: Seed of the batches and of the augmentation.
-        return_networks: Whether to also return the network with its final weights. For an ensemble, the ensemble
-            dimensions of the weights come first.
+        return_networks: Whether to also return the network with its final weights. The weights of an ensemble have the
+            ensemble dimensions first.
 
     Returns:
         A record with the `loss` over all data, the `accuracy` if targets are classes, and each statistic, along `step`,

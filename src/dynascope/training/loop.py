@@ -131,8 +131,8 @@ def advance(
         members: Weights and learning rates of the members.
         states: States of the members at the first step.
         curves: Curves recorded so far.
-        recorded: Steps to record in increasing order, followed by steps that are never reached; there is one entry more
-            than the curves have rows.
+        recorded: Steps to record in increasing order, followed by steps that are never reached; one entry more than the
+            curves have rows.
         place: The first step, the number of rows recorded so far, and the last step.
     """
     first, filled, stop = place

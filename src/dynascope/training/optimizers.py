@@ -246,7 +246,7 @@ def _check_schedule(schedule: Callable[[Any], Any]) -> None:
 
 
 def _scheduled(schedule: Callable[[Any], Any], count: Any) -> Any:
-    """Return the rate after `count` updates; the count has the default integer type, so that quotients are precise."""
+    """Return the rate after `count` updates; `count` has the default integer type, for precise quotients."""
     return schedule(jnp.asarray(count, jnp.result_type(int)))
 
 

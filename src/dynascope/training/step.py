@@ -18,8 +18,8 @@ __all__ = ["Step", "squared_norms"]
 class Step:
     """One training step θ(t + 1) = θ(t) + Δ(t), which step statistics receive.
 
-    Weights, gradients and updates are networks in which everything but the weights is None. Their arrays are accessible
-    by name, e.g. `step.gradient.weights[0]`.
+    Weights, gradients and updates are networks in which all leaves except the weights are None. An array is accessible
+    by its name, e.g. `step.gradient.weights[0]`.
 
     Attributes:
         index: t, from 0.

@@ -104,7 +104,7 @@ def shared_slopes(
 
         (a_i·a_j) E[σ'(z_i) σ'(z_j) x xᵀ],    E[σ'(z_i) σ(z_j) x] a_iᵀ,    E[σ(z_i) σ(z_j)] I,
 
-    which need a single matrix product, whatever the number of outputs.
+    which need a single matrix product for any number of outputs.
 
     Args:
         network: The network that defines the neurons.

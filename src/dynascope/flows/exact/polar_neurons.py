@@ -99,7 +99,7 @@ def polar_flow(
         operations: Maximum number of floating-point operations, counted to within a factor of about two; None for no
             limit.
         solver: "explicit" or "stiff" (linearly implicit, for smooth neurons). The default is "stiff" above degree two,
-            where large neurons converge long before small ones begin to move.
+            because large neurons then converge long before small neurons begin to move.
         partial: Whether to return the trajectory so far, instead of raising an error, if a limit is reached.
 
     Returns:

@@ -74,8 +74,8 @@ def langevin_steps(
 ) -> Any:
     """Simulate θ and v at the recorded steps, each of shape (times, runs, d).
 
-    The Brownian path of a run is a tree over a time span of a power of two of steps, so halving the time step does not
-    change the path.
+    The Brownian path of a run is a binary tree whose time span is 2^n steps, so halving the time step does not change
+    the path.
 
     Args:
         gradient: Function from weights (d,) to ∇L (d,).

@@ -19,7 +19,7 @@ class PathErrorController(diffrax.PIDController):
     relative to the large weights can therefore exceed the small ones. An error that is small relative to the motion
     cannot exceed the small weights, so the flow leaves plateaus at the right time and converges to rounding precision.
     Over a run, the errors add up to at most rtol times the length of the path. Distances are root mean squares over the
-    weights. In addition, errors up to `atol` and up to the rounding error of the weights are always allowed.
+    weights. Errors up to `atol`, and up to the rounding error of the weights, are always allowed.
 
     The state must be a single vector, and the vector field must be smooth. At a discontinuity of the velocity, such as
     a ReLU neuron that switches a sample on, the error shrinks no faster than the motion, and the steps become tiny.

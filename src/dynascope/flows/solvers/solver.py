@@ -28,8 +28,8 @@ class Solver:
             All other solvers integrate the weights. "explicit": Tsitouras, order 5. "stabilised": Runge–Kutta–Legendre,
             order 2, for smooth activations; it is faster if time scales differ by a factor of 30 or more and an error
             of 1e-3 is acceptable. "stiff": Kvaerno, order 5, implicit; it is faster for up to a few hundred weights
-            whose time scales differ by more than a factor of 1000. "fastest", for a single network: the faster of
-            "explicit" and, for up to 1500 weights, "stiff".
+            whose time scales differ by more than a factor of 1000. "fastest", for a single network: "explicit" or, for
+            up to 1500 weights, "stiff", depending on which is faster.
         relative_tolerance: Error of one step relative to each weight, by default 1e-8; for "stabilised", relative to
             the distance moved in the step, by default 1e-3. The default is at least 1000 times the machine precision.
         absolute_tolerance: Additional allowed error of one step. The default is the relative tolerance times the root

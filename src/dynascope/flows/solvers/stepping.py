@@ -37,7 +37,7 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
 
     `loss_between` interpolates the loss, and monotone cubics interpolate all other quantities. The times divide the sum
     of elapsed time, decrease of the loss, and change of the log descent rate (each normalised) into equal parts. A drop
-    a thousand times smaller than the first one is therefore equally well resolved.
+    of the loss is therefore resolved equally well even if it is a thousand times smaller than the first drop.
     """
     times, loss = resolved_loss(record, points)
     result = {"time": times, "loss": loss}
