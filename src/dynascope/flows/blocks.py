@@ -22,7 +22,7 @@ def each_member(member: Callable[[Any], Any], arguments: Any, *, many: bool, nee
     Args:
         member: Function of the arguments of one member.
         arguments: Arguments of all members, with a leading axis over members unless there is a single network.
-        many: Whether the arguments have this leading axis.
+        many: Whether the arguments have a leading axis over members.
         needed: Size of the intermediate results of one member, in bytes.
     """
     if not many:

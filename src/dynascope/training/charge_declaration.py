@@ -132,7 +132,7 @@ class Declaration:
         return jnp.concatenate(found)
 
     def at_one_rate(self, tree: Any) -> Any:
-        """Divide the update of each parameter by its ρ."""
+        """Divide the update of each parameter by the ρ of the parameter."""
         rates = {path: rate for path, rate in self.rates if rate != 1}
 
         def divided(path: Any, leaf: Any) -> Any:

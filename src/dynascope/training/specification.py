@@ -228,7 +228,7 @@ def _stacked(name: str, given: Any, several: bool, dtype: np.dtype, tasks: int) 
 
 
 def _output_shape(ensemble: Ensemble, inputs: np.ndarray) -> tuple[int, ...]:
-    """Return the shape of the outputs; empty if the network cannot be applied, because training reports this error."""
+    """Return the shape of the outputs; empty if the network cannot be applied, which training reports as an error."""
     one = jax.tree.map(lambda leaf: leaf[0], ensemble.weights) if ensemble.dimensions else ensemble.weights
     with ensemble.precision():
         try:
