@@ -75,7 +75,7 @@ def test_words_of_name_subject_paper_or_claim_choose_studies(listed, words, name
         (["gorkking"], "did you mean grokking?"),
         (["qqqq"], "shows all studies"),
         (["dynascope"], "shows all studies"),
-        (["grokking", "attention"], "use fewer words"),
+        (["grokking", "attention"], "use fewer search words"),
     ],
 )
 def test_words_that_no_study_has_are_refused(words, remedy):

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from dynascope.cli.output import open_page, page_of, print_places, replace_results, result_name, write_results
+from dynascope.cli.output import open_page, page_of, print_paths, replace_results, result_name, write_results
 from dynascope.comparison import compare
 from dynascope.errors import InputError
 from dynascope.results import make_record, store
@@ -48,7 +48,7 @@ def test_a_page_and_a_record_have_one_name(tree, tmp_path, capsys):
     ]
     assert store.load(written).verdict.outcome == "agree"
     assert "</html>" in page_of(written).read_text("utf-8")
-    print_places(written)
+    print_paths(written)
     assert capsys.readouterr().out.splitlines()[-1] == f"Page: {page_of(written)}"
 
 

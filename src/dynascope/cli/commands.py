@@ -21,7 +21,7 @@ from dynascope.cli.list_studies import List
 from dynascope.cli.output import open_page, page_of, print_json, writing
 from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
-from dynascope.cli.run import Run, runner, with_every_study
+from dynascope.cli.run import Run, run_command, runner
 from dynascope.cli.which import Which
 from dynascope.studies import find_studies, find_study
 from dynascope.validation import require, require_choice
@@ -34,7 +34,7 @@ class Report:
     """Write the HTML page of a saved record again.
 
     Args:
-        path: A record that `dynascope predict` or `dynascope run` wrote.
+        path: A record written by `dynascope predict` or `dynascope run`.
         out: Path of the page; next to the record by default.
         open: Open the page in the browser.
     """
@@ -103,7 +103,7 @@ def _command(arguments: list[str]) -> Callable[[], int]:
         raise unknown_command(arguments, list(_COMMANDS))
     if first in _COMPLETIONS:
         _check_completion(arguments)
-        return parsed(_all(_COMMANDS | {"run": with_every_study(find_studies())}), arguments, words=0)
+        return parsed(_all(_COMMANDS | {"run": run_command(find_studies())}), arguments, words=0)
     return parsed(_all(_COMMANDS), arguments, words=0)
 
 
@@ -122,7 +122,7 @@ def _check_completion(arguments: list[str]) -> None:
 
 
 def _all(commands: dict[str, Any]) -> Callable[..., Any]:
-    """One parser for all commands, for the top-level help and for shell completion."""
+    """Return one parser for all commands, for the top-level help and for shell completion."""
 
     def dynascope(command: Callable[[], int], version: bool = False) -> Callable[[], int]:
         return command
@@ -132,7 +132,7 @@ def _all(commands: dict[str, Any]) -> Callable[..., Any]:
         tuple(Annotated[command, tyro.conf.subcommand(name)] for name, command in commands.items())
     ]
     dynascope.__doc__ = """Predict what a neural network will learn, observe it in training, and compare the two.
-    Exit codes: 0 agree or done, 1 disagree, 2 bad input, 3 the run failed, 4 undecided, 130 interrupted.
+    Exit codes: 0 agree or finished, 1 disagree, 2 bad input, 3 the run failed, 4 undecided, 130 interrupted.
 
     Args:
         command: The command to run; `dynascope COMMAND --help` lists its options.

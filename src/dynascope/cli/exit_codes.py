@@ -11,7 +11,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 def code_of(verdict: str | None) -> int:
-    """The exit code for a verdict; a prediction without a verdict returns 0.
+    """Return the exit code for a verdict, or 0 if there is no verdict.
 
     Example:
         >>> code_of("undecided")

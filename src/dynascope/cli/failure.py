@@ -67,7 +67,7 @@ class Failure:
         return cls(FAILED, f"unexpected error, a bug in dynascope ({detail}): {remedy}.", None, detail, remedy)
 
     def in_options(self, arguments: Sequence[str]) -> Failure:
-        """The same failure; the message names the option instead of the argument if the option was given.
+        """Return this failure; if the option was given, the message contains the option instead of the argument name.
 
         Example:
             >>> error = InputError("batch_size is 0", argument="batch_size", value=0, remedy="choose more")

@@ -28,9 +28,9 @@ __all__ = ["prediction_answer", "study_answer"]
 def prediction_answer(
     tree: AnyResult, *, seconds: float, record: Path | None, task: Learnable | None = None
 ) -> dict[str, Any]:
-    """The JSON output of `predict`: the predicted staircase and the result of the check.
+    """Return the JSON output of `predict`: the predicted staircase and the result of the check.
 
-    Non-finite numbers become None; a warning lists them.
+    Non-finite numbers are replaced by None; a warning lists them.
 
     Args:
         tree: The prediction or comparison.
@@ -60,7 +60,7 @@ def prediction_answer(
 
 
 def study_answer(study: Study, tree: AnyResult, *, seconds: float, record: Path | None) -> dict[str, Any]:
-    """The JSON output of `run`: errors, claims and verdict."""
+    """Return the JSON output of `run`: errors, claims and verdict."""
     view = records.from_tree(tree)
     claims = [each for each in view.claims.values() if each.decides]
     return _finite(
@@ -81,7 +81,7 @@ def study_answer(study: Study, tree: AnyResult, *, seconds: float, record: Path 
 
 
 def _data(attributes: Mapping[Any, Any], task: Learnable | None) -> dict[str, Any]:
-    """The data and the preprocessing steps."""
+    """Return the data and the preprocessing steps."""
     known = {name: attributes.get(name) for name in ("task", "samples", "input_dimension", "output_dimension")}
     described = {**known, "done": list(attributes.get("description", []))}
     for side in ("inputs", "targets"):
@@ -127,7 +127,7 @@ def _learned(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
 
 
 def _check(rows: Sequence[Jump], staircase: StaircaseView | None, view: Result) -> dict[str, Any]:
-    """The result of the check; a theory that predicts the loss over time has no jumps."""
+    """Return the result of the check; a theory that predicts the loss over time has no jumps."""
     unit = math.nan if staircase is None else staircase.unit()
     jumps = [_seen(jump.number, jump.seen, unit) for jump in rows if jump.seen is not None]
     judged = sum(jump["status"] == names.JUDGED for jump in jumps)
@@ -140,14 +140,14 @@ def _plain(quantities: Mapping[str, Quantity]) -> dict[str, Any]:
 
 
 def _verdict(view: Result) -> dict[str, Any]:
-    """The verdict, its sentence, and the scored share of the decrease of the loss (None if unknown)."""
+    """Return the verdict, its sentence, and the scored share of the decrease of the loss (None if unknown)."""
     assert view.verdict is not None
     outcome, sentence, share = dataclasses.astuple(view.verdict)
     return {"verdict": outcome, "verdict_sentence": sentence, "share_of_fall": share}
 
 
 def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
-    """The loss curve at this scale; None if there is none."""
+    """Return the loss curve at this scale, or None if there is none."""
     curve = staircase.curve
     if curve is None:
         return None
@@ -156,7 +156,7 @@ def _curve(staircase: StaircaseView) -> dict[str, Any] | None:
 
 
 def _exact_curve(predicted: xr.Dataset) -> dict[str, Any]:
-    """The loss curve of an exact theory."""
+    """Return the loss curve of an exact theory."""
     clocks = {"time": "time", "step": "training_step", "epoch": "training_epoch", names.CURVE_LOSS: names.CURVE_LOSS}
     columns = {
         name: predicted[variable].to_numpy().tolist() for name, variable in clocks.items() if variable in predicted
@@ -165,7 +165,7 @@ def _exact_curve(predicted: xr.Dataset) -> dict[str, Any]:
 
 
 def _over_seeds(staircase: StaircaseView) -> dict[str, Any]:
-    """Medians and ranges over many draws of the initial weights."""
+    """Return medians and ranges over many draws of the initial weights."""
     jumps = [
         {
             "jump": jump.number,
@@ -193,7 +193,7 @@ def _seen(number: int, seen: SeenJump, unit: float) -> dict[str, Any]:
 
 
 def _warnings(view: Result) -> list[str]:
-    """The warnings of the theory, and the quantities whose error is undefined."""
+    """Return the warnings of the theory, and a warning for each quantity whose error is undefined."""
     return view.warnings + [
         f"The error of the {name.replace('_', ' ')} is undefined: "
         + ("the run does not contain the predicted event." if each.judged else "there is nothing to compare.")

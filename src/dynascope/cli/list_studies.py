@@ -21,10 +21,10 @@ __all__ = ["List"]
 
 @dataclasses.dataclass(frozen=True)
 class List:
-    """List the studies by subject, optionally only those that match some words.
+    """List the studies by subject, or only the studies that match all search words.
 
     Args:
-        words: Search words; a study must contain all of them in its name, subject, paper or claim.
+        words: Search words. The name, subject, paper or claim of a study must contain each of them.
         long: Also print the claim, the paper and the run time in minutes.
         json: Print one JSON array.
     """
@@ -35,7 +35,7 @@ class List:
 
     def __call__(self) -> int:
         """Print the studies; returns the exit code."""
-        entries = _with_words(list(study_index().values()), self.words)
+        entries = _matching(list(study_index().values()), self.words)
         if self.json:
             print_json([_row(entry) for entry in entries])
             return AGREED
@@ -50,7 +50,7 @@ class List:
         return AGREED
 
 
-def _with_words(entries: list[StudyEntry], words: Sequence[str]) -> list[StudyEntry]:
+def _matching(entries: list[StudyEntry], words: Sequence[str]) -> list[StudyEntry]:
     texts = {
         each: f"{each.name} {each.subject} {each.summary} {each.claim} {each.paper} {each.arxiv}".casefold()
         for each in entries
@@ -73,7 +73,7 @@ def _with_words(entries: list[StudyEntry], words: Sequence[str]) -> list[StudyEn
         f"no study matches all of {', '.join(map(repr, words))}",
         argument="words",
         value=" ".join(words),
-        remedy="use fewer words",
+        remedy="use fewer search words",
     )
     return found
 

@@ -1,4 +1,4 @@
-"""The option values of a command, and the command line that sets them."""
+"""The options of a command that differ from their defaults, and the command line that sets them."""
 
 from __future__ import annotations
 

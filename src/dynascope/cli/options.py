@@ -20,7 +20,7 @@ def with_bounds_in_help(options: _Options) -> _Options:
     Example:
         >>> from dynascope.cli.user_training import UserTraining
         >>> [line.strip() for line in UserTraining.__doc__.splitlines() if "minutes" in line]
-        ['minutes: Time limit of the check; jumps predicted up to that point are scored. Above 0.']
+        ['minutes: Time limit of the check; jumps predicted beyond the training time reached are not scored. Above 0.']
     """
     text = options.__doc__ or ""
     for name, sentence in bound_sentences(options).items():
@@ -33,7 +33,7 @@ def with_bounds_in_help(options: _Options) -> _Options:
 def check_options(command: Any) -> None:
     """Check the values of all options of a command against their annotations.
 
-    Values are checked after parsing, since the parser reports an error in a constructor as an unreadable word.
+    Values are checked after parsing, because the parser reports an error in a constructor as a parsing error.
 
     Args:
         command: A dataclass; fields that are dataclasses are groups of options.

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from dynascope.results import Result
 
 __all__ = [
-    "check_before",
+    "check_writable",
     "open_page",
     "page_of",
     "print_json",
-    "print_places",
+    "print_paths",
     "replace_results",
     "result_name",
     "write_results",
@@ -38,7 +38,7 @@ __all__ = [
 _LONGEST = 50  # bytes of a name, to which ".zarr.zip" is added
 
 
-def check_before(folder: Path) -> None:
+def check_writable(folder: Path) -> None:
     """Check before the computation that results can be written to the folder."""
     place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     require(
@@ -83,7 +83,7 @@ def write_results(tree: Result, folder: Path, name: str) -> Path:
 
 
 def replace_results(tree: Result, written: Path) -> None:
-    """Replace a page and a record that were written before; each file is replaced atomically."""
+    """Replace a page and a record that already exist; each file is replaced atomically."""
     with writing(written.parent), step("Writing the page and the record"):
         results.save(tree, written)
         report.write_page(tree, page_of(written))
@@ -109,14 +109,14 @@ def writing(place: Path) -> Iterator[None]:
         ) from error
 
 
-def print_places(written: Path) -> None:
+def print_paths(written: Path) -> None:
     """Print the paths of the record and the page."""
     print(f"Record: {written}")
     print(f"Page: {page_of(written)}")
 
 
 def open_page(page: Path) -> None:
-    """Show a page, or the page of a record, in the browser."""
+    """Open a page, or the page of a record, in the browser."""
     page = page_of(page)
     if not webbrowser.open(page.resolve().as_uri()):
         print(f"dynascope: found no browser to open {page}.", file=sys.stderr)
@@ -142,7 +142,7 @@ def _option_text(value: Any) -> str:
 
 @contextlib.contextmanager
 def _free(folder: Path, name: str) -> Iterator[Path]:
-    """Reserve a path for a record, such that neither the record nor its page exists.
+    """Reserve a path for a record for which neither the record nor its page exists yet.
 
     An empty page is created immediately, so that simultaneous runs get different names.
     """

@@ -58,7 +58,7 @@ def parsed(command: Any, arguments: Sequence[str], *, words: int) -> Callable[[]
     for given in arguments[words:]:
         option = given.partition("=")[0]
         if option.startswith("--") and option != "--" and option.replace("_", "-") not in options:
-            problem, remedy = f"{called} has no option {option}", f"{_meant(option, options)}{remedy}"
+            problem, remedy = f"{called} has no option {option}", f"{_suggestion(option, options)}{remedy}"
             break
     raise InputError(problem, argument="arguments", value=list(arguments), remedy=remedy)
 
@@ -68,12 +68,12 @@ def unknown_command(arguments: Sequence[str], commands: Sequence[str]) -> InputE
     listed = f"{', '.join(commands[:-1])} or {commands[-1]}"
     if not arguments:
         return InputError("no command given", argument="arguments", value=[], remedy=f"choose {listed}")
-    remedy = f"{_meant(arguments[0], commands)}choose {listed}"
+    remedy = f"{_suggestion(arguments[0], commands)}choose {listed}"
     problem = f"dynascope has no command {arguments[0]!r}"
     return InputError(problem, argument="arguments", value=list(arguments), remedy=remedy)
 
 
-def _meant(word: str, known: Any) -> str:
+def _suggestion(word: str, known: Any) -> str:
     close = difflib.get_close_matches(word, sorted(known), 1)
     return f"did you mean {close[0]}? Otherwise, " if close else ""
 

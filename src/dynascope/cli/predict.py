@@ -17,17 +17,17 @@ from dynascope.cli.json_output import prediction_answer
 from dynascope.cli.option_values import changed_options, option_words
 from dynascope.cli.options import check_options, with_bounds_in_help
 from dynascope.cli.output import (
-    check_before,
+    check_writable,
     open_page,
     page_of,
     print_json,
-    print_places,
+    print_paths,
     replace_results,
     result_name,
     write_results,
 )
 from dynascope.cli.progress import step
-from dynascope.cli.user_curve import UserCurve, of_another_start
+from dynascope.cli.user_curve import UserCurve, with_unknown_weights
 from dynascope.cli.user_data import UserData
 from dynascope.cli.user_training import UserTraining
 from dynascope.cli.user_weights import UserWeights
@@ -54,9 +54,9 @@ class Predict:
     Args:
         data: The data.
         model: The network and its initial weights.
-        curve: A training run of yours.
+        curve: Your training run, which is compared with the prediction.
         training: The training run that checks the prediction.
-        theory: Name of the theory, as `dynascope which` lists it; chosen automatically by default.
+        theory: Name of the theory, as listed by `dynascope which`; chosen automatically by default.
         normalised: Use the homogeneity-normalised flow for prediction and training.
         jumps: Maximum number of predicted jumps. Default: 5 for relu, quadratic and attention networks, otherwise all.
         smallest_jump: Jumps smaller than this fraction of the initial loss are summarised in one line.
@@ -83,10 +83,10 @@ class Predict:
 
     @compile_cache()
     def __call__(self) -> int:
-        """Predict, check on request, then write and print the results; returns the exit code."""
+        """Predict, check the prediction if requested, then write and print the results; returns the exit code."""
         start = time.perf_counter()
         check_options(self)
-        check_before(self.out)
+        check_writable(self.out)
         self.training.require_training(learning_rate=self.curve.learning_rate, normalised=self.normalised)
         curve = self.curve.read(
             known=self.model.scale is not None or self.model.weights is not None,
@@ -101,21 +101,21 @@ class Predict:
         predicted = self._predicted(task, network, scale)
         if not results.is_staircase(predicted):
             self._require_no_batches(predicted.attrs["theory_name"])
-            self._require_nothing_of_jumps(predicted.attrs["theory_name"])
+            self._require_no_jump_options(predicted.attrs["theory_name"])
         if curve is None:
             tree: Result = self._described(results.Prediction.of(predicted))
         else:
             if self.model.network != "diagonal" and self.model.weights is None:
-                predicted = of_another_start(predicted, f"seed {self.model.seed}, width {self.model.width}")
+                predicted = with_unknown_weights(predicted, f"seed {self.model.seed}, width {self.model.width}")
             tree = self._described(comparison.compare(curve, predicted))
-        written, failed, failure = None, "the prediction could not be saved: ", None
+        written, failed, failure = None, "could not save the prediction: ", None
         try:
             written = write_results(tree, self.out, result_name(f"{task.name}-{self.model.network}", self._changed()))
             if self.training.trains:
                 print(f"Prediction: {page_of(written)}", file=sys.stderr)
-                failed = "the check failed, the prediction was saved: "
+                failed = "the check failed (the prediction was saved): "
                 tree = self._checked(task, network, predicted)
-                failed = "the check could not be saved, the prediction was: "
+                failed = "could not save the check (the prediction was saved): "
                 replace_results(tree, written)
         except FAILURES as error:
             # Print the results so far before the error.
@@ -125,7 +125,7 @@ class Predict:
             answer = prediction_answer(tree, seconds=seconds, record=written, task=task)
             print_json(answer if failure is None else {**answer, "error": failure.answer})
         else:
-            # They load rich, which JSON output does not need.
+            # These modules load rich, which JSON output does not need.
             from dynascope.cli.terminal import print_data, print_staircase
             from dynascope.cli.terminal_curve import print_curve
 
@@ -133,7 +133,7 @@ class Predict:
                 print_data(task)
             (print_curve if tree.staircase is None else print_staircase)(tree)
             if written is not None:
-                print_places(written)
+                print_paths(written)
             if failure is not None:
                 failure.print(failed)
         if self.open and written is not None:
@@ -167,7 +167,7 @@ class Predict:
         )
 
     def _require_no_batches(self, theory: str) -> None:
-        """Reject minibatches with an exact theory, since their noise moves the loss away from the prediction."""
+        """Reject minibatches with an exact theory, whose predictions contain no minibatch noise."""
         require(
             self.training.flow == "gradient_flow" or self.training.batch_size is None,
             f"{theory} predicts the loss of full-batch training, without minibatch noise",
@@ -176,7 +176,7 @@ class Predict:
             remedy="omit --batch-size to train on all samples",
         )
 
-    def _require_nothing_of_jumps(self, theory: str) -> None:
+    def _require_no_jump_options(self, theory: str) -> None:
         """Reject options about jumps if the theory predicts only the loss over time."""
         about = {
             "slope": self.training.slope,
@@ -189,7 +189,7 @@ class Predict:
                 f"{name} applies to jumps, but the theory {theory} predicts only the loss over time",
                 argument=name,
                 value=given,
-                remedy="omit it, or choose a theory for small initialisation, listed by dynascope which",
+                remedy="omit it, or choose a theory for small initialisation from the list of dynascope which",
             )
 
     def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> Comparison:
@@ -198,7 +198,7 @@ class Predict:
         return self._described(comparison.compare(observed, predicted, at_other_scale=other))
 
     def _changed(self) -> dict[str, Any]:
-        """The options that affect the results and differ from their defaults."""
+        """Return the options that affect the results and differ from their defaults."""
         return changed_options(self, without=("source", "network", "out", "open", "json"))
 
     def _described(self, result: _Kind) -> _Kind:
@@ -218,7 +218,7 @@ class Predict:
 
 
 def _page(predicted: Any, seeds: int) -> dict[str, Any]:
-    """Return the figures and texts of a page; an empty dictionary selects the default ones."""
+    """Return the figures and texts of a page, or an empty dictionary for the default ones."""
     if not results.is_staircase(predicted):
         return _page_of_a_curve(predicted)
     if "loss_median" not in predicted:
@@ -226,7 +226,7 @@ def _page(predicted: Any, seeds: int) -> dict[str, Any]:
     spread = results.Chart(
         "loss_median",
         title=f"Loss over {seeds} draws of the initial weights",
-        caption="Median of the predicted losses at this scale; the band spans the minimum to the maximum.",
+        caption="Median of the predicted losses at this scale; the band extends from the minimum to the maximum.",
         interval=("loss_low", "loss_high"),
         y_label="loss",
     )

@@ -1,6 +1,6 @@
 """The process of the command line: set up the interpreter, run a command, and exit.
 
-This module imports the commands only after the setup, and otherwise imports little.
+Commands are imported only after the setup, and other imports are kept to a minimum.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["main"]
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    The code is 0 if theory and experiment agree or the command finished, 1 if they disagree, 2 for bad input, 3 if the
-    run failed, 4 if undecided, and 130 if interrupted.
+    The exit code is 0 if theory and experiment agree or the command finished without a comparison, 1 if they disagree,
+    2 for bad input, 3 if the run failed, 4 if undecided, and 130 if interrupted.
 
     The option `--traceback`, at any position, prints the traceback of an error.
 

@@ -1,4 +1,4 @@
-"""Report progress: a bar on a terminal, and elsewhere lines about long computations."""
+"""Report progress: by a bar on a terminal, otherwise by lines about long computations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS = 10  # between two progress lines
 
 
 class _Lines:
-    """Prints announcements of long computations and their progress at intervals."""
+    """Prints announcements of long computations, and their progress at intervals."""
 
     def __init__(self, text: str):
         self.text, self.next = text, float("inf")
@@ -27,11 +27,11 @@ class _Lines:
     def __call__(self, done: float, planned: float, unit: str) -> None:
         if time.monotonic() >= self.next and planned:
             self.next = time.monotonic() + _SECONDS
-            print(f"{self.text}: {_counted(done, planned, unit)} …", file=sys.stderr, flush=True)
+            print(f"{self.text}: {_progress_text(done, planned, unit)} …", file=sys.stderr, flush=True)
 
 
-def _counted(done: float, planned: float, unit: str) -> str:
-    """Whole items as a count, and parts of them in per cent."""
+def _progress_text(done: float, planned: float, unit: str) -> str:
+    """Format progress in whole items as a count, otherwise as a percentage."""
     if float(done).is_integer() and float(planned).is_integer():
         return f"{done:.0f} of {planned:.0f} {unit}"
     return f"{100 * done / planned:.0f} %" if planned else ""
@@ -70,7 +70,7 @@ def step(text: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _bar(text: str) -> Iterator[None]:
-    """A progress bar on standard error, with the elapsed and the remaining time."""
+    """Show a progress bar on standard error, with the elapsed and the remaining time."""
     # Imported here, since rich is needed only on a terminal.
     from rich.console import Console
     from rich.markup import escape
@@ -90,7 +90,7 @@ def _bar(text: str) -> Iterator[None]:
         task = line.add_task("", total=None, counted="")
 
         def listen(done: float, planned: float, unit: str) -> None:
-            line.update(task, completed=done, total=planned, counted=_counted(done, planned, unit))
+            line.update(task, completed=done, total=planned, counted=_progress_text(done, planned, unit))
 
         with progress_listener(listen, announced=lambda text: console.print(escape(text), highlight=False)):
             yield

@@ -14,13 +14,13 @@ import tyro
 # Rooms load their modules lazily.
 from dynascope.cli.exit_codes import code_of
 from dynascope.cli.json_output import study_answer
-from dynascope.cli.output import check_before, open_page, print_json, print_places, result_name, write_results
+from dynascope.cli.output import check_writable, open_page, print_json, print_paths, result_name, write_results
 from dynascope.cli.progress import step
 
 if TYPE_CHECKING:
     from dynascope.studies import Study
 
-__all__ = ["Run", "runner", "with_every_study"]
+__all__ = ["Run", "run_command", "runner"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Run:
     """Run a study: predict, observe, compare, and report whether theory and experiment agree.
 
     Args:
-        study: Name of the study, as `dynascope list` prints it. To list the options
-            of a study, use `dynascope run STUDY --help`.
+        study: Name of the study, as listed by `dynascope list`. For the options of a study, use
+            `dynascope run STUDY --help`.
     """
 
     study: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="STUDY")]
@@ -44,7 +44,7 @@ def runner(study_type: type[Study]) -> Callable[..., Callable[[], int]]:
     """Return the command that runs one study; the options are the fields of the study."""
 
     def run(study: Any, out: Path = Path(), open: bool = False, json: bool = False) -> Callable[[], int]:
-        # The study is made here, so that its error messages about fields reach the user.
+        # The study is created here, so that its error messages about fields reach the user.
         return functools.partial(_run, study_type(**vars(study)), out, open, json)
 
     # Boolean fields take a value like all other fields, as in `--whitened True`.
@@ -72,7 +72,7 @@ def _unchecked(study_type: type[Study]) -> type:
     return dataclasses.make_dataclass(study_type.__name__, given, namespace={"__doc__": study_type.__doc__})
 
 
-def with_every_study(studies: dict[str, type[Study]]) -> Callable[..., Callable[[], int]]:
+def run_command(studies: dict[str, type[Study]]) -> Callable[..., Callable[[], int]]:
     """Return the command `run` with one subcommand for each study, for shell completion."""
 
     def run(study: Callable[[], int]) -> Callable[[], int]:
@@ -90,7 +90,7 @@ def with_every_study(studies: dict[str, type[Study]]) -> Callable[..., Callable[
 
 def _run(study: Study, out: Path, open: bool, as_json: bool) -> int:
     start = time.perf_counter()
-    check_before(out)
+    check_writable(out)
     with step(f"Running {study.name}"):
         tree = study.run()
     usual = dataclasses.asdict(type(study)())
@@ -99,10 +99,10 @@ def _run(study: Study, out: Path, open: bool, as_json: bool) -> int:
     if as_json:
         print_json(study_answer(study, tree, seconds=time.perf_counter() - start, record=written))
     else:
-        from dynascope.cli.terminal import print_agreement  # it loads rich, which JSON output does not need
+        from dynascope.cli.terminal import print_agreement  # loads rich, which JSON output does not need
 
         print_agreement(study.reference, tree)
-        print_places(written)
+        print_paths(written)
     if open:
         open_page(written)
     return code_of(tree.verdict.outcome)

@@ -31,10 +31,10 @@ __all__ = [
     "print_agreement",
     "print_data",
     "print_heading",
-    "print_judged",
     "print_staircase",
     "print_table",
     "print_text",
+    "print_warnings_and_verdict",
 ]
 
 _MOST_WORDS = 4  # learned features listed for each jump over many seeds
@@ -43,7 +43,7 @@ _NUMBER = 10  # terminal columns of a table column of numbers
 
 
 def print_data(task: Learnable) -> None:
-    """Print the preprocessing steps of the data, one sentence a line."""
+    """Print the preprocessing steps of the data, one sentence per line."""
     for sentence in task.attributes().get("description", ()):
         print(textwrap.fill(sentence, page_width(), subsequent_indent="  ", break_long_words=False))
 
@@ -85,8 +85,8 @@ def print_staircase(tree: AnyResult) -> None:
         print_text(f"Training steps {attributes['steps']}.", indent="")
     _print_seeds(view.staircase)
     if any(jump.slow for jump in rows):
-        console.print("* slow: predicted only roughly at this scale, therefore shown but not scored.", markup=False)
-    print_judged(view)
+        console.print("* slow: predicted only roughly at this scale, and therefore not scored.", markup=False)
+    print_warnings_and_verdict(view)
 
 
 def print_heading(attributes: Mapping[Any, Any]) -> None:
@@ -96,7 +96,7 @@ def print_heading(attributes: Mapping[Any, Any]) -> None:
         print_text(f"{attributes['theory_choice']} `dynascope which` lists the alternatives.")
 
 
-def print_judged(view: Result) -> None:
+def print_warnings_and_verdict(view: Result) -> None:
     """Print the warnings and the verdict, if any."""
     console = _console()
     for warning in view.warnings:
@@ -132,7 +132,7 @@ def print_agreement(reference: Reference, tree: AnyResult) -> None:
 
 
 def _described(claim: Claim) -> str:
-    """Describe a claim: outcome, statement, and the measured value or the reason why it is undecided."""
+    """Format a claim: outcome, statement, and the measured value or the reason why it is undecided."""
     value, low, high = (_number(each, 2) for each in (claim.value, *claim.interval))
     measured = claim.why_undecided or (value if low == high == value else f"{value}, {low} to {high}")
     if claim.why_undecided and math.isfinite(claim.value):

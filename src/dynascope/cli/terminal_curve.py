@@ -1,4 +1,4 @@
-"""Terminal output of a predicted loss curve: a table of its fall over time, and the verdict."""
+"""Terminal output of a predicted loss curve: a table of its decrease over time, and the verdict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynascope import results
-from dynascope.cli.terminal import print_heading, print_judged, print_table, print_text
+from dynascope.cli.terminal import print_heading, print_table, print_text, print_warnings_and_verdict
 from dynascope.results.steps_seen import crossing_times
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ def print_curve(tree: AnyResult) -> None:
     print_heading(view.predicted.attrs)
     rows = _rows(view.predicted, view.observed)
     steps = [f"predicted {name}" for name, variable in _CLOCKS.items() if variable in view.predicted]
-    header = ["fallen by", "loss", "predicted time", *steps]
+    header = ["decrease", "loss", "predicted time", *steps]
     print_table([*header, *(["observed time"] if view.observed is not None else [])], rows)
     if steps:
         print_text(f"Training steps {view.predicted.attrs['steps']}.", indent="")
     print()
-    print_judged(view)
+    print_warnings_and_verdict(view)
 
 
 def _rows(predicted: xr.Dataset, observed: xr.Dataset | None) -> list[list[str]]:

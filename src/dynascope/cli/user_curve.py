@@ -18,20 +18,20 @@ from dynascope.validation.bounded_scalars import PositiveFloat
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["UserCurve", "of_another_start"]
+__all__ = ["UserCurve", "with_unknown_weights"]
 
 
 @with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class UserCurve:
-    """A training run of yours.
+    """Your training run, which is compared with the prediction.
 
     Args:
         curve: File with the loss curve of your run, to compare with the prediction. Columns: step and loss, or loss
             alone, and learning_rate for a schedule. Exports of TensorBoard, Weights & Biases and Lightning also work.
-        learning_rate: Learning rate of gradient descent (with --curve, of your run); adds training steps to the times.
+        learning_rate: Learning rate of gradient descent (of your run with --curve); adds training steps to the times.
         momentum: Momentum of gradient descent, as in torch.optim.SGD.
-        loss: Definition of the loss that --learning-rate and --curve refer to; mse is torch.nn.MSELoss.
+        loss: Definition of the loss for --learning-rate and --curve; mse is torch.nn.MSELoss.
     """
 
     curve: Path | None = None
@@ -40,11 +40,11 @@ class UserCurve:
     loss: LossName | None = None
 
     def read(self, *, known: bool, **others: bool) -> xr.Dataset | None:
-        """Read the user's curve before any computation, and check the options about it.
+        """Read the user's curve before any computation, and check its options.
 
         Args:
             known: Whether the scale of the initial weights or the weights themselves were given.
-            **others: Options about training, which exclude a curve, by name.
+            **others: Options about training, by name; they are incompatible with a curve.
         """
         if self.curve is None:
             require(
@@ -72,7 +72,7 @@ class UserCurve:
         for name, given in others.items():
             require(
                 not given,
-                f"--{name} trains a network, and --curve compares with your own run",
+                f"--{name} trains a network, but --curve compares the prediction with your own run",
                 argument=name,
                 value=True,
                 remedy="omit one of them",
@@ -88,7 +88,7 @@ class UserCurve:
         )
 
 
-def of_another_start(predicted: xr.Dataset, start: str) -> xr.Dataset:
+def with_unknown_weights(predicted: xr.Dataset, start: str) -> xr.Dataset:
     """Add a warning that the initial weights of the user's run are unknown.
 
     Args:

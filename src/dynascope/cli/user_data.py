@@ -22,14 +22,15 @@ class UserData:
     Args:
         source: "digits", or a file: .npz with arrays x and y, x.npy next to y.npy, or a table in .csv, .tsv, .txt, .dat
             or .parquet format.
-        target: Name of the target column of a table; several names for several targets.
+        target: Name of the target column of a table, or several names.
         drop: Columns of a table to exclude; "" stands for columns without a name.
         missing: Drop rows with missing values, or fill missing inputs with the column mean. By default, missing values
             are an error.
-        raw: Only centre a table; by default inputs and numeric targets are standardised to zero mean and unit variance.
-        standardise: Standardise arrays too; by default they are only centred.
+        raw: Only centre a table; by default, inputs and numeric targets are standardised to zero mean and unit
+            variance.
+        standardise: Standardise arrays too; by default, they are only centred.
         only: Name of a single target to keep.
-        classification: Whether the target is a class label; by default inferred from its type.
+        classification: Whether the target is a class label; by default, inferred from its type.
     """
 
     source: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="DATA")]
@@ -68,7 +69,7 @@ class UserData:
     def _read(self) -> tasks.Task:
         require(
             not (self.raw and self.standardise),
-            "data cannot be both raw and standardised",
+            "--raw and --standardise contradict each other",
             argument="standardise",
             value=True,
             remedy="omit --raw or --standardise",
@@ -97,7 +98,7 @@ class UserData:
             )
         require(
             self.classification is not False,
-            "the targets of digits are class labels",
+            "classification is False, but the targets of digits are class labels",
             argument="classification",
             value=self.classification,
             remedy="omit --classification",

@@ -38,8 +38,8 @@ class UserTraining:
     Args:
         check: Train the network and compare with the prediction.
         flow: Training method of the check: gradient_flow, or descent (gradient descent with --learning-rate).
-        minutes: Time limit of the check; jumps predicted up to that point are scored.
-        slope: Also train from 1e-4 times the scale and compare the slopes dt/dlog(1/scale).
+        minutes: Time limit of the check; jumps predicted beyond the training time reached are not scored.
+        slope: Also train from 1e-4 times the scale, and compare the slopes dt/dlog(1/scale) with the prediction.
         batch_size: Batch size of --flow descent; with --learning-rate, adds epochs to the times. Default: all samples.
     """
 
@@ -70,7 +70,7 @@ class UserTraining:
             )
         require(
             self.check or not descends,
-            "--flow selects how the check trains, but there is no check",
+            "--flow selects how the check trains, but --check is not given",
             argument="flow",
             value=self.flow,
             remedy="add --check, or omit --flow",
@@ -127,7 +127,9 @@ class UserTraining:
             return observed, None
         other = trained_from(other_scale(scale, degree=int(predicted.attrs.get("degree", 2)), normalised=normalised))
         if "stopped" in other.attrs:
-            warning = f"The slopes are missing: training from the other scale was stopped {other.attrs['stopped']}."
+            warning = (
+                f"The slopes are missing, because training from the other scale was stopped {other.attrs['stopped']}."
+            )
             return observed.assign_attrs(warnings=[warning]), None
         return observed, other
 
@@ -140,10 +142,10 @@ class UserTraining:
         steps = math.ceil(_training_time(predicted, scale) / rate)
         require(
             steps <= _MOST_STEPS,
-            f"with a learning rate of {learning_rate:g} the predicted jumps take {steps:.3g} training steps",
+            f"a learning rate of {learning_rate:g} needs {steps:.3g} training steps, above the limit of {_MOST_STEPS}",
             argument="learning_rate",
             value=learning_rate,
-            remedy="choose a larger one",
+            remedy="choose a larger learning rate",
         )
         shares = [place / _POINTS for place in range(_POINTS + 1)]
         recorded = sorted({round(share * steps) for share in shares} | {round(steps**share) for share in shares})
@@ -160,12 +162,12 @@ class UserTraining:
         except DivergenceError as error:
             with step("Searching for a stable learning rate"):
                 stable = training.stable_rate(task, network, scale=scale, learning_rate=rate, steps=steps)
-            remedy = "choose a smaller one"
+            remedy = "choose a smaller learning rate"
             if stable is not None:
                 largest = f"{learning_rate * stable / rate:.2g}"
-                remedy = f"choose one below {largest}, which is 2 / (largest curvature) where smaller steps converge"
+                remedy = f"choose one below {largest}: 2 / (largest curvature) where smaller steps converge"
             raise DivergenceError(
-                f"with a learning rate of {learning_rate:g} {error.args[0].partition(':')[0]}",
+                f"with a learning rate of {learning_rate:g}, {error.args[0].partition(':')[0]}",
                 time=error.time,
                 remedy=remedy,
             ) from None
@@ -180,5 +182,5 @@ class UserTraining:
 
 
 def _training_time(predicted: xr.Dataset, scale: float) -> float:
-    """The training time that covers the whole prediction."""
+    """Return the training time that covers the whole prediction."""
     return results.training_time(predicted, scale) if results.is_staircase(predicted) else float(predicted["time"][-1])

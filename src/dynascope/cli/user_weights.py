@@ -44,7 +44,7 @@ class UserWeights:
         """Return the network at unit scale, and its scale if it was given.
 
         Raises:
-            InputError: The file does not contain such weights, or other options also determine them.
+            InputError: The file does not contain weights of these shapes, or other options also determine the weights.
         """
         if self.weights is None:
             return networks.network_for(self.network, task, width=self.width, seed=self.seed), self.scale
@@ -59,10 +59,10 @@ class UserWeights:
             )
         if self.network in ("diagonal", "attention"):
             raise InputError(
-                f"network is {self.network!r}",
+                f"network is {self.network!r}, but --weights contains W1 and W2 of a two-layer network",
                 argument="network",
                 value=self.network,
-                remedy="choose 'relu', 'quadratic' or 'linear', which have weights W1 and W2",
+                remedy="choose 'relu', 'quadratic' or 'linear', or omit --weights",
             )
         try:
             return networks.at_unit_scale(networks.weights_from_file(self.weights, self.network, task))

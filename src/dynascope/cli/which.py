@@ -91,7 +91,7 @@ class Which:
         return AGREED
 
     def _command(self, theory: str) -> str:
-        """The command that predicts with a theory."""
+        """Return the command that predicts with a theory."""
         options = changed_options(self, without=("source", "seeds", "json"), always=("network",))
         words = ["dynascope", "predict", self.data.source, *option_words(options)]
         return shlex.join([*words, "--theory", theory])
