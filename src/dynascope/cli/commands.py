@@ -114,7 +114,7 @@ def _check_completion(arguments: list[str]) -> None:
         place = Path(arguments[2]) if len(arguments) > 2 else None
         require(
             place is not None and place.parent.is_dir() and not place.is_dir(),
-            f"the completion script cannot be written to {place}",
+            f"the completion script cannot be written to {place}" if place else "the completion script has no path",
             argument="path",
             value=str(place),
             remedy="give the path of a file in an existing folder",

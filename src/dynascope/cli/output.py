@@ -35,7 +35,7 @@ __all__ = [
     "writing",
 ]
 
-_LONGEST = 50  # bytes of a name, to which ".zarr.zip" is added
+_LONGEST = 50  # maximum bytes of a name, without ".zarr.zip"
 
 
 def check_writable(folder: Path) -> None:
@@ -64,7 +64,7 @@ def result_name(subject: str, changed: Mapping[str, Any]) -> str:
     plain = "".join(letter if letter.isalnum() or letter in "-_.=,+" else "-" for letter in whole)
     if len(plain.encode()) <= _LONGEST:
         return plain
-    # The hash distinguishes names that differ only after the cut.
+    # The hash distinguishes names that differ only in the part that is cut off.
     start = plain.encode()[: _LONGEST - 9].decode(errors="ignore")
     return f"{start}-{hashlib.sha256(plain.encode()).hexdigest()[:8]}"
 

@@ -32,7 +32,7 @@ def parsed(command: Any, arguments: Sequence[str], *, words: int) -> Callable[[]
         words: Number of leading words that name the command.
 
     Raises:
-        InputError: The arguments do not fit the command.
+        InputError: The arguments are invalid for this command.
     """
     called = " ".join(["dynascope", *arguments[:words]])
 

@@ -118,7 +118,7 @@ class Predict:
                 failed = "could not save the check (the prediction was saved): "
                 replace_results(tree, written)
         except FAILURES as error:
-            # Print the results so far before the error.
+            # The results so far are printed before the error.
             failure = Failure.of(error)
         seconds = time.perf_counter() - start
         if self.json:

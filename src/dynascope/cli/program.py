@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     if arguments is not None:
         return _run(arguments)
-    # Modules and traced programs live until the end; garbage collection among them took a quarter of a short run.
+    # Modules and traced programs live until the end; scanning them for garbage took a quarter of a short run.
     gc.set_threshold(50_000, 20, 20)
     # Error checks of equinox call Python from compiled programs, which prevents caching them on disk. dynascope checks
     # the result codes instead.
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         # A stream may be closed, closed by its reader, or full.
         with contextlib.suppress(AttributeError, OSError, ValueError):
             stream.flush()
-    # Threads of XLA may still compute after an interrupt, and Python crashes if it ends under them.
+    # Threads of XLA may still compute after an interrupt, and Python crashes if it exits before they end.
     os._exit(code)
 
 

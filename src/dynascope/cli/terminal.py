@@ -215,7 +215,7 @@ def print_table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> None:
     table = Table(box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False, show_edge=False)
     for name in header:
         words = name in ("learned", "quantity")
-        # Headings of numeric columns take two lines, which leaves more width for text.
+        # Headings of numeric columns take two lines, to leave more width for text.
         title = name if words else name.replace(" ", "\n", 1)
         table.add_column(title, justify="left" if words else "right", no_wrap=name == "jump")
     for row in rows:

@@ -56,7 +56,7 @@ class UserData:
             return tasks.InContextRegression.on_inputs_of(task, context)
         first, last = task.targets[:, 0], task.targets[:, -1]
         if network == "diagonal" and task.output_dimension == 2 and abs(first + last).max() < 1e-12:
-            # The targets of two centred classes are opposite, so one of them is enough.
+            # The targets of two centred classes are opposite, so one target is enough.
             return task.only(task.target_names[1])
         return task
 
