@@ -220,7 +220,7 @@ def test_user_weights_are_taken_in_place_of_a_scale(tmp_path):
 @pytest.mark.parametrize(
     ("options", "argument", "said"),
     [
-        (("--network", "diagonal"), "network", "network is 'diagonal': choose 'relu', 'quadratic' or 'linear'"),
+        (("--network", "diagonal"), "network", "network is 'diagonal', but --weights contains W1 and W2"),
         (("--network", "relu"), "weights", "nowhere.npz does not exist: give the path of an .npz file"),
     ],
 )
