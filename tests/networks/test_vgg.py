@@ -191,6 +191,6 @@ def test_a_network_that_cannot_fit_is_refused_with_the_bytes_it_would_need():
         "hidden_widths": {"hidden_widths": (10**9,)},
         "outputs": {"outputs": 10**12},
     }.items():
-        with pytest.raises(InputError, match=r"arrays of .* GB would be needed") as caught:
+        with pytest.raises(InputError, match=r"arrays of .* GB") as caught:
             VGG16(**{"image_shape": (8, 8), "outputs": 2, "width": 2, **large})
         assert caught.value.argument == name

@@ -53,9 +53,9 @@ def test_a_convention_that_differs_is_kept():
         ({"loss": (["time"], [1.0, 0.5, -1e-9])}, {"time": TIMES}, "minimum of 'loss' is -1e-09: give non-negative"),
         ({"loss": (["time"], [1j, 0, 0])}, {"time": TIMES}, "'loss' has values of type complex128"),
         ({"loss": (["time"], [None, {}, 0])}, {"time": TIMES}, "'loss' has values of type object"),
-        (CURVE, {"time": [0.0, 1.0, 1.0]}, "time does not increase"),
-        (CURVE, {"time": [2.0, 1.0, 0.0]}, "time does not increase"),
-        (CURVE, {"time": [0.0, np.nan, 1.0]}, "time does not increase"),
+        (CURVE, {"time": [0.0, 1.0, 1.0]}, "time is not increasing"),
+        (CURVE, {"time": [2.0, 1.0, 0.0]}, "time is not increasing"),
+        (CURVE, {"time": [0.0, np.nan, 1.0]}, "time is not increasing"),
         ({"jump_time": (["jump"], [1.0, -2.0])}, {"jump": [1, 2]}, "minimum of 'jump_time' is -2"),
     ],
 )

@@ -134,15 +134,15 @@ def test_it_cannot_be_changed_and_is_equal_only_to_itself(data):
 @pytest.mark.parametrize(
     ("fields", "argument", "problem"),
     [
-        ({"inputs": INPUTS[:5]}, "labels", r"labels has shape \(12,\) and there are 5 samples"),
+        ({"inputs": INPUTS[:5]}, "labels", r"labels has shape \(12,\), but there are 5 samples"),
         ({"labels": LABELS[:, None]}, "labels", r"labels has shape \(12, 1\)"),
         ({"labels": LABELS / 2}, "labels", "labels has values of type float64"),
-        ({"labels": LABELS - 1}, "labels", "labels goes from -1 to [0-9]+"),
+        ({"labels": LABELS - 1}, "labels", "labels ranges from -1 to [0-9]+"),
         ({"labels": LABELS + 1}, "labels", "labels contains 3, but only 3 classes have a name"),
         ({"labels": np.zeros(12, int), "class_names": ()}, "class_names", "there is only one class"),
         ({"class_names": ("a",)}, "class_names", "there is only one class"),
         ({"class_names": "abc"}, "class_names", "class_names is 'abc': give a list"),
-        ({"class_names": (1, 2, 3)}, "class_names", "of which each is text"),
+        ({"class_names": (1, 2, 3)}, "class_names", "in which each element is text"),
         ({"inputs": INPUTS[:1], "labels": LABELS[:1]}, "inputs", "at least two non-empty samples"),
         ({"inputs": INPUTS[:, :0]}, "inputs", "non-empty samples"),
         ({"inputs": 1.0}, "inputs", r"inputs has shape \(\)"),

@@ -28,14 +28,14 @@ def test_arrays_of_numpy_and_jax_are_computed_with_by_jax():
 
 def test_arrays_of_numpy_and_pytorch_are_refused_by_name():
     torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
-    with pytest.raises(InputError, match="different libraries were given as first and second") as caught:
+    with pytest.raises(InputError, match="the arrays first and second belong to different libraries") as caught:
         array_namespace(first=np.ones(2), second=torch.ones(2))
     assert caught.value.argument == "first"
 
 
 @pytest.mark.parametrize("value", [[1.0, 2.0], 3.0, "text"])
 def test_what_is_no_array_is_refused(value):
-    with pytest.raises(InputError, match="not understood"):
+    with pytest.raises(InputError, match="not supported"):
         array_namespace(value)
 
 
@@ -96,21 +96,21 @@ def test_numbers_of_classes_pass(make):
     [
         ([0, 1, 1], (3,), r"give one label for each sample, of shape \(2,\)"),
         ([[0], [1]], (2, 1), "give one label for each sample"),
-        ([0.0, 1.0], None, "give whole numbers, classes counted from 0"),
-        ([True, False], None, "give whole numbers"),
-        ([0, -1], (-1, 0), "count 3 classes from 0"),
-        ([3, 1], (1, 3), "count 3 classes from 0"),
+        ([0.0, 1.0], None, "give integers that count the classes from 0"),
+        ([True, False], None, "give integers"),
+        ([0, -1], (-1, 0), "number the 3 classes from 0"),
+        ([3, 1], (1, 3), "number the 3 classes from 0"),
     ],
 )
 def test_what_numbers_no_class_of_a_sample_is_refused_by_name(make, labels, value, remedy):
-    with pytest.raises(InputError, match=rf"^targets (has|goes) .*: {remedy}") as caught:
+    with pytest.raises(InputError, match=rf"^targets (has|ranges) .*: {remedy}") as caught:
         require_labels("targets", make(labels), 2, classes=3)
     assert caught.value.argument == "targets"
     assert caught.value.value == (str(make(labels).dtype) if value is None else value)
 
 
 def test_labels_below_zero_are_refused_however_many_classes_there_are(make):
-    with pytest.raises(InputError, match="goes from -1 to 5"):
+    with pytest.raises(InputError, match="ranges from -1 to 5"):
         require_labels("labels", make([5, -1]), 2)
 
 

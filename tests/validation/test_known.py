@@ -57,20 +57,20 @@ def test_broken_numbers_and_those_outside_of_bounds_are_refused_by_name(value, b
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, unique=True))
 def test_what_is_sorted_passes_and_in_any_other_order_is_refused(values):
     require_increasing("levels", np.sort(values))
-    with pytest.raises(InputError, match="levels does not increase"):
+    with pytest.raises(InputError, match="levels is not increasing"):
         require_increasing("levels", np.array([*sorted(values), math.nan]))
     if values != sorted(values):
-        with pytest.raises(InputError, match="levels does not increase, as"):
+        with pytest.raises(InputError, match="levels is not increasing, since"):
             require_increasing("levels", np.array(values))
 
 
 def test_an_error_names_the_first_number_that_is_not_larger():
-    with pytest.raises(InputError, match="levels does not increase, as 3 follows 3: sort them") as caught:
+    with pytest.raises(InputError, match="levels is not increasing, since 3 follows 3: sort them") as caught:
         require_increasing("levels", np.array([1.0, 3.0, 3.0, 2.0]), remedy="sort them")
     assert (caught.value.argument, caught.value.value) == ("levels", 3.0)
 
 
 def test_too_few_numbers_are_refused():
     require_increasing("levels", np.zeros(0), fewest=0)
-    with pytest.raises(InputError, match="levels has 1 numbers: give at least 2 that increase"):
+    with pytest.raises(InputError, match="levels has 1 number: give at least 2 increasing numbers"):
         require_increasing("levels", np.ones(1), fewest=2)

@@ -6,7 +6,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.networks import DeepDiagonal, DeepLinear, LinearAttention, TwoLayer
 from dynascope.probes.class_moments import class_moments
-from dynascope.validation import require_memory, require_room, require_unpacked, said_bytes
+from dynascope.validation import formatted_bytes, require_memory, require_room, require_unpacked
 from dynascope.validation.memory import machine_memory
 
 HUGE = 10**13  # of which no machine has as many bytes
@@ -18,7 +18,7 @@ HUGE = 10**13  # of which no machine has as many bytes
 def test_what_may_be_unpacked_is_as_the_user_says(monkeypatch, limit, fits, not_quite):
     monkeypatch.setenv("DYNASCOPE_MEMORY", limit)
     require_unpacked(fits, "trees.npz")
-    with pytest.raises(InputError, match=r"trees.npz takes .* when it is unpacked") as caught:
+    with pytest.raises(InputError, match=r"trees.npz takes .* when unpacked") as caught:
         require_unpacked(not_quite, "trees.npz", value="trees.npz")
     assert (caught.value.argument, caught.value.value) == ("path", "trees.npz")
 
@@ -36,7 +36,7 @@ def test_without_a_limit_it_is_a_quarter_of_the_memory(monkeypatch):
     with pytest.raises(InputError):
         require_unpacked(machine_memory() / 4 + 1, "trees.npz")
     require_memory(machine_memory(), "the network", argument="width", remedy="choose less")
-    with pytest.raises(InputError, match=f"the network needs .* and there are {said_bytes(machine_memory())}"):
+    with pytest.raises(InputError, match=f"the network needs .* but only {formatted_bytes(machine_memory())}"):
         require_memory(machine_memory() + 1, "the network", argument="width", remedy="choose less")
 
 
@@ -51,11 +51,11 @@ def test_without_a_limit_it_is_a_quarter_of_the_memory(monkeypatch):
     ],
 )
 def test_sizes_beyond_memory_are_rejected_with_the_bytes_they_would_need(make, argument):
-    with pytest.raises(InputError, match=r"arrays of [\d.e+]+ GB would be needed") as refused:
+    with pytest.raises(InputError, match=r"arrays of [\d.e+]+ GB") as refused:
         make()
     assert refused.value.argument == argument
 
 
 def test_the_bytes_are_those_of_the_numbers():
-    with pytest.raises(InputError, match=r"width is 10000000000000, for which arrays of 2\.4e\+05 GB would be needed"):
+    with pytest.raises(InputError, match=r"width is 10000000000000, which requires arrays of 2\.4e\+05 GB"):
         require_room(3 * HUGE, inputs=3, width=HUGE)

@@ -1,4 +1,4 @@
-"""Compiled programs: kept between runs, and free of calls back to Python, which could not be kept."""
+"""Compilation of JAX programs, and a cache that keeps compiled programs between runs."""
 
 import lazy_loader
 

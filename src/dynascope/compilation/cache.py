@@ -1,4 +1,4 @@
-"""Keep compiled programs in the user's cache directory, where the next run finds them."""
+"""A cache of compiled programs in the user's cache directory."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from dynascope import __version__
 
 __all__ = ["cache_directory", "compile_cache"]
 
-_LARGEST = 2**29  # bytes that all programs may take; those of one study take about 10⁶
+_LARGEST = 2**29  # maximum total size in bytes; the programs of one study take about 10⁶
 _PROGRAMS = "*-cache"  # how JAX names its files: program, key, and this
 
 
 def cache_directory() -> Path | None:
-    """Where dynascope keeps compiled programs: the folder `dynascope` in the user's cache directory.
+    """Return the directory of compiled programs: the folder `dynascope` in the user's cache directory.
 
-    The environment variable `DYNASCOPE_CACHE` names another place, or is `off`.
+    The environment variable `DYNASCOPE_CACHE` selects another directory, or disables the cache if it is `off`.
 
     Returns:
-        The directory, which need not exist; None if nothing is kept.
+        The directory, which may not exist yet; None if the cache is disabled.
 
     Example:
         >>> os.environ["DYNASCOPE_CACHE"] = "off"
@@ -43,14 +43,14 @@ def cache_directory() -> Path | None:
 
 @contextlib.contextmanager
 def compile_cache() -> Iterator[None]:
-    """Find compiled programs of earlier runs, and keep new ones, within the context; also serves as a decorator.
+    """Reuse compiled programs of earlier runs and store new ones, as a context manager or decorator.
 
-    JAX keeps the programs, by what they compute, the flags of the compiler and the kind of device; each version of
-    dynascope and each processor has a folder of its own. Together they take at most 512 MiB; those unused for
-    longest are deleted. A program that cannot be read or written is compiled, without a warning.
+    JAX identifies a program by its operations, the compiler flags and the kind of device. Each version of dynascope and
+    each processor model has its own folder. All programs together take at most 512 MiB; the least recently used are
+    deleted first. A program that cannot be read or written is compiled without a warning.
 
-    A cache that is set already, as by `JAX_COMPILATION_CACHE_DIR`, is left to JAX and its own settings. Afterwards all
-    settings are what they were.
+    If a JAX cache is already configured, for example by `JAX_COMPILATION_CACHE_DIR`, nothing is changed. On exit, the
+    settings of JAX are restored.
 
     Example:
         >>> import jax
@@ -58,7 +58,7 @@ def compile_cache() -> Iterator[None]:
         ...     float(jax.jit(lambda x: x + 1)(1.0))
         2.0
     """
-    # The command line lists its studies without JAX.
+    # Imported here, so that the command line can list studies without loading JAX.
     import jax
     from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
@@ -68,7 +68,7 @@ def compile_cache() -> Iterator[None]:
         return
     directory = root / "programs" / _kind()
     try:
-        # For their owner alone: whoever may write into one of them can have this process run another program.
+        # Accessible to the owner only, because anyone who can write here can make this process run another program.
         for folder in reversed((directory, *directory.parents)):
             if not folder.is_dir():
                 folder.mkdir(mode=0o700, exist_ok=True)
@@ -79,9 +79,9 @@ def compile_cache() -> Iterator[None]:
         "jax_compilation_cache_dir": str(directory),
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_raise_persistent_cache_errors": False,
-        # JAX's own bound reads a file for every program there is whenever it writes one.
+        # With its own size limit, JAX reads one file per stored program at each write.
         "jax_compilation_cache_max_size": -1,
-        # Those of a GPU would be bounded by nothing, and name this place in the key.
+        # The caches of XLA for GPUs have no size limit, and their path becomes part of the key.
         "jax_persistent_cache_enable_xla_caches": "none",
     }
     before = {name: getattr(jax.config, name) for name in settings}
@@ -102,16 +102,16 @@ def compile_cache() -> Iterator[None]:
 
 
 def _kind() -> str:
-    """What compiled programs depend on besides what JAX's own key holds: our version, and the processor."""
+    """Identify what JAX's cache key lacks: the version of dynascope and the processor."""
     processor = platform.processor()
-    with contextlib.suppress(OSError):  # Linux only: the instructions that the processor has
+    with contextlib.suppress(OSError):  # Linux only: the instruction set
         about = Path("/proc/cpuinfo").read_text()
         processor = "\n".join(sorted(set(re.findall(r"(?m)^(?:model name|flags|Features|CPU part|isa)\s*:.*$", about))))
     return f"{__version__}-{platform.machine()}-{hashlib.sha256(processor.encode()).hexdigest()[:16]}"
 
 
 def _keep_within(largest: int, folders: Path) -> None:
-    """Drop the programs that have not been used for longest."""
+    """Delete the least recently used programs."""
     found = []
     for path in folders.glob(f"*/{_PROGRAMS}"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Functions that the room of PyTorch answers for its own modules and tensors."""
+"""Dispatch of functions to `dynascope.torch` for PyTorch modules and tensors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _Found = TypeVar("_Found")
 
 
 def also_in_pytorch(module: str) -> Callable[[Callable[_Given, _Found]], Callable[_Given, _Found]]:
-    """Give the call to the function of the same name in `dynascope.torch` where an argument is of PyTorch.
+    """Dispatch calls with PyTorch arguments to the function of the same name in `dynascope.torch`.
 
-    Such arguments are known by the names of their types. That room stands above the others and needs PyTorch, so it is
-    looked for when there is something for it.
+    PyTorch arguments are recognised by the names of their types. `dynascope.torch` requires PyTorch, so it is imported
+    only when such an argument is given.
 
     Args:
-        module: Where the function is, "dynascope.torch" or a module in it.
+        module: The module that contains the function: "dynascope.torch" or one of its submodules.
     """
 
     def decorated(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:

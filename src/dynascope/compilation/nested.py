@@ -1,4 +1,4 @@
-"""What is computed in a program and in all programs that it calls."""
+"""Primitives of a JAX program and of all programs that it calls."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ __all__ = ["called_programs", "primitives"]
 
 
 def primitives(program: Jaxpr, known: dict[int, frozenset[str]]) -> frozenset[str]:
-    """The names of all primitives of a program, those within its loops, branches and calls too.
+    """Return the names of all primitives of a program, including those in its loops, branches and calls.
 
     Args:
-        program: Of `jax.make_jaxpr`, the part `jaxpr`.
-        known: Names by identity of a program, to which those found are added, since the same is called many times.
+        program: The `jaxpr` attribute of the result of `jax.make_jaxpr`.
+        known: A cache of results by the `id` of each program, extended in place, because the same program is called
+            often.
 
     Example:
         >>> import jax
@@ -30,7 +31,7 @@ def primitives(program: Jaxpr, known: dict[int, frozenset[str]]) -> frozenset[st
 
 
 def called_programs(line: JaxprEqn) -> Iterator[Jaxpr]:
-    """The programs that one line calls, as a loop its body and a branch both sides.
+    """Yield the programs that an equation calls: the body of a loop, or all branches of a conditional.
 
     Example:
         >>> import jax

@@ -1,4 +1,4 @@
-"""Compile closed forms so that they are computed in double precision, whatever precision JAX has elsewhere."""
+"""Compilation of closed forms in double precision, whatever the default precision of JAX."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynascope.compilation.programs import jit
 
 __all__ = ["AnyArray", "float64_jit"]
 
-# What a closed form gives: arrays of the library that its arguments are of.
+# The result of a closed form: an array of the library of its arguments.
 AnyArray: TypeAlias = jax.Array | np.ndarray
 
 _Arguments = ParamSpec("_Arguments")
@@ -23,16 +23,18 @@ _Function = Callable[_Arguments, _Result]
 
 
 def float64_jit(function: _Function, **options: Any) -> _Function:
-    """`jit` of a function that needs 64 bits: starts of 1e-50 are zero in 32, and squares of 1e20 infinite.
+    """Compile a function as `jit` does, but compute in float64.
 
-    NumPy arrays and Python numbers alone give NumPy arrays of 64 bits, as a JAX array would fall back to 32 in the next
-    operation. Where there are JAX arrays among them, the answer is one, of the type that JAX gives to all of them; it
-    is computed in 64 bits too. Values that JAX traces need `jax.enable_x64(True)` around the trace, which
-    `validation.real_array` asks for.
+    In float32, 1e-50 underflows to zero and the square of 1e20 overflows.
+
+    If all arguments are NumPy arrays or Python numbers, the results are float64 NumPy arrays, because a JAX array would
+    be rounded to float32 by the next operation. If there are JAX arrays among them, the computation is also in float64,
+    but the results are JAX arrays of the type that JAX promotes the arguments to. Traced arguments require
+    `jax.enable_x64(True)` around the trace, which `validation.real_array` checks.
 
     Args:
-        function: What is compiled.
-        **options: Of `jit`.
+        function: The function to compile.
+        **options: Passed to `jit`.
 
     Returns:
         The compiled function.
@@ -53,17 +55,17 @@ def float64_jit(function: _Function, **options: Any) -> _Function:
             wide, options = jax.tree.unflatten(structure, map(_widened, leaves))
             return jax.tree.map(_known, compiled(*wide, **options))
 
-    # For those who want to read the program.
+    # Gives access to the compiled program.
     vars(call)["lower"] = vars(compiled)["lower"]
     return call
 
 
 def _of_jax(compiled: Any, arguments: Any, named: Any, floating: list[Any]) -> Any:
-    """The answer to arguments among which are JAX arrays, in the type that JAX gives to all of them."""
+    """Call the function on arguments that include JAX arrays, and cast the results to their promoted type."""
     usual = jax.numpy.result_type(float)
     with jax.enable_x64(True):
         dtype = jax.numpy.result_type(*floating)
-        # The type that JAX gives, without its warning where that is narrower than one of NumPy.
+        # The type to which JAX promotes, without its warning about truncation of NumPy's float64.
         dtype = usual if dtype == np.float64 else dtype
         wide, options = jax.tree.map(_widened, (arguments, named))
         answer = compiled(*wide, **options)
@@ -83,13 +85,13 @@ def _is_floating(leaf: Any) -> bool:
 
 def _widened(leaf: Any) -> Any:
     if type(leaf) is float:
-        # As an array, because JAX compiles another program for a weakly typed number.
+        # An array, because JAX compiles a separate program for a weakly typed number.
         return np.asarray(leaf)
     if type(leaf) is np.ndarray and leaf.dtype == np.float64:
         return leaf
     if not _is_floating(leaf) or leaf.dtype == np.float64:
         return leaf
-    # What is known is widened by NumPy, for which nothing is compiled.
+    # NumPy widens known values without compilation.
     return leaf.astype(np.float64) if isinstance(leaf, Tracer) else np.asarray(leaf, np.float64)
 
 

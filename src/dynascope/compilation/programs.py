@@ -1,4 +1,4 @@
-"""Compile functions as `jax.jit` does, with the convolutions of a CPU program in the fast order of axes."""
+"""`jax.jit` and `equinox.filter_jit` with the fast memory layout for convolutions on CPUs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Function = Callable[_Arguments, _Result]
 
 
 def jit(function: _Function, **options: Any) -> _Function:
-    """`jax.jit`, with the convolutions of a CPU program in the fast order of axes.
+    """`jax.jit`, with convolutions in the fast memory layout on CPUs.
 
     No compiler options are set: fast settings of XLA have returned wrong gradients of `max` and `min`. On other
     devices, inside another compiled function, and under `grad` or `vmap`, this is `jax.jit` itself.
@@ -40,7 +40,7 @@ def jit(function: _Function, **options: Any) -> _Function:
 
 
 def filter_jit(function: _Function, **options: Any) -> _Function:
-    """`equinox.filter_jit`, with the convolutions of a CPU program in the fast order of axes.
+    """`equinox.filter_jit`, with convolutions in the fast memory layout on CPUs.
 
     Arguments that are not arrays are static, as in `equinox.filter_jit`.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dynascope.flows.progress import announce
 from dynascope.prediction.case import Case
 from dynascope.prediction.theories.theory import Theory
-from dynascope.validation import require_memory, said_bytes
+from dynascope.validation import formatted_bytes, require_memory
 
 __all__ = ["announce_needs"]
 
@@ -41,4 +41,4 @@ def announce_needs(theory: Theory, case: Case) -> None:
             f"The theory {theory.name} needs up to {operations:.1g} operations, about {seconds / size:.2g} {unit} on "
             f"one core (within a factor of {factor:.2g}; less for few jumps)"
         )
-        announce(f"{needs}, and about {said_bytes(memory)} of memory." if memory >= _NOTED else f"{needs}.")
+        announce(f"{needs}, and about {formatted_bytes(memory)} of memory." if memory >= _NOTED else f"{needs}.")

@@ -13,7 +13,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.affine import Generators, affine_generators, independent, unknowns
 from dynascope.symmetry.lie_brackets import bracket_ranks, flat_gradients
 from dynascope.symmetry.parameters import points, read
-from dynascope.validation import require, said_bytes
+from dynascope.validation import formatted_bytes, require
 from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["Discovery", "discover"]
@@ -116,7 +116,7 @@ def discover(
     needed = 4 * 8 * _points(dimension) * max(unknowns(dimension, kind) for kind in _kinds(dimension))
     require(
         needed <= memory,
-        f"memory is {said_bytes(memory)}, but {said_bytes(needed)} are needed",
+        f"memory is {formatted_bytes(memory)}, but {formatted_bytes(needed)} are needed",
         argument="memory",
         value=memory,
         remedy="increase memory, or give a smaller network of the same kind",

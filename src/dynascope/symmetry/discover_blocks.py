@@ -11,7 +11,7 @@ import numpy as np
 
 from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
-from dynascope.validation import require, said_bytes
+from dynascope.validation import formatted_bytes, require
 from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["BlockDiscovery", "discover_blocks"]
@@ -94,7 +94,7 @@ def discover_blocks(
     needed = _memory(shapes)
     require(
         needed <= memory,
-        f"memory is {said_bytes(memory)}, but {said_bytes(needed)} are needed",
+        f"memory is {formatted_bytes(memory)}, but {formatted_bytes(needed)} are needed",
         argument="memory",
         value=memory,
         remedy="increase memory, or call find_symmetries, which needs only a few gradients",

@@ -1,8 +1,8 @@
-"""Every check of an argument, once.
+"""Validation of arguments.
 
-Each raises `InputError` with the argument, the value received and what to do instead. What is known is checked in NumPy
-or plain Python, before anything is compiled; of an array that JAX traces only the shape is known, and values outside a
-domain give NaN there.
+Each check raises `InputError` with the argument, the value received and a remedy. Known values are checked in NumPy or
+plain Python, before anything is compiled. Inside `jit`, only the shape of an array is known, and values outside a
+domain give NaN.
 """
 
 from dynascope.validation.annotations import require_kind
@@ -22,7 +22,7 @@ from dynascope.validation.arrays import (
 )
 from dynascope.validation.checked import checked, face
 from dynascope.validation.known import require_increasing, require_whole_numbers
-from dynascope.validation.memory import require_memory, require_room, require_unpacked, said_bytes
+from dynascope.validation.memory import formatted_bytes, require_memory, require_room, require_unpacked
 from dynascope.validation.numbers import (
     require,
     require_at_least,
@@ -38,6 +38,7 @@ __all__ = [
     "calling",
     "checked",
     "face",
+    "formatted_bytes",
     "holds",
     "is_traced",
     "require",
@@ -59,7 +60,6 @@ __all__ = [
     "require_shape",
     "require_unpacked",
     "require_whole_numbers",
-    "said_bytes",
     "shown",
     "shown_error",
 ]

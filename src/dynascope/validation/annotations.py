@@ -1,4 +1,4 @@
-"""Checks of arguments as annotations state them: the kind of a value, and the bounds of its numbers."""
+"""Validation of arguments against their annotations: the type of a value, and the bounds of its numbers."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from dynascope.validation.numbers import require_choice, shown
 
 __all__ = ["Bounds", "Check", "bounds_of", "check_of", "checks_of", "kinds_of", "require_kind"]
 
-Check = Callable[[str, Any], Any]  # of the name of an argument and its value; returns the value to compute with
+Check = Callable[[str, Any], Any]  # (name of the argument, value) → validated value
 
-_MOST_INTEGER = 2**63 - 1  # that shapes and loops can have
+_MOST_INTEGER = 2**63 - 1  # limit of shapes and loops
 _MODULES = {"xr": "xarray", "np": "numpy", "pd": "pandas", "jax": "jax", "plt": "matplotlib.pyplot"}
 _LARGEST = sys.float_info.max
 
 
 class Bounds(NamedTuple):
-    """The numbers that an annotation allows, which are finite.
+    """The range of finite numbers that an annotation allows.
 
     Attributes:
-        minimum: The smallest.
-        above: What each must exceed.
-        below: What each must stay under.
-        maximum: The largest.
+        minimum: Smallest value allowed.
+        above: Number that every value must exceed.
+        below: Number that every value must stay under.
+        maximum: Largest value allowed.
     """
 
     minimum: float = -math.inf
@@ -44,13 +44,13 @@ class Bounds(NamedTuple):
     maximum: float = math.inf
 
     def hold(self, low: float, high: float) -> bool:
-        """Whether all numbers between two are finite and allowed; NaN is not."""
+        """Whether all numbers from `low` to `high` are finite and allowed; false for NaN."""
         inside = self.minimum <= low and self.above < low and high < self.below and high <= self.maximum
         return bool(inside and low >= -_LARGEST and high <= _LARGEST)
 
     @property
     def words(self) -> str:
-        """As in "above 0 and of at most 1"; nothing where every finite number is allowed."""
+        """The bounds in words, such as "above 0 and of at most 1"; empty if every finite number is allowed."""
         named = (
             *(("of at least", self.minimum), ("above", self.above)),
             *(("below", self.below), ("of at most", self.maximum)),
@@ -59,12 +59,12 @@ class Bounds(NamedTuple):
 
 
 def _digits(bound: float) -> str:
-    """All digits of a whole number that has few, and six of others."""
+    """Format a whole number with all its digits if there are few, and any other number with six digits."""
     return str(int(bound)) if bound == int(bound) and abs(bound) <= _MOST_INTEGER else f"{bound:g}"
 
 
 def bounds_of(kind: Any) -> Bounds | None:
-    """The bounds that an annotation states for numbers; None where it states none.
+    """Return the bounds in an annotation of numbers; None if it has none.
 
     Example:
         >>> from annotated_types import Gt, Le
@@ -86,7 +86,7 @@ def bounds_of(kind: Any) -> Bounds | None:
 
 
 def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
-    """The check of each argument of a function, by name; none where the annotation allows everything.
+    """Return the check of each argument by name, without arguments whose annotation allows every value.
 
     Example:
         >>> def root(value: float, name): ...
@@ -99,7 +99,7 @@ def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
 
 
 def kinds_of(annotated: Any) -> dict[str, Any]:
-    """What the annotations of a function or class mean, by name, without those that cannot be read.
+    """Evaluate the annotations of a function or class, by name; annotations that cannot be evaluated are omitted.
 
     Example:
         >>> def root(value: float, name): ...
@@ -107,19 +107,19 @@ def kinds_of(annotated: Any) -> dict[str, Any]:
         {'value': <class 'float'>}
     """
     names = getattr(annotated, "__globals__", None) or vars(sys.modules[annotated.__module__])
-    # Libraries that a module imports for type checkers only, by the names that they have everywhere.
+    # Libraries that a module may import for type checkers only, by their usual names.
     usual = {short: sys.modules[module] for short, module in _MODULES.items() if module in sys.modules}
     found = {}
     for name, annotation in getattr(annotated, "__annotations__", {}).items():
-        annotation = getattr(annotation, "__forward_arg__", annotation)  # as named tuples keep strings
-        with contextlib.suppress(Exception):  # whatever an expression with an unknown name raises
+        annotation = getattr(annotation, "__forward_arg__", annotation)  # named tuples wrap strings
+        with contextlib.suppress(Exception):  # an expression with an unknown name can raise any error
             found[name] = eval(annotation, usual | names) if isinstance(annotation, str) else annotation
     return found
 
 
 @functools.lru_cache(maxsize=4096, typed=True)
 def check_of(kind: Any) -> Check | None:
-    """The check of a value against an annotation; None where that allows everything.
+    """Return the check of a value against an annotation; None if the annotation allows every value.
 
     Example:
         >>> from annotated_types import Gt
@@ -146,9 +146,9 @@ def check_of(kind: Any) -> Check | None:
 
 
 def require_kind(kind: Any, **arguments: Any) -> None:
-    """Check values against an annotation where they are not arguments of a `checked` function.
+    """Check values against an annotation, outside a `checked` function.
 
-    As they stay what they are, 3.0 is no integer here.
+    The values are not converted, so 3.0 is not accepted as an integer.
 
     Example:
         >>> from annotated_types import Ge
@@ -168,7 +168,7 @@ def require_kind(kind: Any, **arguments: Any) -> None:
 
 
 def _number_check(kind: type, bounds: Bounds | None) -> Check:
-    """Of a number: whole numbers as integers, whatever their type; one with bounds must be known."""
+    """Check a number. Whole numbers of any type become integers; a number with bounds must not be traced."""
     noun = "an integer" if kind is int else "a finite number"
 
     def check(name: str, value: Any) -> Any:
@@ -192,17 +192,17 @@ def _number_check(kind: type, bounds: Bounds | None) -> Check:
 
 
 def _array_check(kind: Any, bounds: Bounds) -> Check | None:
-    """Of an array of real numbers, which comes as `real_array` gives it; a Python number stays one.
+    """Check an array of real numbers and convert it by `real_array`; a Python number remains one.
 
-    Where the annotation names no array of JAX, it comes as a NumPy array of 64 bits, and traced values are rejected.
+    If the annotation names no JAX array, the result is a float64 NumPy array, and traced values are rejected.
     """
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     parts, of_numpy = _array_kinds(kind), _is_of_numpy(kind)
     if not parts:
         return None
-    said = next((part.dim_str for part in parts if hasattr(part, "dim_str")), "...")
-    dimensions = None if "..." in said or "*" in said else len(said.split())
+    axes = next((part.dim_str for part in parts if hasattr(part, "dim_str")), "...")
+    dimensions = None if "..." in axes or "*" in axes else len(axes.split())
 
     def check(name: str, value: Any) -> Any:
         if type(value) is float or type(value) is int:
@@ -215,7 +215,7 @@ def _array_check(kind: Any, bounds: Bounds) -> Check | None:
             and (not value.size or bounds.hold(value.min(), value.max()))
         ):
             return value
-        # What is of another class, or refused.
+        # Values of other types, and values that raise an error.
         array = real_array(name, value, dimensions=dimensions, **bounds._asdict())
         if not of_numpy:
             return array
@@ -226,7 +226,7 @@ def _array_check(kind: Any, bounds: Bounds) -> Check | None:
 
 
 def _array_kinds(kind: Any) -> list[Any]:
-    """The arrays among what an annotation allows; NumPy's for what NumPy makes an array of."""
+    """Return the array types in an annotation; NumPy's for NumPy's `ArrayLike`."""
     import numpy as np  # here, as above
     import numpy.typing as npt
 
@@ -234,7 +234,7 @@ def _array_kinds(kind: Any) -> list[Any]:
 
 
 def _is_of_numpy(kind: Any) -> bool:
-    """Whether an annotation allows arrays, and none of JAX."""
+    """Whether an annotation allows arrays, but no JAX arrays."""
     import jax  # here, as above
 
     parts = (kind, *get_args(kind))
@@ -250,7 +250,7 @@ def _choice_check(choices: tuple[Any, ...]) -> Check:
 
 
 def _row_check(kind: Any, parts: Sequence[Any], lengths: tuple[float, float]) -> Check:
-    """Of a sequence, or an array of several axes, each part of which is checked; a tuple may have a fixed length."""
+    """Check each element of a sequence, or of an array along its first axis; a tuple may have a fixed length."""
     check_part, rows = check_of(parts[0]), tuple if get_origin(kind) is tuple else list
     length = len(parts) if rows is tuple and ... not in parts else None
     assert check_part is not None
@@ -267,7 +267,7 @@ def _row_check(kind: Any, parts: Sequence[Any], lengths: tuple[float, float]) ->
 
 
 def _lengths_of(kind: Any) -> tuple[float, float]:
-    """The fewest and the most entries that an annotation allows a sequence."""
+    """Return the minimum and maximum length that an annotation allows for a sequence."""
     fewest, most = 0, math.inf
     for each in kind.__metadata__ if get_origin(kind) is Annotated else ():
         for part in each if isinstance(each, annotated_types.GroupedMetadata) else (each,):
@@ -283,7 +283,7 @@ def _is_record(kind: Any) -> bool:
 
 
 def _record_check(kind: Any) -> Check:
-    """Of a named tuple, of which each field with bounds is checked, as is each that is a named tuple itself."""
+    """Check a named tuple: each field that has bounds or is itself a named tuple."""
     kinds = kinds_of(kind).items()
     checks = {name: cast(Check, check_of(each)) for name, each in kinds if bounds_of(each) or _is_record(each)}
 
@@ -298,8 +298,8 @@ def _record_check(kind: Any) -> Check:
 
 
 def _union_check(kind: Any, stated: Any) -> Check:
-    """Of one of several kinds: the check of the first that the value is of."""
-    # None comes first, as the arrays of NumPy admit everything.
+    """Check a value by the first type of a union that admits it."""
+    # None comes first, because NumPy's ArrayLike admits every value.
     parts = [(part, check_of(part)) for part in sorted(get_args(kind), key=lambda part: part is not type(None))]
 
     def check(name: str, value: Any) -> Any:
@@ -321,10 +321,10 @@ def _kind_check(kind: Any, stated: Any) -> Check:
 
 
 def _of_another_kind(name: str, value: Any, kind: Any) -> InputError:
-    told = f"is {repr(shown(value)) if isinstance(value, str) else shown(value)}"
+    problem = f"is {repr(shown(value)) if isinstance(value, str) else shown(value)}"
     if shape := getattr(value, "shape", ()):
-        told = f"has shape {tuple(shape)}"
-    return InputError(f"{name} {told}", argument=name, value=shown(value), remedy=f"give {in_words(kind)}")
+        problem = f"has shape {tuple(shape)}"
+    return InputError(f"{name} {problem}", argument=name, value=shown(value), remedy=f"give {in_words(kind)}")
 
 
 def _of_another_length(name: str, value: Any, lengths: tuple[float, float]) -> InputError:
@@ -335,9 +335,9 @@ def _of_another_length(name: str, value: Any, lengths: tuple[float, float]) -> I
 
 
 def _out_of_bounds(name: str, value: Any, noun: str, bounds: Bounds) -> InputError:
-    told = repr(shown(value)) if isinstance(value, str) else shown(value)
+    text = repr(shown(value)) if isinstance(value, str) else shown(value)
     most = _MOST_INTEGER if noun == "an integer" else _LARGEST
     if isinstance(value, int) and abs(value) > most:
         bounds = bounds._replace(maximum=min(bounds.maximum, most))
     remedy = f"choose {noun} {bounds.words}".rstrip()
-    return InputError(f"{name} is {told}", argument=name, value=value, remedy=remedy)
+    return InputError(f"{name} is {text}", argument=name, value=value, remedy=remedy)

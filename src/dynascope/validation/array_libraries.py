@@ -1,4 +1,4 @@
-"""Checks of arrays of any library, so that one probe serves NumPy, JAX and PyTorch."""
+"""Checks of arrays of any library, so that probes work with NumPy, JAX and PyTorch."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = [
 
 
 def array_namespace(*arrays: Any, **named: Any) -> Any:
-    """The array-API functions of the library that all these arrays belong to; JAX where some are of NumPy.
+    """Return the array-API namespace of the library of all these arrays; JAX if NumPy and JAX are mixed.
 
-    NumPy and JAX offer them themselves; PyTorch has them only through array-api-compat, which the extra `torch` brings.
+    NumPy and JAX provide the namespace themselves; for PyTorch, it comes from array-api-compat in the extra `torch`.
 
     Args:
-        *arrays: One array or more, all of one library.
-        **named: The same, by names that an error tells.
+        *arrays: One or more arrays, all of one library.
+        **named: Further arrays, by the argument names that error messages use.
 
     Raises:
         InputError: An argument is not an array, or the arrays are of different libraries.
@@ -41,37 +41,37 @@ def array_namespace(*arrays: Any, **named: Any) -> Any:
         return found["jax.numpy"]
     if len(found) > 1:
         names = sorted(found)
-        given = f" as {' and '.join(named)}" if named else ""
+        given = f" {' and '.join(named)}" if named else ""
         raise InputError(
-            f"arrays of different libraries were given{given} ({', '.join(names)})",
+            f"the arrays{given} belong to different libraries ({', '.join(names)})",
             argument=next(iter(named), "array"),
             value=names,
-            remedy="convert all of them to the arrays of one library",
+            remedy="convert all of them to one library",
         )
     return next(iter(found.values()))
 
 
 def require_jax_arrays(**arguments: Any) -> None:
-    """Raise `InputError` if an argument of a JAX function is a tensor of PyTorch or a table of pandas.
+    """Raise `InputError` if an argument of a JAX function is a PyTorch tensor or a pandas table.
 
     Example:
         >>> require_jax_arrays(x=[[1.0, 2.0]])
     """
     for name, value in arguments.items():
         library = type(value).__module__.partition(".")[0]
-        convert = {"torch": "by .numpy(), or use dynascope.torch", "pandas": "by .to_numpy()"}.get(library, "")
+        convert = {"torch": "with .numpy(), or use dynascope.torch", "pandas": "with .to_numpy()"}.get(library, "")
         require(
             not convert,
-            f"{name} is a {type(value).__name__} of {library}",
+            f"{name} is a {library} {type(value).__name__}",
             argument=name,
             value=type(value).__name__,
-            remedy=f"give it as an array of NumPy, {convert}",
+            remedy=f"convert it to a NumPy array {convert}",
         )
 
 
 def holds(condition: Any) -> bool:
-    """Whether it holds, or is not known because JAX traces."""
-    # An error would tell where the value comes from, and look through all that was traced before.
+    """Whether a condition is true, or unknown because JAX traces it."""
+    # Avoids the error that JAX raises for tracers, because it searches the whole trace for the origin of the value.
     known = getattr(condition, "to_concrete_value", None)
     if known is not None and known() is None:
         return True
@@ -82,15 +82,15 @@ def holds(condition: Any) -> bool:
 
 
 def require_axes(name: str, values: Any, axes: int) -> tuple[int, ...]:
-    """Return the shape of an array of any library after checking the number of its axes, none of them empty.
+    """Return the shape of an array of any library, after checking its number of axes and that none is empty.
 
     Args:
         name: Name of the argument, for the message.
         values: The array.
-        axes: Number of axes wanted.
+        axes: Required number of axes.
 
     Raises:
-        InputError: No array of a known library, another number of axes, or one of length zero.
+        InputError: The value is not an array of a known library, or it has another number of axes or an empty axis.
 
     Example:
         >>> import numpy as np
@@ -112,13 +112,13 @@ def require_axes(name: str, values: Any, axes: int) -> tuple[int, ...]:
 def require_finite_values(
     name: str, values: Any, *, floating: bool = False, remedy: str = "drop or fill them first"
 ) -> None:
-    """Raise `InputError` unless all values of an array of any library are finite, where they are known.
+    """Raise `InputError` if an array of any library contains known values that are not finite.
 
     Args:
         name: Name of the argument, for the message.
         values: The array.
         floating: Whether the values must be floating-point numbers.
-        remedy: What to do about values that are not finite, for the message.
+        remedy: How to fix values that are not finite, for the message.
 
     Raises:
         InputError: If a value is NaN or infinite, or is an integer although `floating` is set.
@@ -142,8 +142,8 @@ def require_finite_values(
         value=str(values.dtype),
         remedy="pass floating-point numbers",
     )
-    if _lies_here(values):
-        # NumPy has nothing to compile.
+    if _is_in_cpu_memory(values):
+        # NumPy needs no compilation.
         import numpy as xp  # here, so that the command line reports a bad argument without loading arrays
     require(
         holds(xp.all(xp.isfinite(values))),
@@ -154,28 +154,29 @@ def require_finite_values(
 
 
 def require_labels(name: str, labels: Any, samples: int, *, classes: int | None = None) -> None:
-    """Raise `InputError` unless an array of any library holds the number of a class, from zero, for each sample.
+    """Raise `InputError` unless an array of any library contains one class label per sample, counted from zero.
 
     Args:
         name: Name of the argument, for the message.
-        labels: The array; its values are looked at where they are known.
+        labels: The array; its values are checked if they are known.
         samples: Number of samples.
-        classes: Number of classes, if it is known.
+        classes: Number of classes, if known.
 
     Raises:
-        InputError: No array of a known library, another shape, numbers that are not whole, or a class there is not.
+        InputError: The value is not an array of a known library, or it has another shape, labels that are not integers,
+            or a label without a class.
 
     Example:
         >>> import numpy as np
         >>> require_labels("labels", np.array([0, 3]), 2, classes=3)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: labels goes from 0 to 3: count 3 classes from 0.
+        dynascope.errors.InputError: labels ranges from 0 to 3: number the 3 classes from 0.
     """
     xp, shape = _namespace(labels, name), tuple(labels.shape)
     require(
         shape == (samples,),
-        f"{name} has shape {shape} and there are {samples} samples",
+        f"{name} has shape {shape}, but there are {samples} samples",
         argument=name,
         value=shape,
         remedy=f"give one label for each sample, of shape ({samples},)",
@@ -185,21 +186,21 @@ def require_labels(name: str, labels: Any, samples: int, *, classes: int | None 
         f"{name} has values of type {labels.dtype}",
         argument=name,
         value=str(labels.dtype),
-        remedy="give whole numbers, classes counted from 0",
+        remedy="give integers that count the classes from 0",
     )
     inside = labels >= 0 if classes is None else (labels >= 0) & (labels < classes)
     if not holds(xp.all(inside)):
         ends = int(xp.min(labels)), int(xp.max(labels))
         raise InputError(
-            f"{name} goes from {ends[0]} to {ends[1]}",
+            f"{name} ranges from {ends[0]} to {ends[1]}",
             argument=name,
             value=ends,
-            remedy=f"count {f'{classes} classes' if classes else 'classes'} from 0",
+            remedy=f"number the {f'{classes} classes' if classes else 'classes'} from 0",
         )
 
 
-def _lies_here(array: Any) -> bool:
-    """Whether it is an array of JAX with known values in the memory of the processor, where NumPy needs no copy."""
+def _is_in_cpu_memory(array: Any) -> bool:
+    """Whether this is a JAX array with known values in CPU memory, which NumPy reads without a copy."""
     if "jax" not in sys.modules:
         return False
     jax = sys.modules["jax"]
@@ -225,7 +226,7 @@ def _namespace(array: Any, name: str = "array") -> Any:
         return compatible_namespace(array)
     except (ImportError, TypeError):
         raise InputError(
-            f"arrays of type {type(array).__name__} are not understood",
+            f"arrays of type {type(array).__name__} are not supported",
             argument=name,
             value=type(array).__name__,
             remedy="pass NumPy, JAX, or PyTorch arrays (PyTorch needs the extra 'torch')",

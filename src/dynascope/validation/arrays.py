@@ -24,7 +24,7 @@ __all__ = [
     "require_unmasked",
 ]
 
-_ROUNDING = 1e-10  # relative asymmetry or negative eigenvalue of a covariance that counts as rounding
+_ROUNDING = 1e-10  # largest relative asymmetry or negative eigenvalue of a covariance that is attributed to rounding
 
 
 def require_array(name: str, values: Any, *shapes: tuple[Any, ...], infinite: bool = False) -> np.ndarray:
@@ -32,7 +32,7 @@ def require_array(name: str, values: Any, *shapes: tuple[Any, ...], infinite: bo
 
     Args:
         name: Name of the argument, for the message.
-        values: Anything `numpy.asarray` takes.
+        values: Anything that `numpy.asarray` accepts.
         *shapes: Allowed lengths of the axes, as in `require_shape`.
         infinite: Whether infinite values are accepted.
 
@@ -40,7 +40,7 @@ def require_array(name: str, values: Any, *shapes: tuple[Any, ...], infinite: bo
         Array of dtype float64.
 
     Raises:
-        InputError: The values are not real numbers, not finite, or of another shape.
+        InputError: The values are not real numbers, are not finite, or have none of the shapes.
 
     Example:
         >>> require_array("x", [[1, 2], [3, 4]], (None, 2)).shape
@@ -82,7 +82,7 @@ def require_covariance(name: str, values: Any) -> np.ndarray:
         values: Σ of shape (d, d), or the d variances of independent inputs.
 
     Raises:
-        InputError: The values are no such matrix, or not finite.
+        InputError: The matrix is not symmetric, not positive semi-definite, zero or not finite.
 
     Example:
         >>> require_covariance("covariance", [2.0, 1.0])
@@ -121,7 +121,7 @@ def is_traced(value: Any) -> bool:
         >>> is_traced([1.0, 2.0])
         False
     """
-    # A value can only be traced by a JAX that is loaded.
+    # A value can be traced only if JAX is loaded.
     return "jax" in sys.modules and isinstance(value, sys.modules["jax"].core.Tracer)
 
 
@@ -135,27 +135,28 @@ def real_array(
     maximum: float = math.inf,
     dimensions: int | None = None,
 ) -> np.ndarray | Array:
-    """The value as an array of floating-point numbers, checked where it is known, for a compiled function.
+    """Convert real numbers to a floating-point array for a compiled function, after checking all known values.
 
     Args:
         name: Name of the argument, for the message.
-        value: Real numbers in any form. JAX arrays keep their type; of traced ones, which need `jax.enable_x64`, only
-            the shape is checked. Everything else becomes a NumPy array of 64 bits, or of 32 if it is one already.
+        value: Real numbers in any form. JAX arrays keep their type; if they are traced, which requires
+            `jax.enable_x64`, only their shape is checked. A NumPy array narrower than 64 bits keeps its precision;
+            everything else becomes a float64 NumPy array.
         minimum: Smallest value allowed.
         above: Number that every value must exceed.
         below: Number that every value must stay under.
         maximum: Largest value allowed.
-        dimensions: Number of axes; any if not given.
+        dimensions: Number of axes; None for any.
 
     Raises:
-        InputError: Values that are not real numbers, not finite, out of range, in another number of axes, or too large
-            for 64 bits; values that are traced in 32 bits, in which small values underflow and squares overflow.
+        InputError: The values are not real, not finite, out of range or too large for float64; the number of axes
+            differs; or the values are traced in float32, in which small values underflow and squares overflow.
 
     Example:
         >>> real_array("times", [0, 1, 2], minimum=0).tolist()
         [0.0, 1.0, 2.0]
     """
-    import jax  # here, so that checks of NumPy arrays alone do without it
+    import jax  # here, so that checks of NumPy arrays do not load JAX
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     known = value
@@ -166,7 +167,7 @@ def real_array(
             known = (jax.numpy if traced else np).asarray(value)
         except (TypeError, ValueError, OverflowError):
             known = np.asarray(None)
-    # By its kind, as NumPy takes a span of time for an integer.
+    # Checks dtype.kind, because NumPy considers timedelta64 a subtype of integer.
     if not (known.dtype.kind in "iu" or jax.numpy.issubdtype(known.dtype, np.floating)):
         raise InputError(f"{name} is not real", argument=name, value=type(value).__name__, remedy="pass real numbers")
     if dimensions is not None:
@@ -183,16 +184,16 @@ def real_array(
             f"{name} is traced by JAX in 32 bits",
             argument=name,
             value=str(known.dtype),
-            remedy="compile, map or differentiate this inside of jax.enable_x64(True)",
+            remedy="compile, map or differentiate inside jax.enable_x64(True)",
         )
     else:
         require_bounds(name, np.asarray(known), minimum=minimum, above=above, below=below, maximum=maximum)
     if isinstance(known, jax.Array):
         return known if jax.numpy.issubdtype(known.dtype, np.floating) else known.astype(jax.numpy.result_type(float))
-    # Numbers that are no array of a narrower type have 64 bits.
+    # Everything except floating-point arrays of a narrower type becomes 64 bits wide.
     narrow = known.dtype.kind == "f" and known.dtype.itemsize < 8
     with np.errstate(over="ignore", under="ignore"):
-        # In the order of bytes of this machine, since JAX takes the bytes of any other as if they were in it.
+        # Converted to native byte order, which JAX assumes without checking.
         array = np.asarray(known, known.dtype.newbyteorder("=") if narrow else np.float64)
     if not np.isfinite(array).all():
         lost = known[~np.isfinite(array)].ravel()[:1]
@@ -206,12 +207,12 @@ def real_array(
 
 
 def require_unmasked(name: str, value: Any) -> None:
-    """Raise `InputError` if an array of NumPy hides a value, which arithmetic would then use.
+    """Raise `InputError` if a NumPy array has masked values, which arithmetic would otherwise use.
 
     Example:
         >>> require_unmasked("x", [1.0, 2.0])
     """
-    import numpy as np  # not at the top, as above
+    import numpy as np  # here, as above
 
     hidden = int(np.ma.count_masked(value)) if isinstance(value, np.ma.MaskedArray) else 0
     require(
@@ -219,12 +220,12 @@ def require_unmasked(name: str, value: Any) -> None:
         f"{name} is an array with {hidden} masked {'value' if hidden == 1 else 'values'}",
         argument=name,
         value=type(value).__name__,
-        remedy="drop what is masked, or fill it by .filled()",
+        remedy="drop the masked values, or fill them with .filled()",
     )
 
 
 def require_known(**arguments: Any) -> None:
-    """Raise `InputError` if JAX traces one of the arguments of a function that has to read their values.
+    """Raise `InputError` if JAX traces an argument of a function that must read its values.
 
     Example:
         >>> require_known(target=1.0)
@@ -235,5 +236,5 @@ def require_known(**arguments: Any) -> None:
             f"{name} is traced by JAX",
             argument=name,
             value=type(value).__name__,
-            remedy="call this outside of jit, vmap and grad, with leading axes for many cases",
+            remedy="call this function outside jit, vmap and grad; pass many cases as leading axes",
         )

@@ -1,8 +1,8 @@
-"""Annotations with bounds, as many functions have them; `checked` reads them.
+"""Annotations of arrays with bounds, shared by many functions and enforced by `checked`.
 
-All numbers are finite. Single numbers must be known: JAX must not trace them. `FiniteArray` and its like are for
-functions that compute in JAX: arrays of any shape, which come as Python numbers or as arrays of floating-point numbers.
-`FiniteNumbers` and its like are for functions that compute in NumPy, and come as NumPy arrays of 64 bits.
+All numbers must be finite. Single numbers must not be traced by JAX. `FiniteArray` and similar annotations are for
+functions that compute in JAX: they allow any shape, and the function receives a Python number or a floating-point
+array. `FiniteNumbers` and similar annotations are for functions that compute in NumPy and receive float64 NumPy arrays.
 """
 
 from typing import Annotated, TypeAlias

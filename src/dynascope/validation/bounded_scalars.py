@@ -1,7 +1,7 @@
-"""Annotations of single numbers with bounds, as many functions have them; `checked` reads them.
+"""Annotations of single numbers with bounds, shared by many functions and enforced by `checked`.
 
-All are finite and must be known: JAX must not trace them. They stand here, apart from those of arrays in `bounded`, so
-that functions that need no JAX do not load it.
+All numbers must be finite and must not be traced by JAX. This module is separate from `bounded`, so that functions
+without JAX need not import JAX.
 """
 
 from typing import Annotated, TypeAlias

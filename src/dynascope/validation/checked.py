@@ -1,4 +1,4 @@
-"""Functions that check their arguments against their annotations: the kind of each, and the bounds of its numbers."""
+"""Functions that check their arguments against their annotations: the type of each, and the bounds of its numbers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def checked(function: _Function) -> _Function:
-    """The function, with every argument checked against its annotation before the function runs.
+    """Wrap a function so that every argument is checked against its annotation before the function runs.
 
-    Numbers and arrays are checked against the bounds of `annotated-types`: `Annotated[float, Gt(0)]`. What is bounded
-    must also be finite, and reaches the function as a Python number or an array of floating-point numbers. Values that
-    JAX traces pass where the annotation names an array of JAX. Constraints between arguments are lines in the function.
+    Numbers and arrays are checked against bounds of `annotated-types`, such as `Annotated[float, Gt(0)]`. An argument
+    with bounds must also be finite; the function receives it as a Python number or a floating-point array. Traced
+    values are accepted if the annotation names a JAX array. The function itself checks constraints between arguments.
 
     Args:
-        function: Any function, or a class, whose `__init__` and public methods are checked. An annotation that says
-            nothing about values allows everything.
+        function: A function, or a class, whose `__init__` and public methods are then checked. An annotation that does
+            not restrict values allows every value.
 
     Returns:
-        A function of the same arguments, which raises `InputError` that names the argument, the value and the remedy.
+        A function with the same signature, whose `InputError` names the argument, the value and the remedy.
 
     Example:
         >>> from typing import Annotated
@@ -82,16 +82,16 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """What the `__init__` of a room needs to offer the names of its stub, loaded when they are used.
+    """Lazily load the names in the stub of a package, for its `__init__`.
 
-    Its functions and classes are `checked`.
+    The functions and classes of the package are `checked`.
 
     Args:
-        name: `__name__` of the room.
-        file: `__file__` of the room.
+        name: `__name__` of the package.
+        file: `__file__` of the package.
 
     Returns:
-        Its `__getattr__`, `__dir__` and `__all__`.
+        `__getattr__`, `__dir__` and `__all__` of the package.
     """
     load, names, offered = lazy_loader.attach_stub(name, file)
 
@@ -109,7 +109,7 @@ def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
 @functools.cache
 def _with_checked_methods(kind: Any) -> Any:
-    """The class itself, with its public methods checked; methods of networks run inside compiled programs."""
+    """Check the public methods of a class in place, except those of networks, which run inside compiled programs."""
     names: Iterable[str] = ["__init__"]
     if dataclasses.is_dataclass(kind) and "__call__" not in vars(kind):
         names = ["__init__", *(name for name in vars(kind) if not name.startswith("_"))]

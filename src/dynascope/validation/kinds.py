@@ -1,4 +1,4 @@
-"""Kinds of values, as annotations name them: whether a value is of a kind, and the kind in words."""
+"""Types in annotations: whether a value has a type, and the description of the type."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["admits", "in_words", "is_array"]
 
 _ROWS = (Sequence, Collection, Iterable, list, tuple)
 _WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text", type(None): "None"}
-_MOST_WHOLE = 2**63 - 1  # that shapes and loops can have
-_MOST = 100  # elements that are looked at one by one
+_MOST_WHOLE = 2**63 - 1  # limit of shapes and loops
+_MOST = 100  # maximum number of elements to check
 
 
 def admits(kind: Any, value: Any) -> bool:
-    """Whether a value is of the kind that an annotation names; an annotation that is not understood allows all.
+    """Whether a value has the type in an annotation; an unsupported annotation admits every value.
 
     Example:
         >>> admits(float | None, 3), admits(int, 2.5), admits(Sequence[str], "ab")
@@ -37,7 +37,7 @@ def admits(kind: Any, value: Any) -> bool:
     if isinstance(kind, TypeVar):
         return any(admits(each, value) for each in kind.__constraints__ or (kind.__bound__ or Any,))
     if origin is Literal:
-        return any(type(value) is type(each) for each in parts)  # which of them it is the function looks up itself
+        return any(type(value) is type(each) for each in parts)  # the function itself checks which of them it is
     if kind is None or kind is type(None):
         return value is None
     if kind in (int, float):
@@ -55,13 +55,13 @@ def admits(kind: Any, value: Any) -> bool:
     if is_array(kind):
         return is_traced(value) or _is_numeric(value, kind)
     if isinstance(kind, type):
-        with contextlib.suppress(TypeError):  # of a protocol that cannot be asked
+        with contextlib.suppress(TypeError):  # a protocol without runtime checks
             return is_traced(value) or isinstance(value, kind)
     return True
 
 
 def _is_number(value: Any) -> bool:
-    """Whether it is one real number that a float can hold."""
+    """Whether the value is one real number that a float can represent."""
     if not isinstance(value, numbers.Real) and getattr(value, "ndim", None) != 0:
         return False
     try:
@@ -99,7 +99,7 @@ def _is_row(value: Any, parts: Sequence[Any]) -> bool:
 
 
 def _is_numeric(value: Any, kind: Any) -> bool:
-    """Whether it is an array of numbers, or becomes one, of as many axes as the annotation says."""
+    """Whether the value is an array of numbers, or convertible to one, with the number of axes in the annotation."""
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
     if isinstance(value, complex):
@@ -114,12 +114,12 @@ def _is_numeric(value: Any, kind: Any) -> bool:
         axes = array.ndim
         if array.dtype.kind not in "iufbc" and "float" not in array.dtype.name:
             return False
-    said = getattr(kind, "dim_str", "...")
-    return "..." in said or "*" in said or axes == len(said.split())
+    shape = getattr(kind, "dim_str", "...")
+    return "..." in shape or "*" in shape or axes == len(shape.split())
 
 
 def is_array(kind: Any) -> bool:
-    """Whether an annotation names an array, with or without a shape.
+    """Whether an annotation is an array type, with or without a shape.
 
     Example:
         >>> is_array(float)
@@ -129,11 +129,11 @@ def is_array(kind: Any) -> bool:
 
 
 def in_words(kind: Any) -> str:
-    """The kind that an annotation names, as a remedy has it: in the words of `Annotated[…, "words"]` if it has any.
+    """Describe the type in an annotation for a remedy, by the text in `Annotated[…, "text"]` if there is one.
 
     Example:
         >>> in_words(Sequence[float] | None)
-        'a list of which each is a number or None'
+        'a list in which each element is a number or None'
     """
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
@@ -152,12 +152,12 @@ def in_words(kind: Any) -> str:
     if origin in (Mapping, dict):
         return "a dictionary"
     if origin in _ROWS:
-        return "a list" if not parts or parts[0] is Any else f"a list of which each is {in_words(parts[0])}"
+        return "a list" if not parts or parts[0] is Any else f"a list in which each element is {in_words(parts[0])}"
     if is_array(kind):
         shape = getattr(kind, "dim_str", "")
         return "an array of numbers" + (f" of shape ({', '.join(shape.split())})" if shape else "")
     if kind is None or kind in _WORDS:
         return _WORDS[kind if kind is not None else type(None)]
     name = getattr(kind, "__name__", str(kind))
-    vowels = "AEFHILMNORSX" if name.isupper() else "AEIOU"  # as the letter S is spoken in SGD
+    vowels = "AEFHILMNORSX" if name.isupper() else "AEIOU"  # as in "an SGD"
     return f"{'an' if name[:1] in vowels else 'a'} {name}"

@@ -1,4 +1,4 @@
-"""Checks of arrays of numbers that are known: within bounds, whole, and in order."""
+"""Checks of arrays with known numbers: within bounds, whole, or increasing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def require_bounds(
         maximum: Largest value allowed.
 
     Raises:
-        InputError: A number that is not.
+        InputError: A number is not finite or not within the bounds.
 
     Example:
         >>> import numpy as np
@@ -63,24 +63,24 @@ def require_whole_numbers(name: str, values: np.ndarray, *, least: int = 0, most
     Args:
         name: Name of the argument, for the message.
         values: Finite numbers of any shape.
-        least: The smallest that each may be.
-        most: The largest, if any.
+        least: Smallest value allowed.
+        most: Largest value allowed; None for no limit.
 
     Raises:
-        InputError: A number that is not.
+        InputError: A number is not whole or not within the bounds.
 
     Example:
         >>> import numpy as np
         >>> require_whole_numbers("samples", np.array([10.0, 0.5]), least=1)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: samples has 0.5: give whole numbers of at least 1.
+        dynascope.errors.InputError: samples contains 0.5: give whole numbers of at least 1.
     """
     wrong = (values < least) | (values % 1 != 0)
     wrong = values[wrong if most is None else wrong | (values > most)].ravel()
     require(
         wrong.size == 0,
-        f"{name} has {wrong[0] if wrong.size else 0:g}",
+        f"{name} contains {wrong[0] if wrong.size else 0:g}",
         argument=name,
         value=float(wrong[0]) if wrong.size else None,
         remedy=f"give whole numbers {f'of at least {least}' if most is None else f'from {least} to {most}'}",
@@ -90,36 +90,36 @@ def require_whole_numbers(name: str, values: np.ndarray, *, least: int = 0, most
 def require_increasing(
     name: str, values: np.ndarray, *, fewest: int = 1, remedy: str = "sort the numbers and drop repeats"
 ) -> None:
-    """Raise `InputError` unless each number of a row is larger than the one before.
+    """Raise `InputError` unless a sequence of numbers strictly increases.
 
     Args:
         name: Name of the argument, for the message.
         values: Finite numbers, shape (n,).
-        fewest: Fewest of them.
-        remedy: What to do instead, for the message.
+        fewest: Minimum number of values.
+        remedy: How to fix a sequence that does not increase, for the message.
 
     Raises:
-        InputError: Too few of them, or one that is not larger.
+        InputError: There are too few numbers, or a number is not larger than the one before it.
 
     Example:
         >>> import numpy as np
         >>> require_increasing("levels", np.array([1.0, 3.0, 2.0]))
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: levels does not increase, as 2 follows 3: sort the numbers and drop repeats.
+        dynascope.errors.InputError: levels is not increasing, since 2 follows 3: sort the numbers and drop repeats.
     """
     require(
         len(values) >= fewest,
-        f"{name} has {len(values)} numbers",
+        f"{name} has {len(values)} {'number' if len(values) == 1 else 'numbers'}",
         argument=name,
         value=len(values),
-        remedy=f"give at least {fewest} that increase",
+        remedy=f"give at least {fewest} increasing numbers",
     )
-    late = (~(values[1:] > values[:-1])).nonzero()[0]  # NaN is larger than nothing
+    late = (~(values[1:] > values[:-1])).nonzero()[0]  # comparisons with NaN are false
     before, after = values[late[0] : late[0] + 2] if late.size else (0.0, 0.0)
     require(
         not late.size,
-        f"{name} does not increase, as {after:g} follows {before:g}",
+        f"{name} is not increasing, since {after:g} follows {before:g}",
         argument=name,
         value=float(after),
         remedy=remedy,

@@ -1,4 +1,4 @@
-"""How much memory there is, so that what cannot fit is refused before it is asked for."""
+"""Limits on memory, so that a computation that cannot fit is rejected before it starts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 
 from dynascope.validation.numbers import require
 
-__all__ = ["machine_memory", "require_memory", "require_room", "require_unpacked", "said_bytes"]
+__all__ = ["formatted_bytes", "machine_memory", "require_memory", "require_room", "require_unpacked"]
 
-_UNKNOWN = 8 * 10**9  # bytes, where the system does not tell
+_UNKNOWN = 8 * 10**9  # bytes, if the system does not report its memory
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)B?", re.IGNORECASE)
 
-_SHARE = 4  # of the memory, arrays may take one part: what is computed from them takes as much again, and again
+_SHARE = 4  # arrays may take this fraction 1/4 of the memory, because computations make several copies
 
 
 @functools.cache
 def machine_memory() -> int:
-    """Bytes of memory that this process may have: those of the machine, or of the container that it is in.
+    """Return the memory available to this process in bytes: that of the machine or, if smaller, of its container.
 
     Example:
         >>> machine_memory() > 10**8
@@ -39,93 +39,94 @@ def machine_memory() -> int:
 
 
 def require_memory(size: float, what: str, *, argument: str, value: Any = None, remedy: str) -> None:
-    """Raise `InputError` with the bytes that it would need unless something fits into the memory.
+    """Raise `InputError` if a computation needs more memory than available.
 
-    That is the memory of the machine, or what the environment variable `DYNASCOPE_MEMORY` says, such as `8GB`.
+    The available memory is that of the machine, or the value of the environment variable `DYNASCOPE_MEMORY`, such as
+    `8GB`.
 
     Args:
-        size: Bytes that are needed.
-        what: What needs them.
-        argument: Name of the argument that makes it so large.
+        size: Required memory in bytes.
+        what: The object or computation that requires it, for the message.
+        argument: Name of the argument that makes it large.
         value: Its value.
-        remedy: What to do instead.
+        remedy: How to reduce the memory, for the message.
 
     Example:
         >>> require_memory(10**6, "the network", argument="width", value=9, remedy="choose a smaller one")
         >>> require_memory(10**18, "the network", argument="width", value=10**15, remedy="choose a smaller one")
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: the network needs 1 EB, and there are ... GB of memory: choose a smaller one.
+        dynascope.errors.InputError: the network needs 1 EB, but only ... GB of memory are available: choose...
     """
-    said = bool(os.environ.get("DYNASCOPE_MEMORY"))
-    there = _limit() if said else machine_memory()
-    allowed = "allowed by DYNASCOPE_MEMORY" if said else "of memory"
-    problem = f"{what} needs {said_bytes(size)}, and there are {said_bytes(there)} {allowed}"
+    limited = bool(os.environ.get("DYNASCOPE_MEMORY"))
+    there = _limit() if limited else machine_memory()
+    allowed = "are allowed by DYNASCOPE_MEMORY" if limited else "of memory are available"
+    problem = f"{what} needs {formatted_bytes(size)}, but only {formatted_bytes(there)} {allowed}"
     require(size <= there, problem, argument=argument, value=value, remedy=remedy)
 
 
 def require_room(numbers: int, *, each: int = 8, **sizes: Any) -> None:
-    """Raise `InputError` if arrays of so many numbers take more than a quarter of the memory of the machine.
+    """Raise `InputError` if arrays with this number of elements need more than a quarter of the memory of the machine.
 
     Args:
-        numbers: How many numbers they hold.
-        each: Bytes of one.
-        **sizes: The arguments from which that number follows, by name; the error names the largest.
+        numbers: Total number of elements.
+        each: Bytes per element.
+        **sizes: The arguments that determine the number of elements, by name; the error names the largest.
 
     Example:
         >>> require_room(3 * 100, width=100)
         >>> require_room(3 * 10**15, inputs=3, width=10**15)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: width is 1000000000000000, for which arrays of 2.4e+07 GB would be needed: ...
+        dynascope.errors.InputError: width is 1000000000000000, which requires arrays of 2.4e+07 GB: ...
     """
     needed, limit = each * int(numbers), machine_memory() // _SHARE
     name = max(sizes, key=lambda argument: sizes[argument])
     require(
         needed <= limit,
-        f"{name} is {sizes[name]}, for which arrays of {needed / 10**9:.2g} GB would be needed",
+        f"{name} is {sizes[name]}, which requires arrays of {needed / 10**9:.2g} GB",
         argument=name,
         value=sizes[name],
-        remedy=f"choose a smaller one: a quarter of the memory of this machine is {limit / 1e9:.2g} GB",
+        remedy=f"choose a smaller value (the limit, a quarter of the memory of this machine, is {limit / 1e9:.2g} GB)",
     )
 
 
 def require_unpacked(size: float, what: str, *, argument: str = "path", value: Any = None) -> None:
-    """Raise `InputError` unless what a file says that it holds may be unpacked: a quarter of the memory.
+    """Raise `InputError` if the unpacked content of a file needs more than a quarter of the memory.
 
     The environment variable `DYNASCOPE_MEMORY` sets another limit, such as `8GB`.
 
     Args:
-        size: Bytes that it takes when it is unpacked.
-        what: The file, or the part of it.
-        argument: Name of the argument that names it.
+        size: Size in bytes after unpacking.
+        what: The file or the part of it, for the message.
+        argument: Name of the argument with the path of the file.
         value: Its value.
 
     Raises:
-        InputError: It takes more, or the limit is no number of bytes.
+        InputError: The unpacked size exceeds the limit, or `DYNASCOPE_MEMORY` is not a number of bytes.
 
     Example:
         >>> require_unpacked(10**6, "trees.npz")
         >>> require_unpacked(10**15, "trees.npz")
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: trees.npz takes 1 PB when it is unpacked, and ... allowed: give less of it, or...
+        dynascope.errors.InputError: trees.npz takes 1 PB when unpacked, but the limit is ...: give a smaller file...
     """
     limit = _limit()
     require(
         size <= limit,
-        f"{what} takes {said_bytes(size)} when it is unpacked, and {said_bytes(limit)} are allowed",
+        f"{what} takes {formatted_bytes(size)} when unpacked, but the limit is {formatted_bytes(limit)}",
         argument=argument,
         value=value,
-        remedy="give less of it, or allow more by the environment variable DYNASCOPE_MEMORY, such as 8GB",
+        remedy="give a smaller file, or set the environment variable DYNASCOPE_MEMORY to a larger limit, such as 8GB",
     )
 
 
-def said_bytes(size: float) -> str:
-    """A number of bytes as a person reads it.
+def formatted_bytes(size: float) -> str:
+    """Format a number of bytes with a unit.
 
     Example:
-        >>> said_bytes(7.45e9), said_bytes(12), said_bytes(10**40)
+        >>> formatted_bytes(7.45e9), formatted_bytes(12), formatted_bytes(10**40)
         ('7.45 GB', '12 bytes', '1e+16 YB')
     """
     if size < 1000:
@@ -138,15 +139,15 @@ def said_bytes(size: float) -> str:
 
 
 def _limit() -> float:
-    said = os.environ.get("DYNASCOPE_MEMORY", "")
-    if not said:
+    text = os.environ.get("DYNASCOPE_MEMORY", "")
+    if not text:
         return machine_memory() / 4
-    found = _SIZE.fullmatch(said.strip())
+    found = _SIZE.fullmatch(text.strip())
     require(
         found is not None,
-        f"DYNASCOPE_MEMORY is {said!r}",
+        f"DYNASCOPE_MEMORY is {text!r}",
         argument="DYNASCOPE_MEMORY",
-        value=said,
+        value=text,
         remedy="set it to a number of bytes, such as 8GB",
     )
     assert found is not None

@@ -21,7 +21,7 @@ _MOST_OF_AN_ERROR = 200  # letters
 
 
 def shown(value: Any) -> str:
-    """A value as an error tells it: short, and on one line.
+    """Format a value for an error message: short and on one line.
 
     Example:
         >>> shown("frob"), shown(1.5), shown(10**400)
@@ -34,19 +34,19 @@ def shown(value: Any) -> str:
     if shape:
         return f"an array of shape {tuple(shape)}"
     try:
-        told = " ".join(str(value).split())
-    except Exception:  # of a class of the user's
-        told = f"of the type {type(value).__name__}"
-    return told if len(told) <= _MOST_LETTERS else f"{told[:_MOST_LETTERS]} … (of the type {type(value).__name__})"
+        text = " ".join(str(value).split())
+    except Exception:  # raised by a user's class
+        text = f"of the type {type(value).__name__}"
+    return text if len(text) <= _MOST_LETTERS else f"{text[:_MOST_LETTERS]} … (of the type {type(value).__name__})"
 
 
 def _quoted(value: Any) -> str:
-    """As `shown`, with text in quotes, which is no number even if it looks like one."""
+    """Format a value as `shown` does, but with text in quotes, so that it is not mistaken for a number."""
     return repr(value) if isinstance(value, str) and len(value) < _MOST_LETTERS else shown(value)
 
 
 def shown_error(error: BaseException) -> str:
-    """What an error of other code says, as one of ours tells it: its first line, and its type if it says nothing.
+    """Shorten the message of another library's error to its first line, or to its type if it is empty.
 
     Example:
         >>> shown_error(ValueError("It failed.")), shown_error(AssertionError())

@@ -1,4 +1,4 @@
-"""Checks of shapes of arrays that are checked already, known or traced by JAX."""
+"""Checks of the shapes of arrays, known or traced by JAX."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def require_shape(name: str, array: Any, *shapes: tuple[Any, ...]) -> None:
     Args:
         name: Name of the argument, for the message.
         array: A checked array, or a number, which has no axes.
-        *shapes: Allowed lengths of the axes. None accepts any length; a leading `...` accepts further axes in front,
-            and then none of the named axes may be empty.
+        *shapes: Allowed lengths of the axes. None allows any length. A leading `...` allows additional leading axes;
+            then the other axes must not be empty.
 
     Raises:
         InputError: If the array has none of the shapes.
@@ -50,13 +50,14 @@ def _length(length: Any) -> str:
 
 
 def require_broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape of arguments whose (leading) axes must fit together.
+    """Return the common shape to which the (leading) axes of arguments broadcast.
 
     Args:
-        **shapes: The shape by the name of the argument.
+        **shapes: The shapes, by argument name.
 
     Raises:
-        InputError: They do not broadcast; the error names the first that does not fit those before it.
+        InputError: The shapes do not broadcast; the error names the first argument that does not fit the preceding
+            ones.
 
     Example:
         >>> require_broadcast(times=(5,), rate=())
@@ -64,7 +65,7 @@ def require_broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:
         >>> require_broadcast(times=(5,), rate=(3,))
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: rate has the leading shape (3,), which does not fit that of times, (5,): give...
+        dynascope.errors.InputError: rate has the leading shape (3,), which does not fit the shape (5,) of times: ...
     """
     import numpy as np  # here, so that the command line reports a bad argument without loading arrays
 
@@ -77,7 +78,7 @@ def require_broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:
             common = np.broadcast_shapes(common, shape)
         except ValueError:
             raise InputError(
-                f"{name} has the leading shape {shape}, which does not fit that of {', '.join(seen)}, {common}",
+                f"{name} has the leading shape {shape}, which does not fit the shape {common} of {', '.join(seen)}",
                 argument=name,
                 value=shape,
                 remedy="give single numbers, or shapes that broadcast",

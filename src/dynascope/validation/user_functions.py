@@ -1,4 +1,4 @@
-"""Check a user's functions, and name the argument by which a failing one was given."""
+"""Validation of user functions, with errors that name the argument through which a function was passed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["calling", "require_function"]
 
 @contextlib.contextmanager
 def calling(argument: str, name: str, form: str) -> Iterator[None]:
-    """Name the argument in errors while a user's function is called.
+    """Convert errors of a user function into an `InputError` that names its argument.
 
     Args:
-        argument: What it was given as.
-        name: Its name.
-        form: What is asked of it, for the message.
+        argument: Name of the argument.
+        name: Name of the function.
+        form: What the function must do, as the remedy in the message.
 
     Raises:
-        InputError: It has another signature, or does what JAX does not.
+        InputError: The function has another signature, or performs an operation that JAX does not support.
 
     Example:
         >>> with calling("loss", "half", "give a JAX function of outputs and targets"):
@@ -44,10 +44,10 @@ def calling(argument: str, name: str, form: str) -> Iterator[None]:
 
 
 def require_function(argument: str, function: Any, name: str = "") -> None:
-    """Check that it can be called, and hashed, since compiled programs are found by their functions.
+    """Check that a function is callable and hashable, since compiled programs are cached by their functions.
 
     Raises:
-        InputError: It cannot.
+        InputError: The function is not callable or not hashable.
     """
     shown = f"{argument} {name}".rstrip()
     require(
@@ -61,8 +61,8 @@ def require_function(argument: str, function: Any, name: str = "") -> None:
         hash(function)
     except TypeError as error:
         raise InputError(
-            f"{shown}, of the type {type(function).__name__}, cannot be hashed",
+            f"{shown} has the type {type(function).__name__}, which is not hashable",
             argument=argument,
             value=type(function).__name__,
-            remedy="give a plain function, or an object of a class that has a hash, such as a frozen dataclass",
+            remedy="give a plain function, or an object of a hashable class, such as a frozen dataclass",
         ) from error

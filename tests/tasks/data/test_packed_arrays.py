@@ -59,5 +59,5 @@ def test_more_than_may_be_unpacked_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("DYNASCOPE_MEMORY", "50kB")
     assert (tmp_path / "a.npz").stat().st_size < 1000
     for read in (lambda: read_archive(tmp_path / "a.npz", ("x",)), lambda: read_array(tmp_path / "x.npy")):
-        with pytest.raises(InputError, match=r"takes 80\.1 kB when it is unpacked, and 50 kB are allowed"):
+        with pytest.raises(InputError, match=r"takes 80\.1 kB when unpacked, but the limit is 50 kB"):
             read()
