@@ -175,9 +175,9 @@ def test_values_that_a_killed_writer_left_uncounted_do_not_come_back(path, monke
         (row(0) | {"loss": [1.0, 2.0]}, "has shape"),
         (row(0) | {"strength": np.ones(2)}, "has shape"),
         (rows(0, 3) | {"loss": np.ones(2)}, r"have \[2, 3\] rows"),
-        (row(0) | {"step": 0.5}, "type int64 of 'step' cannot hold the given float64"),
-        (row(0) | {"loss": "one"}, "cannot hold"),
-        (row(0) | {"loss": 1j}, "cannot hold"),
+        (row(0) | {"step": 0.5}, "type int64 of 'step' cannot represent this float64"),
+        (row(0) | {"loss": "one"}, "cannot represent"),
+        (row(0) | {"loss": 1j}, "cannot represent"),
     ],
 )
 def test_what_is_no_row_is_refused_and_leaves_nothing(path, values, reason):
@@ -192,19 +192,19 @@ def test_what_is_no_row_is_refused_and_leaves_nothing(path, values, reason):
 @pytest.mark.parametrize(("kind", "value"), [("uint8", 256), ("int8", -129), ("U3", "four"), (bool, 2), (int, "1")])
 def test_a_value_that_its_type_cannot_hold_is_refused(path, kind, value):
     record = GrowingRecord.create(path, {"quantity": (["step"], kind)}, axis="step")
-    with pytest.raises(InputError, match="cannot hold"):
+    with pytest.raises(InputError, match="cannot represent"):
         record.append({"quantity": value})
 
 
 @pytest.mark.parametrize(
     ("values", "places", "reason"),
     [
-        ({"other": 1.0}, {}, "are no variables"),
-        ({"loss": 1.0}, {"cell": 0, "mode": 1}, "are no dimensions"),
-        ({"loss": 1.0}, {"cell": 4, "step": 0}, "not in the dimension 'cell' of 4"),
+        ({"other": 1.0}, {}, "are not variables"),
+        ({"loss": 1.0}, {"cell": 0, "mode": 1}, "are not dimensions"),
+        ({"loss": 1.0}, {"cell": 4, "step": 0}, "outside the dimension 'cell' of length 4"),
         ({"loss": [1.0, 2.0]}, {"cell": 0, "step": 0}, "has shape"),
         ({"loss": 1.0}, {"cell": 0, "step": slice(0, 2)}, "has shape"),
-        ({"status": 300}, {"cell": 0}, "cannot hold"),
+        ({"status": 300}, {"cell": 0}, "cannot represent"),
     ],
 )
 def test_what_is_no_region_is_refused_and_leaves_nothing(path, values, places, reason):
@@ -218,13 +218,13 @@ def test_what_is_no_region_is_refused_and_leaves_nothing(path, values, places, r
 @pytest.mark.parametrize(
     ("variables", "reason"),
     [
-        ({"loss": (["cell"], float)}, "no variable grows"),
+        ({"loss": (["cell"], float)}, "no variable has the growing dimension"),
         ({"loss": (["step", "mode"], float)}, "'mode' of 'loss' has no labels"),
-        ({"written": (["step"], float)}, "'written' is taken"),
-        ({"cell": (["step"], float)}, "'cell' is taken"),
+        ({"written": (["step"], float)}, "'written' is already used"),
+        ({"cell": (["step"], float)}, "'cell' is already used"),
         ({"loss": (["step"], object)}, "the type of 'loss' is object"),
         ({"loss": (["step"], str)}, "the type of 'loss' is <U0"),
-        ({"loss": (["step", "step"], float)}, "has a dimension twice"),
+        ({"loss": (["step", "step"], float)}, "repeats a dimension"),
         ({"loss": (["step"], "floaty")}, "'loss' is declared as"),
     ],
 )
@@ -243,7 +243,7 @@ def test_options_that_a_record_cannot_keep_are_named(tmp_path, options):
 
 
 def test_coordinates_that_do_not_fit_together_are_refused(path):
-    with pytest.raises(InputError, match="the coordinates do not fit together"):
+    with pytest.raises(InputError, match="the coordinates are inconsistent"):
         GrowingRecord.create(path, STEPS, axis="step", coords=MODES | {"scale": ("mode", [1.0])})
 
 

@@ -40,7 +40,7 @@ def test_a_field_without_dimensions_is_rejected_by_name():
     class Bare(NamedTuple):
         rate: float
 
-    with pytest.raises(InputError, match="rate of Bare names no dimensions"):
+    with pytest.raises(InputError, match="rate of Bare has no dimension names"):
         variables_of(Bare(0.5))
 
 

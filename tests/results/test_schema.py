@@ -48,8 +48,8 @@ def test_a_convention_that_differs_is_kept():
     ("variables", "coordinates", "problem"),
     [
         ({"loss": (["time"], [1.0])}, {}, "the dimension 'time' has no labels"),
-        ({"loss": (["time"], [1.0, 2.0])}, {"time": TIMES}, "do not fit together"),
-        ({"loss": (["time"], [[1.0], [1.0, 2.0]])}, {"time": TIMES}, "do not fit together"),
+        ({"loss": (["time"], [1.0, 2.0])}, {"time": TIMES}, "are inconsistent"),
+        ({"loss": (["time"], [[1.0], [1.0, 2.0]])}, {"time": TIMES}, "are inconsistent"),
         ({"loss": (["time"], [1.0, 0.5, -1e-9])}, {"time": TIMES}, "minimum of 'loss' is -1e-09: give non-negative"),
         ({"loss": (["time"], [1j, 0, 0])}, {"time": TIMES}, "'loss' has values of type complex128"),
         ({"loss": (["time"], [None, {}, 0])}, {"time": TIMES}, "'loss' has values of type object"),

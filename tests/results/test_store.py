@@ -319,13 +319,13 @@ def test_a_chunk_is_read_but_not_one_that_unpacks_to_more_than_it_says(tmp_path,
         return replaced(tmp_path, **{"observed/loss/.zarray": description, "observed/loss/0": lambda _: chunk})
 
     assert np.array_equal(load(with_chunk(before)).observed["loss"].values, before, equal_nan=True)
-    with pytest.raises(InputError, match="of one when it is unpacked"):
+    with pytest.raises(InputError, match="unpacks to more than"):
         load(with_chunk(np.zeros(10**6)))
 
 
 def test_an_archive_without_arrays_says_so(tmp_path):
     path = write_members(tmp_path / "a.zip", {".zgroup": b'{"zarr_format": 2}', ".zattrs": b'{"convention": ""}'})
-    with pytest.raises(InputError, match=r"'a\.zip' holds no array"):
+    with pytest.raises(InputError, match=r"'a\.zip' contains no array"):
         load(path)
 
 
@@ -333,7 +333,7 @@ def test_a_compression_that_unpacks_without_bound_is_refused(tmp_path):
     path = save(study(), tmp_path / NAME)
     with ZipFile(path, "a", ZIP_BZIP2) as archive:
         archive.writestr("observed/loss/1", bytes(10**6))
-    with pytest.raises(InputError, match="another method than deflate"):
+    with pytest.raises(InputError, match="a method other than deflate"):
         load(path)
 
 

@@ -1,4 +1,4 @@
-"""Records: what both theory and experiment produce, how they are stored, and the clock that they share."""
+"""Records of theories and experiments, their storage, and their common time axis."""
 
 from dynascope.validation import face
 

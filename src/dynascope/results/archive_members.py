@@ -1,4 +1,4 @@
-"""The members of a zip archive that belong to a record, read into memory after their sizes were checked."""
+"""Read the members of a zip archive that belong to a record into memory, after checking their sizes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Members(NamedTuple):
     """The members of a record.
 
     Attributes:
-        content: The bytes of each member, by its path in the record.
-        groups: The paths of the groups; the path of the root is empty.
-        chunks: For the path of each array the keys of its chunks.
+        content: The bytes of each member, by path in the record.
+        groups: The paths of the groups; the root has the empty path.
+        chunks: The keys of the chunks of each array, by path.
     """
 
     content: dict[str, bytes]
@@ -35,15 +35,15 @@ class Members(NamedTuple):
 def read_members(path: Path) -> Members:
     """Read the members of a record.
 
-    Members that do not belong to the record are never unpacked, and nothing is unpacked to the disk. A member is
-    unpacked only up to the size that the archive declares.
+    Other members of the archive are not unpacked, and nothing is unpacked to disk. A member is unpacked only up to the
+    size that the archive declares.
 
     Args:
         path: A zip archive.
 
     Raises:
-        InputError: More members, or more bytes, than a record may have; no array; a name that occurs twice or that
-            leads out of the record; or a compression whose unpacked size cannot be bounded.
+        InputError: The archive exceeds the limits on the number or size of members, contains no array, repeats a name,
+            has a path that leads out of the record, or uses a compression method whose unpacked size cannot be bounded.
     """
     with ZipFile(path) as archive:
         entries = {entry.filename: entry for entry in _entries(archive)}
@@ -57,8 +57,8 @@ def read_members(path: Path) -> Members:
             (deepest, _DEEPEST, "levels of groups"),
             (len(entries), _MOST_MEMBERS + size // _BYTES_OF_A_MEMBER, "files"),
         ):
-            _require(count <= most, path, f"holds {count} {what}, more than a record of its size has")
-        _require(bool(chunks), path, "holds no array")
+            _require(count <= most, path, f"contains {count} {what}, more than a record of its size has")
+        _require(bool(chunks), path, "contains no array")
         require_unpacked(size, repr(path.name), value=path.name)
         return Members({name: _content(archive, entries[name]) for name in belonging}, groups, chunks)
 
@@ -72,7 +72,7 @@ def _entries(archive: ZipFile) -> list[ZipInfo]:
     for names, problem in (
         (twice, "occurs twice"),
         (astray, "leads out of it"),
-        (packed, "is compressed by another method than deflate"),
+        (packed, "is compressed by a method other than deflate"),
     ):
         _require(not names, Path(str(archive.filename)), f"is not a record: the name {''.join(names[:1])!r} {problem}")
     return entries

@@ -1,6 +1,7 @@
 """The schema of the attributes of records, used to validate stored records.
 
-Pages, tables and answers read these attributes as they are. Attributes of other names are not read and not checked.
+Pages, tables and `print` use these attributes without further checks. Attributes with other names are ignored and not
+validated.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ class _Kind(NamedTuple):
     """The type of an attribute.
 
     Attributes:
-        check: Whether a value is of this kind.
-        words: The kind in words, after "is not".
+        check: Returns whether a value has this type.
+        words: The type in words, after "is not".
     """
 
     check: _Check
@@ -153,7 +154,7 @@ _COMPARISON = ("verdict", "verdict_sentence", "agreement", "checks", "claims")  
 
 
 def check_attributes(attributes: Mapping[Any, Any]) -> None:
-    """Raise `InputError` unless the attributes of a group are what their readers expect.
+    """Raise `InputError` unless the attributes of a group have the expected types.
 
     Raises:
         InputError: An attribute has the wrong type, or a part of a comparison is missing.

@@ -1,6 +1,6 @@
 """The declaration of a figure: its variables, axes and style.
 
-Files and pages draw the same declaration, with the same colours and labels.
+Figure files and report pages are drawn from the same declaration, with the same colours and labels.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Chart:
         title: The heading.
         log: Which axes are logarithmic: "", "x", "y" or "xy". A power law is straight on two logarithmic axes.
         members: For each dimension named here, the labels to draw.
-        places: Of each dimension named here only the members at these places, from 0 on or from −1 back, where labels
-            are not known beforehand; the ends stand for what lies beyond them.
+        places: For each dimension named here, the positions of the members to draw, counted from 0 at the start or from
+            −1 at the end. For labels that are not known in advance; positions beyond an end select the end.
         symbols: Symbol of a dimension in line labels: {"exponent": "α"} gives α = 0.3. With an empty symbol, the
             members share one colour and thin lines, for example for many neurons.
-        interval: The variables that hold the low and the high end of an interval of the one variable that is drawn: a
-            band, or error bars where points are drawn.
-        error: The variable that holds half the length of such an interval, in place of `interval`.
+        interval: The variables with the lower and the upper end of an interval around the only drawn variable. The
+            interval is a band, or error bars around points.
+        error: The variable with the half-width of this interval, instead of `interval`.
         points: Draw observations as points.
         arrows: Draw an arrowhead at the end of observed paths.
         residual: Draw observed minus predicted values in a panel below, for curves that nearly coincide.

@@ -86,7 +86,7 @@ def other_scale(
         degree: κ ≥ 2, the degree of homogeneity of a neuron in its own weights.
         normalised: Whether the flow is homogeneity-normalised.
         factor: Factor on the scale if times grow as log(1/α), which needs a distant second scale.
-        divisor: Divisor of the scale if times grow as a power of α, where a much smaller scale takes too long.
+        divisor: Divisor of the scale if times grow as a power of α, because a much smaller scale would take too long.
 
     Returns:
         The second scale; above the first if that is below 1e-300.

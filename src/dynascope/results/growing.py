@@ -1,8 +1,8 @@
 """Growing records: a zarr folder that grows along one axis and is readable at any time.
 
-The folder is one dataset, preallocated along its growing axis, with a count `written` of the complete rows. Rows are
-written before the count, and every file is replaced atomically, so that a reader, and whoever opens the record after a
-kill, finds each counted row complete.
+The folder is one dataset, preallocated along its growing axis, with the number of complete rows in `written`. Rows are
+written before this number, and every file is replaced atomically. A reader therefore finds each counted row complete,
+even after the writer was killed.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ _Place = int | slice | Sequence[int]
 class GrowingRecord:
     """A record on disk to which rows are added during a run.
 
-    Make one with `GrowingRecord.create`, continue one with `GrowingRecord.open`. Only one process may write at a time.
-    Plain xarray reads the record at any time, also while it is written. The count is read first, since xarray reads
-    the labels of the axis as soon as it opens a record::
+    Create a record with `GrowingRecord.create` and continue it with `GrowingRecord.open`. Only one process may write to
+    a record at a time. Plain xarray can read the record at any time, even while it is written. Read `written` first,
+    because xarray reads the labels of the axis when it opens a record::
 
         written = int(xr.open_zarr(path)["written"])
         record = xr.open_zarr(path).isel(step=slice(written))
 
-    Appended rows are kept in memory until a chunk is full or `seconds` have passed at the next call, and are lost if
-    the process is killed before; no counted row is ever lost to a kill. Nothing is forced to the disk, so that a power
+    Appended rows stay in memory until a chunk is full or, at the next call, `seconds` have passed; if the process is
+    killed before, they are lost. Counted rows survive a killed process. Files are not flushed to disk, so a power
     failure may lose more.
 
     Attributes:
         path: The folder.
         axis: The growing dimension.
-        written: The number of rows that are on the disk.
-        seconds: The longest time between two writes of appended rows.
+        written: The number of rows on disk.
+        seconds: The maximum time for which appended rows stay in memory between calls.
 
     Example:
         >>> import tempfile
@@ -74,9 +74,9 @@ class GrowingRecord:
     """
 
     def __init__(self, path: Path, *, seconds: NonNegativeFloat = 1.0) -> None:
-        """Open a record that exists; `create` and `open` report what is wrong with their arguments."""
+        """Open an existing record; `create` and `open` validate the arguments."""
         self.path, self.seconds = path, seconds
-        # The consolidated metadata are what readers see; the arrays may be larger if a kill interrupted doubling.
+        # Readers use the consolidated metadata; the arrays may be larger if the process was killed while doubling them.
         seen: Any = zarr.open_group(path, mode="r", zarr_format=ZARR_FORMAT, use_consolidated=True)
         require_format_version(seen.attrs.get(VERSION_ATTRIBUTE), str(path))
         self.axis = str(seen.attrs[AXIS])
@@ -112,28 +112,28 @@ class GrowingRecord:
         chunks: Mapping[str, int] | None = None,
         seconds: NonNegativeFloat = 1.0,
     ) -> GrowingRecord:
-        """Make an empty record.
+        """Create an empty record.
 
         Args:
-            path: The folder to make, by custom `….zarr`; its parent must exist.
-            variables: For each variable its dimensions and its type, such as `float`, `"int8"` or `"U20"` for text of
-                at most 20 characters. Variables without the growing axis, such as a status, are written by
-                `write_region`. A variable with the name of the axis holds its labels.
+            path: The folder to create, by convention `….zarr`; its parent must exist.
+            variables: The dimensions and the type of each variable, such as `float`, `"int8"` or `"U20"` for text of at
+                most 20 characters. Use `write_region` for variables without the growing axis, such as a status. A
+                variable with the name of the axis contains its labels.
             axis: The growing dimension.
-            coords: Labels of the other dimensions, and further coordinates, as xarray takes them.
-            attrs: Plain values, kept as JSON; `convention` and `version` are added.
-            names: Long name and units by name, as `name_all` takes them.
-            chunks: Sizes of the chunks in other dimensions, which are whole by default. Regions are written fastest
-                if they are whole chunks: `{"cell": 1}` if each cell of a sweep is written by itself.
+            coords: Labels of the other dimensions, and further coordinates, in any form that xarray accepts.
+            attrs: Plain values, stored as JSON; `convention` and `version` are added.
+            names: Long name and units by name, in the form of `name_all`.
+            chunks: Chunk sizes along other dimensions, by default their full lengths. Writing is fastest if each region
+                is a whole chunk, for example `{"cell": 1}` if the cells of a sweep are written one by one.
             seconds: See `seconds` of the class.
 
         Raises:
-            InputError: The path exists, its parent does not, or a variable has another type, a dimension without
-                labels, or no growing variable is there.
+            InputError: The path exists, or its parent does not; a variable has an unsupported type or a dimension
+                without labels; or no variable has the growing axis.
         """
         target = Path(path)
         for valid, problem, remedy in (
-            (target.suffix != ".zip", "is the name of a file", "name the folder ….zarr"),
+            (target.suffix != ".zip", "is the name of a zip file", "name the folder ….zarr"),
             (target.parent.is_dir(), "is in a folder that does not exist", "create the folder first"),
             (
                 not os.path.lexists(target),
@@ -161,7 +161,7 @@ class GrowingRecord:
             return cls(Path(path), seconds=seconds)
         except InputError:
             raise
-        except Exception as error:  # A damaged folder fails in zarr or here, each in its own way.
+        except Exception as error:  # A damaged folder can raise any error, in zarr or here.
             raise InputError(
                 f"{str(path)!r} is not a growing record ({type(error).__name__}: {error})",
                 argument="path",
@@ -173,8 +173,8 @@ class GrowingRecord:
         """Add one row, or a block of rows.
 
         Args:
-            values: For every growing variable its value in this row, without the growing axis; or, for all of them,
-                its values in several rows, with the growing axis at its place.
+            values: The value of every growing variable in one row, without the growing axis; or the values of all of
+                them in several rows, with the growing axis in its position.
 
         Raises:
             InputError: A variable is missing or unknown, or a value has another shape or does not fit its type.
@@ -191,18 +191,18 @@ class GrowingRecord:
             self._flush_if_due()
 
     def write_region(self, values: Mapping[str, Any], places: Mapping[str, _Place]) -> None:
-        """Write anywhere, for example one cell of a sweep.
+        """Write values at any position, for example one cell of a sweep.
 
-        Variables with the growing axis are written first, then the count, then the others in the order given: a
-        status that is given last is never ahead of its data. Rows up to the last one that was written anywhere count;
-        cells that were not written are NaN, 0 or empty.
+        Variables with the growing axis are written first, then the count, then the others in the given order, so a
+        status given last is never ahead of its data. All rows up to the last one with a written cell are counted. Cells
+        without a value are NaN, 0 or empty.
 
         Args:
-            values: For each variable its values, with the dimensions that are not given as one index.
-            places: Indices, from 0, by dimension; of a dimension that is not given everything that exists.
+            values: The values of each variable, without the dimensions that have a single index in `places`.
+            places: Indices by dimension, counted from 0; dimensions that are not listed are written completely.
 
         Raises:
-            InputError: A variable, dimension or index that the record does not have, or a value of another shape.
+            InputError: The record lacks a variable, dimension or index, or a value has another shape.
 
         Example:
             >>> import tempfile
@@ -218,10 +218,10 @@ class GrowingRecord:
         """
         self.flush()
         known = {dimension for name in values for dimension in self._dimensions.get(name, [])}
-        for names, all_of, what in ((values, self._dimensions, "variables"), (places, known, "dimensions of these")):
+        for names, all_of, what in ((values, self._dimensions, "variables"), (places, known, "dimensions of them")):
             require(
                 set(names) <= set(all_of),
-                f"{sorted(set(names) - set(all_of))} are no {what}",
+                f"{sorted(set(names) - set(all_of))} are not {what}",
                 argument="values" if names is values else "places",
                 remedy=f"choose from {sorted(all_of)}",
             )
@@ -232,7 +232,7 @@ class GrowingRecord:
             regions[name] = region(name, value, self._arrays[name].dtype, self._sizes(name, stop), places)
         if stop > self.written:
             self._reserve(stop)
-            for name in self._growing:  # a killed writer may have left values in rows that do not count yet
+            for name in self._growing:  # a killed writer may have left values in rows that are not counted yet
                 array = self._arrays[name]
                 array[self._slice(name, self.written, stop)] = fill_value(array.dtype)
         for name in growing:
@@ -253,9 +253,9 @@ class GrowingRecord:
         self._buffer.rows, self._flushed = 0, time.monotonic()
 
     def read(self) -> xr.Dataset:
-        """The rows that were written so far, in memory."""
+        """Return the rows written so far, loaded into memory."""
         self.flush()
-        rows = int(self._count[()])  # before the labels of the axis are read, and also if another process writes
+        rows = int(self._count[()])  # read before the labels of the axis, because another process may be writing
         require_unpacked(rows * self._buffer.bytes_of_a_row, repr(str(self.path)), value=str(self.path))
         with xr.open_zarr(self.path, chunks=None, consolidated=True, decode_times=False) as stored:
             record = stored.drop_vars(WRITTEN).isel({self.axis: slice(rows)}).load()
@@ -279,7 +279,7 @@ class GrowingRecord:
         self.close()
 
     def _room(self) -> int:
-        """The rows that the buffer still takes; it is full where chunks end."""
+        """Return the number of rows that still fit into the buffer, which ends at a chunk boundary."""
         return self._buffer.length - self.written % self._buffer.length - self._buffer.rows
 
     def _flush_if_due(self) -> None:
@@ -287,7 +287,7 @@ class GrowingRecord:
             self.flush()
 
     def _reserve(self, rows: int) -> None:
-        """Double the arrays until they have room, in the order that never shows readers arrays of two lengths."""
+        """Double the lengths of the arrays until the rows fit; readers never see arrays of different lengths."""
         capacity = self._capacity
         while capacity < rows:
             capacity *= 2
@@ -302,17 +302,17 @@ class GrowingRecord:
         self.written = rows
 
     def _sizes(self, name: str, rows: int | None = None) -> dict[str, int]:
-        """The dimensions of a variable, with another number of rows if given."""
+        """Return the sizes of the dimensions of a variable, with another number of rows if given."""
         sizes = zip(self._dimensions[name], self._arrays[name].shape, strict=True)
         return {each: size if rows is None or each != self.axis else rows for each, size in sizes}
 
     def _slice(self, name: str, start: int, stop: int) -> tuple[slice, ...]:
-        """Rows of a variable."""
+        """Return the index of a range of rows of a variable."""
         return tuple(slice(start, stop) if each == self.axis else slice(None) for each in self._dimensions[name])
 
 
 def _stop(place: _Place) -> int:
-    """The number of rows that there must be for a place on the axis."""
+    """Return the number of rows that an index along the axis requires."""
     if isinstance(place, slice):
         return place.stop or 0
     return 1 + int(np.max(place, initial=-1))

@@ -1,4 +1,4 @@
-"""The layout of a growing record: arrays, chunks, creation and validation of values."""
+"""Layout of a growing record: arrays, chunks, creation and validation of values."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def make_folder(
     names: Names | None,
     chunks: Mapping[str, int],
 ) -> None:
-    """Make the folder of an empty record, with the arguments of `GrowingRecord.create`.
+    """Create the folder of an empty record, with the arguments of `GrowingRecord.create`.
 
     Raises:
-        InputError: The arguments do not fit together.
+        InputError: The arguments are inconsistent.
     """
     variables = {name: _declared(name, each) for name, each in variables.items()}
     template = _template(variables, axis, coords, attrs, names)
     unknown = sorted({*chunks} - ({*map(str, template.sizes)} - {axis}))
     require(
         not unknown,
-        f"chunks names {', '.join(unknown)}",
+        f"chunks contains {', '.join(unknown)}",
         argument="chunks",
         value=unknown,
-        remedy=f"name dimensions other than {axis!r}, whose chunks are chosen for speed",
+        remedy=f"give chunk sizes only for dimensions other than the growing one, {axis!r}",
     )
     partial = target.with_name(f".{target.stem}.partial-{secrets.token_hex(4)}{target.suffix}")
     template.drop_vars(list(variables)).to_zarr(partial, zarr_format=ZARR_FORMAT, consolidated=False)
@@ -86,7 +86,7 @@ def make_folder(
 
 
 def _declared(name: str, declared: Any) -> tuple[tuple[str, ...], np.dtype]:
-    """The dimensions and the type of a variable."""
+    """Return the dimensions and the type of a variable."""
     try:
         dimensions, kind = declared
         dtype = np.dtype(kind)
@@ -101,7 +101,7 @@ def _declared(name: str, declared: Any) -> tuple[tuple[str, ...], np.dtype]:
 
 
 def power_of_two(limit: float) -> int:
-    """The largest power of two up to the limit, at least 1 and at most the rows that a chunk may have.
+    """Return the largest power of two up to the limit, at least 1 and at most the maximum number of rows per chunk.
 
     Example:
         >>> power_of_two(100), power_of_two(0.5), power_of_two(1e9)
@@ -111,12 +111,12 @@ def power_of_two(limit: float) -> int:
 
 
 def fill_value(dtype: np.dtype) -> Any:
-    """The value of a cell that was not written: NaN, 0, false or empty text."""
+    """Return the value of unwritten cells: NaN, 0, false or empty text."""
     return np.nan if dtype.kind == "f" else dtype.type()
 
 
 def fitted(name: str, value: Any, dtype: np.dtype) -> np.ndarray:
-    """The value as an array of the type, unless the type cannot hold it.
+    """Convert a value to an array of the type; raise `InputError` if the type cannot represent it.
 
     Example:
         >>> fitted("status", 3, np.dtype("int8"))
@@ -124,7 +124,7 @@ def fitted(name: str, value: Any, dtype: np.dtype) -> np.ndarray:
         >>> fitted("status", 300, np.dtype("int8"))
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: the type int8 of 'status' cannot hold the given int64: ...
+        dynascope.errors.InputError: the type int8 of 'status' cannot represent this int64 value: ...
     """
     array = np.asarray(value)
     if array.dtype == dtype:
@@ -134,7 +134,7 @@ def fitted(name: str, value: Any, dtype: np.dtype) -> np.ndarray:
     changed = array.astype(dtype) if fits else array
     require(
         fits and (dtype.kind not in "iuU" or np.array_equal(changed, array)),
-        f"the type {dtype} of {name!r} cannot hold the given {array.dtype}",
+        f"the type {dtype} of {name!r} cannot represent this {array.dtype} value",
         argument=name,
         value=value,
         remedy="convert the value, or create the record with another type",
@@ -145,10 +145,10 @@ def fitted(name: str, value: Any, dtype: np.dtype) -> np.ndarray:
 def region(
     name: str, value: Any, dtype: np.dtype, sizes: Mapping[str, int], places: Mapping[str, Any]
 ) -> tuple[Any, np.ndarray]:
-    """A region of a variable, as zarr selects it, and its values.
+    """Return the zarr index of a region of a variable, and its values.
 
     Raises:
-        InputError: A place that the variable does not have, or a value of another shape or type.
+        InputError: The variable has no such position, or the value has another shape or type.
 
     Example:
         >>> region("loss", [1, 2], np.dtype(float), {"cell": 3, "step": 2}, {"cell": 1})
@@ -161,10 +161,10 @@ def region(
             index = np.arange(size)[place]
         except IndexError as error:
             raise InputError(
-                f"the place {place} is not in the dimension {dimension!r} of {size}",
+                f"the index {place} is outside the dimension {dimension!r} of length {size}",
                 argument="places",
                 value=place,
-                remedy="give indices from 0 on",
+                remedy=f"give indices from 0 to {size - 1}",
             ) from error
         shape += index.shape
         selection.append(
@@ -176,7 +176,7 @@ def region(
         f"{name!r} has shape {array.shape}, but the region has shape {tuple(shape)}",
         argument=name,
         value=array.shape,
-        remedy="give one value for each place",
+        remedy="give one value for each selected position",
     )
     return tuple(selection) or ..., array
 
@@ -188,20 +188,20 @@ def _template(
     attrs: Mapping[str, Any],
     names: Names | None,
 ) -> xr.Dataset:
-    """The record without any row."""
+    """Return the record without rows."""
     try:
         labels = xr.Dataset(coords=coords)
     except ValueError as error:
         raise InputError(
-            f"the coordinates do not fit together ({error})", argument="coords", remedy="give labels of equal lengths"
+            f"the coordinates are inconsistent ({error})", argument="coords", remedy="give labels of equal lengths"
         ) from None
     sizes = {**labels.sizes, axis: 0}
     for name, (dimensions, _) in variables.items():
         missing = [dimension for dimension in dimensions if dimension not in sizes]
         for fits, problem in (
             (not missing, f"the dimension {''.join(missing[:1])!r} of {name!r} has no labels"),
-            (len({*dimensions}) == len(dimensions), f"{name!r} has a dimension twice"),
-            (name != WRITTEN and name not in labels.coords, f"the name {name!r} is taken"),
+            (len({*dimensions}) == len(dimensions), f"{name!r} repeats a dimension"),
+            (name != WRITTEN and name not in labels.coords, f"the name {name!r} is already used"),
         ):
             require(
                 fits,
@@ -212,10 +212,12 @@ def _template(
             )
     require(
         axis not in labels.sizes and any(axis in dimensions for dimensions, _ in variables.values()),
-        f"the axis {axis!r} has labels in coords" if axis in labels.sizes else f"no variable grows along {axis!r}",
+        f"the axis {axis!r} has labels in coords"
+        if axis in labels.sizes
+        else f"no variable has the growing dimension {axis!r}",
         argument="axis",
         value=axis,
-        remedy="name the dimension along which variables grow; its labels are a variable",
+        remedy="give the growing dimension of the variables, and its labels as a variable instead of in coords",
     )
     empty = {}
     for name, (dimensions, dtype) in variables.items():
@@ -224,7 +226,7 @@ def _template(
             f"the type of {name!r} is {dtype}",
             argument="variables",
             value=str(dtype),
-            remedy="use real numbers, booleans, or text of a given length such as 'U20'",
+            remedy="use real numbers, booleans, or text with a maximum length such as 'U20'",
         )
         empty[name] = (list(dimensions), np.empty([sizes[each] for each in dimensions], dtype))
     about = {"convention": CONVENTION, "version": __version__, **attrs, VERSION_ATTRIBUTE: FORMAT_VERSION, AXIS: axis}
@@ -232,7 +234,7 @@ def _template(
 
 
 def _chunk(values: xr.DataArray, axis: str, chunks: Mapping[str, int]) -> dict[str, int]:
-    """The size of a chunk along each dimension of a variable."""
+    """Return the size of a chunk along each dimension of a variable."""
     sizes = {str(name): max(1, min(chunks.get(str(name), size), size)) for name, size in values.sizes.items()}
     if axis in sizes:
         sizes[axis] = 1

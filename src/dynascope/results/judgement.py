@@ -18,7 +18,7 @@ class Quantity:
 
     Attributes:
         error: The largest error; NaN if nothing could be compared, infinite if the predicted event was not observed.
-        tolerance: The error below which theory and experiment agree.
+        tolerance: The largest error at which theory and experiment agree.
         reason: The reason for the tolerance.
 
     Example:
@@ -32,16 +32,16 @@ class Quantity:
 
     @property
     def judged(self) -> bool:
-        """Whether anything could be compared."""
+        """Whether the quantity could be compared."""
         return not math.isnan(self.error)
 
     @property
     def agrees(self) -> bool:
-        """Whether the error is within the tolerance, or nothing could be compared."""
+        """Whether the error is within the tolerance; true if the quantity could not be compared."""
         return not self.judged or bool(self.error <= self.tolerance)
 
     def to_plain(self) -> dict[str, Any]:
-        """Convert to plain values. Non-finite errors become None: NaN if `agrees`, otherwise infinity."""
+        """Convert to plain values; None is an error of NaN if `agrees` is true, and of infinity otherwise."""
         error = float(self.error)
         plain = {"error": error if math.isfinite(error) else None, "tolerance": self.tolerance, "agrees": self.agrees}
         return {**plain, "reason": self.reason}
@@ -61,7 +61,7 @@ class Verdict:
 
     Attributes:
         outcome: "agree", "disagree" or "undecided".
-        sentence: The same as a sentence with the decisive numbers.
+        sentence: The outcome as a sentence with the decisive numbers.
         share_of_fall: The share of the decrease of the loss that was scored; None if unknown.
 
     Example:

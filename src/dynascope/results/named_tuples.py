@@ -1,4 +1,4 @@
-"""Results with named fields: their fields as variables of a record, and a repr that a person can read."""
+"""Results with named fields: conversion of fields to variables of a record, and a readable repr."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ _LISTED = 6  # entries, beyond which an array is shown as shape and range
 
 
 def variables_of(result: Any) -> Mapping[str, tuple[Sequence[str], Any]]:
-    """The dimension names and the values of each field of a probe's result, as `make_record` takes them.
+    """Return the dimension names and the values of each field of a probe's result, as `make_record` accepts them.
 
     Args:
-        result: A named tuple of arrays whose fields name their dimensions: `gap: Annotated[Any, "time layer"]`. Leading
-            names that an array has no axis for do not count, and fields that are None are left out. Anything that is
-            no named tuple is returned unchanged, such as a mapping from names to dimension names and values.
+        result: A named tuple of arrays whose annotations name their dimensions, such as
+            `gap: Annotated[Any, "time layer"]`. If an array has fewer axes than names, the leading names are dropped.
+            Fields that are None are omitted. Any other object, such as a mapping from names to dimension names and
+            values, is returned unchanged.
 
     Raises:
-        InputError: A field names no dimensions.
+        InputError: A field has no annotation with dimension names.
 
     Example:
         >>> from dynascope.probes.alignment import layer_alignment
@@ -41,7 +42,7 @@ def variables_of(result: Any) -> Mapping[str, tuple[Sequence[str], Any]]:
             continue
         require(
             get_origin(hints.get(name)) is Annotated,
-            f"the field {name} of {type(result).__name__} names no dimensions",
+            f"the field {name} of {type(result).__name__} has no dimension names",
             argument=name,
             remedy=f'declare {name}: Annotated[Any, "DIMENSION ..."]',
         )
@@ -51,7 +52,7 @@ def variables_of(result: Any) -> Mapping[str, tuple[Sequence[str], Any]]:
 
 
 def short_repr(self: Any) -> str:
-    """The `__repr__` of a named tuple or data class: five digits of each number, shape and range of a large array.
+    """The `__repr__` of a named tuple or data class, with five digits per number and a summary of large arrays.
 
     Example:
         >>> from typing import NamedTuple
@@ -70,7 +71,7 @@ def short_repr(self: Any) -> str:
 
 
 def _joined(parts: Sequence[str]) -> str:
-    """Join the parts in one line, or in one line each."""
+    """Join the parts on one line if they fit, otherwise on one line each."""
     line = ", ".join(parts)
     if len(line) <= _WIDTH and "\n" not in line:
         return line
@@ -78,7 +79,7 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def _text(value: Any) -> str:
-    """A field: numbers with five digits, wherever they stand."""
+    """Format the value of a field, with five digits for every number in it."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, float | complex | np.inexact):
@@ -100,11 +101,11 @@ def _text(value: Any) -> str:
 
 
 def _array_text(array: Any) -> str:
-    """An array of any library: its entries if they are few, else its shape and range; the shape alone if traced."""
+    """Format an array of any library: its entries if there are few, otherwise its shape and known range."""
     shape = f"shape {tuple(array.shape)}"
     try:
         values = np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
-    except (TypeError, RuntimeError):  # traced, deleted, or of a type that NumPy does not have
+    except (TypeError, RuntimeError):  # traced, deleted, or of a type that NumPy lacks
         return f"<{shape}>"
     if values.size <= _LISTED:
         return _text(values.tolist())

@@ -1,7 +1,7 @@
 """Long names and units of the variables of records.
 
-Every variable and coordinate of a record has the attributes `long_name` and `units`, which xarray writes on the axes of
-its own figures, and which the figures and pages of this package read.
+Every variable and coordinate of a record has the attributes `long_name` and `units`. xarray, and the figures and pages
+of this package, use them as axis labels.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def describe(name: str, names: Names | None = None, *, steps: bool = False) -> t
 
     Args:
         name: The name in the record.
-        names: Long names and units by name, which take precedence over the table of this package. A name in neither,
-            even without its prefix or suffix, is split into words and taken as dimensionless.
+        names: Long names and units by name, which take precedence over the table of this package. If a name is in
+            neither, even without its prefix or suffix, it is split into words and considered dimensionless.
         steps: Whether the record counts time in optimiser steps.
 
     Returns:
@@ -88,7 +88,7 @@ def label(values: xr.DataArray) -> str:
 
 
 def name_all(record: _Labelled, names: Names | None = None) -> _Labelled:
-    """Add a long name and units to everything that has none.
+    """Add a long name and units to all variables and coordinates that lack them.
 
     Args:
         record: A record, or one variable with its coordinates.
@@ -130,7 +130,7 @@ def names_of(*records: xr.Dataset | xr.DataArray) -> dict[str, tuple[str, str]]:
 
 
 def _described(name: str, known: Names, clock: str) -> tuple[str, str, str]:
-    """Return the known name behind a name, its long name and its units."""
+    """Return the known name after removal of affixes, the long name and the units."""
     if name in known:
         long_name, units = known[name]
         return name, long_name, clock if units == "clock" else units

@@ -29,9 +29,9 @@ _GROWTH, _HEAD = 1.02, 1024  # by how much compression enlarges noise, and bytes
 
 
 def require_plain_decoder(name: str, array: zarr.Array) -> None:
-    """Raise `InputError` if an array needs another decoder than plain decompression.
+    """Raise `InputError` if an array needs a decoder other than plain decompression.
 
-    zarr can name the decoder pickle, which runs code.
+    For example, zarr supports the decoder pickle, which can execute code.
 
     Args:
         name: Path of the array.
@@ -48,10 +48,10 @@ def require_plain_decoder(name: str, array: zarr.Array) -> None:
 
 
 def require_whole_chunks(name: str, array: zarr.Array, members: Members) -> None:
-    """Raise `InputError` unless every chunk of an array is there and unpacks to exactly one chunk.
+    """Raise `InputError` unless every chunk of an array exists and unpacks to exactly one chunk.
 
-    zarr reads all chunks concurrently and prints a traceback for each that fails after the first, so that damage is
-    found here first, chunk by chunk.
+    zarr reads all chunks concurrently and prints a traceback for each failure after the first. This check therefore
+    detects damage chunk by chunk, before zarr reads the array.
 
     Args:
         name: Path of the array.
@@ -59,13 +59,13 @@ def require_whole_chunks(name: str, array: zarr.Array, members: Members) -> None
         members: The members of the record.
 
     Raises:
-        InputError: The array needs another decoder than plain decompression; or a chunk is missing, is larger than a
-            chunk, or cannot be unpacked.
+        InputError: The array needs a decoder other than plain decompression; or a chunk is missing, is too large, or
+            cannot be unpacked.
     """
     require_plain_decoder(name, array)
     stored = members.chunks[name]
     missing = array.nchunks - len(stored)
-    # The metadata may claim any number of chunks; each is looked for only if there are as many files.
+    # The metadata may claim any number of chunks; they are checked one by one only if there are enough files.
     if missing <= 0:
         keys = [array.metadata.encode_chunk_key(each) for each in itertools.product(*map(range, array.cdata_shape))]
         missing = sum(key not in stored for key in keys)
@@ -74,7 +74,7 @@ def require_whole_chunks(name: str, array: zarr.Array, members: Members) -> None
         f"the array {name!r} lacks {missing} of its {array.nchunks} chunks",
         argument="path",
         value=name,
-        remedy="copy the record again, whole",
+        remedy="copy the complete record again",
     )
     whole = math.prod(array.chunks) * array.dtype.itemsize
     for key in keys:
@@ -83,14 +83,14 @@ def require_whole_chunks(name: str, array: zarr.Array, members: Members) -> None
         size = _unpacked(array.compressors, data, whole) if fits else math.inf
         require(
             size <= whole,
-            f"a chunk of the array {name!r} takes more than the {whole} bytes of one when it is unpacked",
+            f"a chunk of the array {name!r} unpacks to more than {whole} bytes, the size of a chunk",
             argument="path",
             value=f"{name}/{key}",
             remedy="create the record again",
         )
         require(
             size == whole,
-            f"a chunk of the array {name!r} is damaged: it holds {size:.0f} of {whole} bytes",
+            f"a chunk of the array {name!r} is damaged: it contains {size:.0f} of {whole} bytes",
             argument="path",
             value=f"{name}/{key}",
             remedy="create the record again",
@@ -98,20 +98,20 @@ def require_whole_chunks(name: str, array: zarr.Array, members: Members) -> None
 
 
 def _unpacked(compressors: Any, data: bytes, whole: int) -> float:
-    """The number of bytes that a chunk unpacks to; infinity for more than a whole chunk, which is not unpacked."""
+    """Return the number of bytes to which a chunk unpacks; infinity, without unpacking, if it exceeds a whole chunk."""
     if not compressors:
         return len(data)
     codec = compressors[0].codec_id
     if codec in _STREAMS:
         stream = _STREAMS[codec]()
         size = len(stream.decompress(data, whole + 1))
-        return math.inf if size > whole or stream.unused_data else size  # zarr would unpack further data too
+        return math.inf if size > whole or stream.unused_data else size  # zarr would also unpack trailing data
     declared = int.from_bytes(data[_SIZE[codec]], "little") if codec in _SIZE else _of_zstandard(data)
     return len(memoryview(compressors[0].decode(data)).cast("B")) if declared <= whole else math.inf
 
 
 def _of_zstandard(data: bytes) -> float:
-    """The unpacked size that the first frame declares (RFC 8878, 3.1.1.1); infinity where it declares none."""
+    """Return the unpacked size that the first frame declares (RFC 8878, 3.1.1.1); infinity if it declares none."""
     flag, alone = data[4] >> 6, data[4] >> 5 & 1
     length = (alone, 2, 4, 8)[flag]
     start = 6 - alone + (0, 1, 2, 4)[data[4] & 3]

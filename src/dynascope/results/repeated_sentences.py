@@ -1,4 +1,4 @@
-"""Gather reasons that repeat from jump to jump into one sentence."""
+"""Merge reasons that repeat from jump to jump into one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w])")
 
 
 def numbered(numbers: Iterable[int]) -> str:
-    """Format increasing integers, with consecutive ones as ranges.
+    """Format increasing integers, with ranges for consecutive ones.
 
     Example:
         >>> numbered([3, 4, 5, 6, 9]), numbered([1, 2]), numbered([7])
@@ -30,14 +30,14 @@ def numbered(numbers: Iterable[int]) -> str:
 
 
 def gathered_reasons(reasons: Sequence[tuple[int, str]]) -> list[tuple[list[int], str]]:
-    """Gather reasons that differ only in their numbers, each with the jumps that it concerns.
+    """Merge reasons that differ only in their numbers, and list the jumps of each.
 
     Args:
-        reasons: Pairs of the number of a jump and its reason, which may be empty.
+        reasons: Pairs of a jump number and a reason, which may be empty.
 
     Returns:
-        For each kind of reason, the jumps, and the reason with the range of each number that varies. The most frequent
-        kind comes first.
+        For each kind of reason, the numbers of its jumps and the merged reason, with ranges in place of numbers that
+        vary. The most frequent kind comes first.
 
     Example:
         >>> gathered_reasons([(1, "it lasts 2.5 steps"), (2, ""), (3, "it lasts 12 steps"), (4, "it lasts 4 steps")])

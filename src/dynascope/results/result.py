@@ -63,8 +63,9 @@ class Result:
         charts: The figures.
         verdict: The verdict; None if nothing was compared.
         quantities: The error and tolerance of each predicted quantity, by name.
-        checks: The same for identities, which hold in every run; a failed check points to an error in the measurement.
-        claims: All claims of the observed record, by name; those with `decides` decide the verdict.
+        checks: The same for identities, which hold in every run; a failed identity points to an error in the
+            measurement.
+        claims: All claims of the observed record, by name; the verdict depends on those with `decides`.
     """
 
     predicted: xr.Dataset | None = None
@@ -108,7 +109,7 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """All distinct warnings of the records, and one about slow jumps."""
+        """All distinct warnings of the records, and a sentence about slow jumps."""
         warnings = [each for record in self.sides.values() for each in record.attrs.get("warnings", [])]
         slow = "" if self.staircase is None else self.staircase.slow_sentence
         return list(dict.fromkeys(filter(None, [*warnings, slow])))

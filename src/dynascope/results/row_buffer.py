@@ -17,16 +17,16 @@ _BYTES = 2**22
 
 
 class RowBuffer:
-    """A block of rows in memory, for each growing variable.
+    """A block of rows in memory, with an array for each growing variable.
 
     Args:
-        shapes: For each variable its dimensions with their sizes.
+        shapes: The dimensions and sizes of each variable.
         dtypes: The type of each variable.
         axis: The growing dimension.
 
     Attributes:
-        length: The number of rows that fit, a power of two.
-        rows: The number of rows that wait.
+        length: The capacity in rows, a power of two.
+        rows: The number of buffered rows.
     """
 
     def __init__(self, shapes: Mapping[str, Mapping[str, int]], dtypes: Mapping[str, np.dtype], axis: str) -> None:
@@ -34,18 +34,18 @@ class RowBuffer:
         self._places = {name: list(shape).index(axis) for name, shape in shapes.items()}
         rows = {name: tuple(n for each, n in shape.items() if each != axis) for name, shape in shapes.items()}
         size = sum(math.prod(shape) * dtypes[name].itemsize for name, shape in rows.items())
-        # Chunks have powers of two rows too, so that a full buffer is made of whole chunks or fills a part of one.
+        # Chunks also have a power of two rows, so that a full buffer is a multiple or a fraction of a chunk.
         self.length, self.rows = power_of_two(_BYTES / max(1, size)), 0
         self._values = {name: np.empty((self.length, *shape), dtypes[name]) for name, shape in rows.items()}
         self._layout = [(name, values, values.dtype, values.shape[1:]) for name, values in self._values.items()]
 
     @property
     def bytes_of_a_row(self) -> int:
-        """The size of a row."""
+        """The size of a row in bytes."""
         return sum(values[0].nbytes for values in self._values.values())
 
     def add_row(self, values: Mapping[str, Any]) -> bool:
-        """Add the values if they are one row, without more work than that, since this runs in every step of a run."""
+        """Add the values if they are one row, with minimal overhead, because training loops call this at every step."""
         if values.keys() != self._values.keys():
             return False
         place = self.rows
@@ -54,27 +54,27 @@ class RowBuffer:
             if value.dtype != dtype:
                 value = fitted(name, value, dtype)
             if value.shape != shape:
-                return False  # what was written is not counted
+                return False  # the values written so far are not counted
             buffer[place] = value
         self.rows = place + 1
         return True
 
     def put(self, blocks: Sequence[np.ndarray], start: int, stop: int) -> None:
-        """Add the rows from `start` to `stop` of blocks, for which there must be room."""
+        """Add the rows from `start` to `stop` of blocks, which must fit into the buffer."""
         end = self.rows + stop - start
         for buffer, block in zip(self._values.values(), blocks, strict=True):
             buffer[self.rows : end] = block[start:stop]
         self.rows = end
 
     def waiting(self) -> dict[str, np.ndarray]:
-        """The rows that wait, with the growing axis in its place."""
+        """Return the buffered rows, with the growing axis in its position."""
         return {name: np.moveaxis(each[: self.rows], 0, self._places[name]) for name, each in self._values.items()}
 
     def blocks(self, values: Mapping[str, Any]) -> tuple[list[np.ndarray], int]:
-        """The values of several rows with the growing axis first, and the number of rows.
+        """Return the values of several rows with the growing axis first, and the number of rows.
 
         Raises:
-            InputError: As `GrowingRecord.append`.
+            InputError: As for `GrowingRecord.append`.
         """
         require(
             values.keys() == self._values.keys(),
@@ -92,7 +92,7 @@ class RowBuffer:
                 f"{name!r} has shape {value.shape}, but a row has shape {buffer.shape[1:]}",
                 argument=name,
                 value=value.shape,
-                remedy="give one row, or for all variables the same number of rows",
+                remedy="give one row, or the same number of rows for all variables",
             )
             blocks.append(block)
         lengths = {len(block) for block in blocks}

@@ -1,7 +1,7 @@
-"""Records, the common output of theory and experiment.
+"""Records, the common data format of theories and experiments.
 
-A record is a validated `xarray.Dataset` whose coordinates and variables have standard names, and whose attributes state
-its content and conventions. Comparing, plotting, storing and reporting work on any record.
+A record is a validated `xarray.Dataset`. Its coordinates and variables have standard names, and its attributes describe
+its content and conventions. Any record can be compared, plotted, stored and reported.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def make_record(
     """Make and validate a record, in which every variable and coordinate has a long name and units.
 
     Args:
-        variables: For each variable its dimension names and values.
-        coordinates: For each dimension its labels.
+        variables: The dimension names and values of each variable.
+        coordinates: The labels of each dimension.
         attributes: Metadata: text, numbers, and lists and dictionaries of them; `convention` and `version` are added.
-        names: Long name and units by name, as `name_all` takes them.
+        names: Long name and units by name, in the form of `name_all`.
 
     Returns:
         The validated record.
 
     Raises:
-        InputError: A length does not match, values are not numbers or text, a time does not increase, or an attribute
-            is not plain data.
+        InputError: A length does not match, values are neither numbers nor text, a time axis is not increasing, or an
+            attribute is not plain data.
 
     Example:
         >>> curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]}, attributes={"seed": 0})
@@ -67,7 +67,7 @@ def make_record(
         )
     except ValueError as error:
         raise InputError(
-            f"the parts of the record do not fit together ({error})",
+            f"the parts of the record are inconsistent ({error})",
             argument="variables",
             remedy="give every variable the shape of its coordinates",
         ) from None
@@ -127,12 +127,12 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
 
 
 def plain_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert attributes to their form after loading: lists instead of tuples, and plain numbers."""
+    """Convert attributes to the form that loading returns: lists instead of tuples, and plain numbers."""
     return {name: _plain(name, value) for name, value in attributes.items()}
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Convert a value to text, numbers, None, and lists and dictionaries of them."""
+    """Convert a value to text, numbers, None, or lists and dictionaries of these."""
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, str | bool | int | float):

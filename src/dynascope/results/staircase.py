@@ -1,4 +1,4 @@
-"""Staircases: the return type of all staircase theories, their records, and the training time that shows all jumps."""
+"""Staircases: the results of staircase theories, their records, and the training time that shows all jumps."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Staircase:
             between the two plateaus.
         levels: Loss of each plateau, L = ½ E‖f(x) − y‖², shape (J + 1,); the first is the initial loss.
         learned: One phrase for each jump that describes what is learned.
-        slow: For each jump, the reason why the observed time approaches the limit only slowly; empty if it does not.
+        slow: For each jump, the reason why its time converges slowly to the small-scale limit; empty if it does not.
         features: Further quantities by name, each with its dimension names and values; the first dimension is "jump".
-        names: Long names and units of these.
+        names: Long names and units of the features.
         theory: Name of the theory.
         reference: The publication.
         warnings: Sentences about the limits of this prediction.
@@ -73,7 +73,7 @@ class Staircase:
 
 @runtime_checkable
 class Described(Protocol):
-    """The part of a task that a record needs; `feature_names` and the like label the dimensions of the same name."""
+    """The part of a task that a record needs; `feature_names` and similar attributes label its dimensions."""
 
     def attributes(self) -> Mapping[str, Any]:
         """Return the attributes of the task for a record."""
@@ -97,7 +97,8 @@ def staircase_record(
         scale: Factor on the initial weights.
         network: Name of the kind of network.
         jump_time_tolerance: Relative tolerance of times, and its reason; by default that of `compare`.
-        slope_tolerance: The same for slopes of the times against the unit of accelerated time.
+        slope_tolerance: Relative tolerance of the slopes of the times against the unit of accelerated time, and its
+            reason.
 
     Returns:
         A staircase record. Over `jump`: `jump_time` (gradient-flow time at this scale), `accelerated_time`,
@@ -169,14 +170,15 @@ def slopes_between(record: xr.Dataset, at_other_scale: xr.Dataset) -> xr.Dataset
 
 
 def training_time(staircase: xr.Dataset, scale: OpenFraction) -> float:
-    """Return the training time that shows a staircase: a quarter beyond its last jump, or a tenth if more jumps follow.
+    """Return a training time that is long enough to show all jumps of a staircase.
 
     Args:
         staircase: A staircase record, as returned by `predict`.
         scale: Initialisation scale of the training, which may differ from that of the prediction.
 
     Returns:
-        Gradient-flow time, longer for large scales, where the prediction is rough.
+        Gradient-flow time: at least 1.25 times the time of the last jump, or 1.1 times if more jumps follow; longer
+        at large scales, where the predicted times are less accurate.
 
     Raises:
         InputError: The staircase has no jumps, or the scale is not between zero and one.
@@ -228,8 +230,8 @@ def staircase_residual(
         predicted: The staircase record.
         times: Time at which each jump was observed.
         time_errors: Relative errors of the predicted times.
-        levels: Observed loss on each plateau, the first before any jump.
-        level_errors: Errors of the predicted losses after each jump, over the initial loss.
+        levels: Observed loss on each plateau, beginning with the initial loss.
+        level_errors: Errors of the predicted losses after each jump, relative to the initial loss.
         status: For each jump "judged", "slow" or "not due".
         slopes: Slopes of the times between two scales.
         slope_errors: Relative errors of the accelerated times with respect to these slopes.

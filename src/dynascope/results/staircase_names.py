@@ -1,4 +1,4 @@
-"""The names of variables, attributes and quantities in the record of a staircase."""
+"""Names of variables, attributes and quantities in staircase records."""
 
 from __future__ import annotations
 

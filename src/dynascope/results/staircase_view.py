@@ -36,10 +36,10 @@ class SeenJump:
         time_error: (predicted − observed) / observed time.
         loss_before: Loss of the plateau before it.
         loss_after: Loss of the plateau after it.
-        status: "judged" if it is scored; "slow" if theory predicts its time only roughly; "unclear" if a user's curve
-            does not resolve it; or "not due" if it is predicted after the end of the run.
-        slope: Difference of its times at two scales, divided by that of the unit of accelerated time; None for one
-            scale.
+        status: "judged" if the jump is scored; "slow" if theory predicts its time only roughly; "unclear" if a user's
+            curve does not resolve it; or "not due" if it is predicted after the end of the run.
+        slope: Difference of its times at two scales, divided by the difference of the unit of accelerated time; None
+            for a single scale.
     """
 
     time: float
@@ -52,7 +52,7 @@ class SeenJump:
 
 @dataclasses.dataclass(frozen=True)
 class Jump:
-    """One jump of a predicted staircase. Numbers missing from the record are NaN, texts are empty.
+    """One jump of a predicted staircase. Numbers missing from the record are NaN, and missing texts are empty.
 
     Attributes:
         number: Index, counted from 1.
@@ -61,9 +61,9 @@ class Jump:
         loss_before: Loss of the plateau before it.
         loss_after: Loss of the plateau after it.
         learned: What is learned at the jump.
-        slow: Whether its time approaches the limit only slowly, so that it is not scored.
+        slow: Whether its time converges slowly to the small-scale limit, so that it is not scored.
         reason: Why it is slow.
-        seen: Its observation, if the record is compared with one.
+        seen: Its observation, if the record was compared with one.
         step: The training step of the jump, if a learning rate is given.
         epoch: The epoch of the jump, if a batch size is given.
     """
@@ -82,7 +82,7 @@ class Jump:
 
     @property
     def status(self) -> str:
-        """The status of the observation, or "slow" or "judged" without one."""
+        """The status of the observation; without an observation, "slow" or "judged"."""
         if self.seen is not None:
             return self.seen.status
         return names.SLOW if self.slow else names.JUDGED
@@ -97,7 +97,7 @@ class SeedJump(NamedTuple):
         median: Median time.
         earliest: Earliest time.
         latest: Latest time.
-        learned: Number of draws by learned feature.
+        learned: Descriptions of what is learned, each with the number of draws.
     """
 
     number: int
@@ -149,7 +149,7 @@ class StaircaseView:
 
     @property
     def slow(self) -> Bool[np.ndarray, "*members jump"]:
-        """Whether each jump approaches its limit only slowly."""
+        """Whether the time of each jump converges slowly to the small-scale limit."""
         return self.record[names.SLOW].to_numpy() if names.SLOW in self.record else np.zeros(self.times.shape, bool)
 
     @property
@@ -194,7 +194,7 @@ class StaircaseView:
 
     @functools.cached_property
     def rows(self) -> list[Jump]:
-        """The jumps one by one; for an ensemble, the medians and the texts of the first member."""
+        """The jumps one by one; for an ensemble, median numbers and the texts of the first member."""
         predicted = functools.partial(_column, self.record, self.record["jump"])
         columns = zip(
             self.record["jump"].to_numpy().tolist(),
@@ -214,14 +214,14 @@ class StaircaseView:
 
     @property
     def smallest(self) -> float:
-        """The minimum fraction of the initial loss for a jump to have a row in the table."""
+        """The minimum drop, as a fraction of the initial loss, of a jump in the table."""
         return float(self.record.attrs.get("smallest_jump", _SMALLEST))
 
     @property
     def shown(self) -> list[Jump]:
-        """The jumps in the table: those above the minimum fraction of the initial loss, or all if only one is below.
+        """The jumps in the table: those with at least the minimum drop, or all jumps if only one is smaller.
 
-        The minimum is a thousandth, or the attribute `smallest_jump`.
+        The minimum drop is a thousandth of the initial loss, or the attribute `smallest_jump`.
         """
         least = self.smallest * self.levels[0]
         large = [row for row in self.rows if not row.loss_before - row.loss_after < least]
@@ -239,7 +239,7 @@ class StaircaseView:
 
     @property
     def slow_sentence(self) -> str:
-        """One sentence about all slow jumps and the reasons; empty if there are none."""
+        """One sentence about all slow jumps, with the reasons; empty if there are none."""
         kinds = gathered_reasons([(row.number, row.reason) for row in self.rows])
         if not kinds:
             return ""
@@ -303,7 +303,7 @@ class StaircaseView:
 
 
 def counted_words(jump: SeedJump, *, most: int) -> str:
-    """Format what draws learn at a jump with their counts, the most common first.
+    """Format what the draws learn at a jump, with counts, the most common first.
 
     Example:
         >>> counted_words(SeedJump(1, 5, 2.0, 1.0, 3.0, {"age": 3, "height": 2}), most=4)

@@ -1,4 +1,4 @@
-"""Find crossing times, plateaus and jumps in a loss curve."""
+"""Find plateaus and jumps, and the times at which a loss curve crosses given values."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class SeenSteps(NamedTuple):
     """The jumps between given plateaus, as observed in a loss curve.
 
     Attributes:
-        times: First time below the midpoint of each two plateaus; NaN if it is never reached, shape (jump,).
-        ends: When the plateau after each jump ends: midway to the next jump, or with the curve.
-        levels: Loss at that time; NaN if the jump is not observed.
+        times: First time at which the loss is below the midpoint of two adjacent plateaus, shape (jump,); NaN if never.
+        ends: End of the plateau after each jump: midway to the next jump, or the end of the curve.
+        levels: Loss at the end of the plateau; NaN if the jump is not observed.
     """
 
     times: Float[np.ndarray, " jump"]
@@ -49,13 +49,13 @@ def crossing_times(
 def resting_levels(
     time: Float[np.ndarray, " time"], loss: Float[np.ndarray, " time"], depth: float = _PLATEAU_DEPTH
 ) -> list[tuple[float, float]]:
-    """Find the plateaus of a decreasing loss curve, without a theory.
+    """Find the plateaus of a decreasing loss curve without a theory.
 
-    A plateau lies at a local minimum of the descent rate −dL/dt that is at least `depth` times below the largest rate
-    on either side of it, up to the neighbouring plateaus.
+    At a plateau, the descent rate −dL/dt has a local minimum that is at least `depth` times below the largest rates on
+    both sides, up to the neighbouring plateaus.
 
     Returns:
-        For each plateau its loss and the smaller of the drops before and after it, in order.
+        The loss of each plateau, in order, and the smaller of the two drops before and after it.
 
     Example:
         >>> t = np.linspace(0, 20, 2001)
@@ -92,7 +92,7 @@ def resting_levels(
 def seen_steps(
     time: Float[np.ndarray, " time"], loss: Float[np.ndarray, " time"], levels: Float[np.ndarray, " level"]
 ) -> SeenSteps:
-    """Look for the jumps between given plateaus in a loss curve.
+    """Find the jumps between given plateaus in a loss curve.
 
     Example:
         >>> seen_steps(np.arange(5.0), np.array([2.0, 2.0, 1.0, 1.0, 0.9]), np.array([2.0, 1.0, 0.0]))

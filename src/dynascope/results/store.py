@@ -1,8 +1,8 @@
-"""Save and load finished results: one zip file each, which plain xarray can open too.
+"""Save and load finished results, each as one zip file that plain xarray can also open.
 
-Writing is atomic: a file is written next to its target under another name and then moved into place. Loading runs no
-code: arrays that need a decoder other than plain decompression are rejected. Only members that belong to the record are
-read, into memory.
+Writes are atomic: a file is written next to its target under another name and then moved into place. Loading executes
+no code, and rejects arrays that need a decoder other than plain decompression. Only members that belong to the record
+are read, into memory.
 """
 
 from __future__ import annotations

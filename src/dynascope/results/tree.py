@@ -27,9 +27,9 @@ _TEXTS = ("title", "question", "equation", "claim", "meaning", "reference", "stu
 
 
 def to_tree(result: Result) -> xr.DataTree:
-    """Convert a result to a tree with the groups `observed`, `predicted` and `residual`, as far as present.
+    """Convert a result to a tree with the available groups among `observed`, `predicted` and `residual`.
 
-    Everything else is attributes of the root.
+    All other data become attributes of the root.
     """
     stored: dict[str, Any] = {name: getattr(result, name) for name in _TEXTS}
     stored |= dataclasses.asdict(result.provenance)
@@ -95,7 +95,7 @@ def from_tree(tree: AnyResult) -> Result:
 
 
 def _claims(observed: xr.Dataset | None, stored: Mapping[str, Outcome]) -> dict[str, Claim]:
-    """The claims of the observed record, with the stored outcomes of those that decide."""
+    """Return the claims of the observed record, after comparing the deciding ones with their stored outcomes."""
     claims = reported_claims(observed, stored)
     wrong = sorted(name for name, outcome in stored.items() if claims[name].outcome != outcome)
     require(

@@ -16,13 +16,13 @@ __all__ = ["written_beside"]
 
 @contextmanager
 def written_beside(path: str | PathLike[str]) -> Iterator[Path]:
-    """Give a free path beside the target, and move the file that was written there to the target at the end.
+    """Yield a temporary path next to the target, and move the file written there to the target on exit.
 
-    After an error or a kill the target is the old file or the new one. The file is flushed to the disk once, before
-    it is moved. A killed writer leaves a file `.NAME.partial-….SUFFIX`, which is never read.
+    After an error or a killed process, the target is either the old or the new file. The file is flushed to disk once,
+    before it is moved. A killed writer leaves a file `.NAME.partial-….SUFFIX`, which is never read.
 
     Args:
-        path: The target; its folder must exist. A link stays a link: the file it points at is replaced.
+        path: The target; its folder must exist. If it is a symbolic link, the linked file is replaced.
 
     Yields:
         A path in the same folder with the same suffix.
