@@ -1,4 +1,4 @@
-"""`python -m dynascope` is the command line."""
+"""The command line, as `python -m dynascope`."""
 
 import sys
 

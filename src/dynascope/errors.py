@@ -1,6 +1,6 @@
 """Exceptions for invalid input and diverging runs, and a warning for diverging ensemble members.
 
-In addition to a readable message, their attributes describe the failure for programs: argument, value, time, remedy.
+Besides a readable message, they have attributes for programs: the argument, the value or time, and a remedy.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class DivergenceWarning(UserWarning):
 
 
 def _in_a_line(text: str) -> str:
-    """Join a text to one line, and shorten it to a readable length."""
+    """Join a text to one line, and truncate it if it is long."""
     line = " ".join(text.splitlines())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
 
 
 @contextlib.contextmanager
 def no_member_lost() -> Iterator[None]:
-    """Turn `DivergenceWarning` into `DivergenceError`, for ensembles whose results need all members.
+    """Turn `DivergenceWarning` into `DivergenceError`, for ensembles in which every member must succeed.
 
     Raises:
         DivergenceError: If a member diverges.

@@ -50,9 +50,9 @@ class Axis:
 
     Attributes:
         label: The text along it.
-        log: Whether it is logarithmic.
-        decades: Decimal logarithms of the smallest and largest positive number on it.
-        ticks: The text at each place, if there are few places; otherwise empty.
+        log: Whether the axis is logarithmic.
+        decades: Decimal logarithms of the smallest and largest positive number along the axis.
+        ticks: The tick labels by position, if there are few positions; otherwise empty.
         range: Both ends, or None to fit the data.
         zero: Whether a line marks zero.
     """
@@ -73,7 +73,7 @@ class Panel:
         lines: The lines.
         y: The vertical axis.
         legend: Labels in the legend, each with its colour.
-        ends: Labels at the ends of the lines, where there are too many for a legend.
+        ends: Labels at the ends of the lines, if there are too many for a legend.
         jumps: Numbered jumps.
         starts: Whether a dot marks the start of each line.
     """
@@ -91,9 +91,9 @@ class Drawing:
     """A figure.
 
     Attributes:
-        chart: The declaration that it follows.
-        x: The horizontal axis, which all panels share.
-        panels: From top to bottom; those below the first are smaller.
+        chart: The chart that is drawn.
+        x: The horizontal axis of all panels.
+        panels: The panels from top to bottom; those below the first are smaller.
     """
 
     chart: Chart
@@ -106,12 +106,13 @@ def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) ->
 
     Args:
         tree: The result or record.
-        chart: The declaration.
-        automatic: Make an axis logarithmic where the data suggest it, and omit ensembles from a plane with other paths.
+        chart: The declared chart.
+        automatic: Whether to choose logarithmic axes from the data, and to omit ensembles from a plane that also
+            contains single paths.
 
     Raises:
-        InputError: The tree lacks a variable or a member that the chart or its caption names, or a variable does not
-            run over the dimension that the chart names.
+        InputError: The tree lacks a variable or a member that the chart or its caption names, or a variable lacks the
+            dimension that the chart names.
 
     Example:
         >>> from dynascope.results import make_record
@@ -145,7 +146,7 @@ def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) ->
 
 
 def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
-    """Describe the quantities without a chart: the staircase and curves."""
+    """Describe the staircase and all curves that no chart contains."""
     shown = {name for chart in charts for name in (*chart.variables, chart.over, *(chart.interval or ()), chart.error)}
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
     names = [name for name in curve_names(view) if name not in shown and not (staircase and name == "loss")]
@@ -154,7 +155,7 @@ def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
 
 
 def _staircase(view: Result) -> Drawing:
-    """Describe the staircase, with a logarithmic axis if half of it would fill only a tenth of a linear axis."""
+    """Describe the staircase; time is logarithmic if half of the jumps lie in the first tenth of a linear axis."""
     drawing = describe_chart(view, Chart("loss", staircase=True), automatic=True)
     (panel,) = drawing.panels
     times = np.array([jump.x for jump in panel.jumps])
@@ -181,7 +182,7 @@ def _styled(line: Line, chart: Chart, *, several: bool, named: bool) -> Line:
 
 
 def _is_logarithmic(found: Found) -> bool:
-    """Whether an axis is logarithmic by its kind, or as its points, after a zero, keep a ratio."""
+    """Whether the x-axis is a logarithmic quantity, or its points after a leading zero form a geometric sequence."""
     if found.axis in _LOGARITHMIC:
         return True
     x = found.lines[0].x
@@ -192,7 +193,7 @@ def _is_logarithmic(found: Found) -> bool:
 
 
 def _is_power_law(found: Found) -> bool:
-    """Whether most curves are about straight between logarithmic axes and span a decade."""
+    """Whether most curves are nearly straight on two logarithmic axes, and the values span at least a decade."""
     values = np.concatenate([line.y for line in found.lines])
     if not _is_logarithmic(found) or not np.all(values > 0) or values.max() < 10 * values.min():
         return False
@@ -202,7 +203,7 @@ def _is_power_law(found: Found) -> bool:
 
 
 def _counted(found: Found) -> dict[int, str]:
-    """A tick at each of a few consecutive integers, unless they count time."""
+    """Return a tick at each of a few consecutive integers, unless the axis is time or step."""
     x = np.unique(np.concatenate([line.x for line in found.lines]))
     few = found.axis not in _CLOCKS and 1 < len(x) <= _MOST_TICKS
     return {int(at): str(int(at)) for at in x} if few and np.array_equal(x, int(x[0]) + np.arange(len(x))) else {}
@@ -215,7 +216,7 @@ def _decades(parts: Sequence[np.ndarray]) -> tuple[float, float]:
 
 
 def _jumps(view: Result, lines: Collection[Line]) -> list[Jump]:
-    """The jumps of a single predicted staircase."""
+    """Return the jumps of a single predicted staircase."""
     steps = [line for line in lines if line.side == "predicted"]
     if view.staircase is None or len(steps) != 1:
         return []

@@ -1,4 +1,4 @@
-"""Find what is learned at each jump, and draw it as pictures or as a heat map."""
+"""Find what is learned at each jump, and draw it as images or as a heat map."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LearnedFeatures(NamedTuple):
 
     Attributes:
         name: The variable of the prediction.
-        values: Shape (jump, feature); for an ensemble, those of the first member.
+        values: Shape (jump, feature); for an ensemble, the values of the first member.
         jumps: The label of each jump.
         features: The name of each input.
         image_shape: (height, width) if the inputs are images.
@@ -45,7 +45,7 @@ class LearnedFeatures(NamedTuple):
 
     @property
     def pictures(self) -> list[np.ndarray]:
-        """The first of them as images, each divided by its largest magnitude."""
+        """The first features as images, each divided by its largest magnitude."""
         return [each.reshape(self.image_shape or (1, -1)) / extent(each) for each in self.values[:MOST_PICTURES]]
 
 
@@ -69,7 +69,7 @@ def find_features(tree: AnyResult) -> LearnedFeatures | None:
 
 
 def draw_features(found: LearnedFeatures, axes: Axes) -> Axes:
-    """Draw features: pictures for image inputs, otherwise a heat map."""
+    """Draw features, as images if the inputs are images and otherwise as a heat map."""
     if found.image_shape is not None:
         _draw_pictures(axes, np.stack(found.pictures), found.jumps)
         return axes
@@ -97,12 +97,12 @@ def features_height(found: LearnedFeatures) -> float:
 
 
 def extent(values: np.ndarray) -> float:
-    """The largest magnitude; 1 if all are zero."""
+    """Return the largest magnitude; 1 if all values are zero."""
     return float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
 
 
 def _draw_pictures(axes: Axes, pictures: np.ndarray, labels: Sequence[str]) -> None:
-    """Lay the pictures side by side in one image, a gap apart, with their numbers above them."""
+    """Arrange the images in one sheet, separated by gaps, with their numbers above them."""
     count, height, width = pictures.shape
     rows, columns = _grid(count)
     gap_x, gap_y = max(1, round(width / 6)), max(1, round(height / 3.5))
@@ -116,7 +116,7 @@ def _draw_pictures(axes: Axes, pictures: np.ndarray, labels: Sequence[str]) -> N
 
 
 def _grid(count: int) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a sheet with nearly equal rows."""
+    """Return the numbers of rows and columns of a sheet with rows of nearly equal length."""
     rows = math.ceil(count / _PICTURES_IN_A_ROW)
     return rows, math.ceil(count / rows)
 

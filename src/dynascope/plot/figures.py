@@ -1,7 +1,7 @@
 """Figures of records: the prediction dashed over the solid observation.
 
-Every function takes labelled data and, if wanted, the axes to draw on; it returns the axes and never shows anything.
-Without axes it makes a bare `matplotlib.figure.Figure`, which touches neither pyplot nor a screen.
+Every function accepts labelled data and optionally the axes to draw on. It returns the axes and never displays a
+figure. Without axes, it creates a `matplotlib.figure.Figure` without pyplot, so no display is needed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def curves(
     log_time: bool = False,
     log_values: bool = False,
 ) -> Axes:
-    """Draw a variable over time, one colour for each mode, layer or other member.
+    """Draw a variable over time, with one colour for each mode, layer or other member.
 
     Args:
         tree: A comparison, or a single record.
@@ -102,14 +102,14 @@ def plane(tree: AnyResult, horizontal: str, vertical: str, axes: Axes | None = N
     Args:
         tree: A comparison, or a single record.
         horizontal: Name of the x variable, over time.
-        vertical: Name of the y variable, over the same dimensions.
+        vertical: Name of the y variable, with the same dimensions.
         axes: The axes to draw on; by default a new figure.
 
     Returns:
         The axes.
 
     Raises:
-        InputError: Neither record has both variables over the same dimensions.
+        InputError: Neither record has both variables with the same dimensions.
 
     Example:
         >>> from dynascope.results import make_record
@@ -121,11 +121,11 @@ def plane(tree: AnyResult, horizontal: str, vertical: str, axes: Axes | None = N
 
 
 def draw_chart(tree: AnyResult, chart: Chart, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:
-    """Draw a declared chart, with its caption below.
+    """Draw a declared chart, with its caption below it.
 
     Args:
         tree: A comparison, or a single record.
-        chart: The declaration.
+        chart: The declared chart.
         figure: The figure to draw on; by default a new figure.
 
     Returns:
@@ -146,9 +146,9 @@ def draw_chart(tree: AnyResult, chart: Chart, figure: Figure | SubFigure | None 
 
 
 def learned_features(tree: AnyResult, axes: Axes | None = None) -> Axes:
-    """Show what is learned at each jump: pictures for image inputs, otherwise a heat map.
+    """Show what is learned at each jump, as images if the inputs are images and otherwise as a heat map.
 
-    Red is positive, blue negative, white zero. Each picture has its own colour scale; a heat map has a common one.
+    Red is positive, blue negative, white zero. Each image has its own colour scale; a heat map has a single one.
 
     Args:
         tree: A comparison, or a predicted record with `input_feature` or `coefficient` over the jumps.
@@ -181,7 +181,7 @@ def learned_features(tree: AnyResult, axes: Axes | None = None) -> Axes:
 
 
 def figure(tree: AnyResult) -> Figure:
-    """Draw the declared charts of a result, or otherwise everything: staircase, planes, curves and features.
+    """Draw the declared charts of a result; without charts, draw the staircase, planes, curves and features.
 
     Args:
         tree: The result of `predict`, `observe` or `compare`, or a record.

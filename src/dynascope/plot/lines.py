@@ -41,14 +41,14 @@ class Line:
         side: "observed", "predicted" or `AT_SCALE`.
         label: The member or variable, such as "mode 1"; empty if there is only one.
         x: Horizontal positions, shape (n,).
-        y: Values, shape (n,).
-        thin: Whether it is one of several lines of the same label.
+        x: Positions along the x-axis, shape (n,).
+        thin: Whether it is one of several lines with the same label.
         low: Lower end of the interval at each point, shape (n,), or None.
         high: Upper end.
-        colour: The same for the same label on both sides.
-        style: How it is drawn: a line with or without dashes, points or smaller dots, horizontal bars, a path that ends
-            in an arrow, or the difference of two lines. An interval is error bars on points and dots, else a band.
-        weight: "full", "thin", or "pale" for a broad line that is visible under a dashed line of the same colour.
+        colour: The colour, the same for one label on both sides.
+        style: A solid, dashed or dotted line, points, small dots, horizontal bars, a path that ends in an arrow, or the
+            difference of two lines. Intervals are error bars on points and dots, and bands around other lines.
+        weight: "full", "thin", or "pale" for a broad line that remains visible under a dashed line of the same colour.
     """
 
     side: str
@@ -64,19 +64,19 @@ class Line:
 
     @property
     def has_error_bars(self) -> bool:
-        """Whether its interval is drawn as error bars."""
+        """Whether the interval is drawn as error bars."""
         return self.low is not None and self.style in ("points", "dots")
 
 
 class Found(NamedTuple):
-    """Lines that share their axes.
+    """Lines on the same axes.
 
     Attributes:
         lines: The lines.
-        axis: Name of the dimension or the variable along the horizontal axis.
-        x_label: Label of the horizontal axis.
-        y_label: Label of the vertical axis.
-        names: The members along the horizontal axis, at 0, 1, …, if they are text.
+        axis: Name of the dimension or variable of the x-axis.
+        x_label: Label of the x-axis.
+        y_label: Label of the y-axis.
+        names: The members along the x-axis if they are text, drawn at 0, 1, ….
     """
 
     lines: list[Line]
@@ -87,7 +87,7 @@ class Found(NamedTuple):
 
 
 def curve_names(view: Result) -> list[str]:
-    """Return the variables over time, steps, scales and so on; those in both records come first."""
+    """Return the variables over time, step, scale and similar axes; those in both records come first."""
     found = [[str(name) for name in side.data_vars if _axis(side, str(name), "")] for side in view.sides.values()]
     shared = [name for name in found[0] if name in found[-1]] if len(found) == 2 else []
     return list(dict.fromkeys([*shared, *itertools.chain(*found)]))
@@ -102,8 +102,8 @@ def find_lines(view: Result, chart: Chart) -> Found:
     """Find the lines of a chart.
 
     Raises:
-        InputError: The tree lacks a variable or a member that the chart names, or a variable does not run over the
-            dimension that the chart names.
+        InputError: The tree lacks a variable or a member that the chart names, or a variable lacks the dimension that
+            the chart names.
     """
     found = _staircase(view) if chart.staircase else _variables(view, chart)
     finite = np.concatenate([line.y[np.isfinite(line.y)] for line in found.lines])
@@ -118,7 +118,8 @@ def find_lines(view: Result, chart: Chart) -> Found:
 def _staircase(view: Result) -> Found:
     """Return the observed loss, the predicted staircase, and the predicted loss curve.
 
-    The staircase ends with the observation, unless jumps are predicted later; then it shows as much time again.
+    The staircase extends slightly beyond the last predicted jump, but at least to the end of the observation and at
+    most to twice that time.
     """
     found, seen = Found([], "time", describe("time")[1], describe("loss")[0]), []
     if view.observed is not None and (axis := _axis(view.observed, "loss", "")):
@@ -126,9 +127,9 @@ def _staircase(view: Result) -> Found:
         seen = [(x, y) for _, x, y in _members(view.observed["loss"], axis)]
     require(
         seen or view.staircase,
-        "the tree has neither an observed loss nor predicted jumps",
+        "the tree contains neither an observed loss nor predicted jumps",
         argument="tree",
-        remedy="pass what predict, observe or compare return",
+        remedy="pass the result of predict, observe or compare",
     )
     lines = [Line("observed", "", x, y, thin=len(seen) > 1) for x, y in seen]
     if view.staircase is not None:
@@ -209,7 +210,7 @@ def _of_record(side: str, record: xr.Dataset, name: str, word: str, chart: Chart
 
 
 def _sides_over(view: Result, name: str, over: str) -> dict[str, xr.Dataset]:
-    """The sides on which a variable runs over a dimension or beside another variable."""
+    """Return the sides on which a variable has a dimension, or appears together with another variable."""
     having = _sides_with(view, name)
     fitting = {side: record for side, record in having.items() if _axis(record, name, over) is not None}
     known = dict.fromkeys(str(each) for record in having.values() for each in record[name].dims)
@@ -237,7 +238,7 @@ def _sides_with(view: Result, name: str) -> dict[str, xr.Dataset]:
 
 
 def _axis(record: xr.Dataset, name: str, over: str) -> str | None:
-    """The dimension along which a variable is drawn over a dimension, over a variable, or over the first of `_AXES`."""
+    """Return the dimension along which a variable is drawn; without a choice, the first of `_AXES` that it has."""
     if name not in record.variables:
         return None
     dims = [str(each) for each in record[name].dims]
@@ -252,7 +253,7 @@ def _axis(record: xr.Dataset, name: str, over: str) -> str | None:
 
 
 def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
-    """Select the members that the chart names, and drop dimensions of which only one member is left."""
+    """Select the members that the chart names, and drop dimensions with a single remaining member."""
     for dimension, labels in chart.members.items():
         if dimension not in values.dims:
             continue
@@ -277,7 +278,7 @@ def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
 def _members(
     values: xr.DataArray, axis: str, symbols: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Label, x and y of every line in a variable; labels that are text are placed at 0, 1, …."""
+    """Yield label, x and y of every line of a variable; text labels are placed at 0, 1, …."""
     others = [str(name) for name in values.dims if name != axis]
     named = [name for name in others if name not in _ENSEMBLE] or [name for name in others if name != "seed"]
     named = [name for name in named if symbols.get(name) != ""]
@@ -290,7 +291,7 @@ def _members(
 
 
 def _member(dimension: str, label: object, symbols: Mapping[str, str]) -> str:
-    """The label of a member: its name if it has one, else dimension or symbol and number."""
+    """Return the label of a member: its name if it has one, otherwise the dimension or symbol and a number."""
     if isinstance(label, str):
         return label
     value = number(label) if isinstance(label, float) else str(label)
@@ -298,7 +299,7 @@ def _member(dimension: str, label: object, symbols: Mapping[str, str]) -> str:
 
 
 def _ramp(count: int) -> list[str]:
-    """One colour for each member: the palette, or for more members a ramp from violet over blue and green to ochre."""
+    """Return one colour per member: the palette, or a ramp from violet over blue and green to ochre."""
     if count <= len(PALETTE):
         return list(PALETTE[:count])
     stops = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 180, 80], [200, 160, 0], [213, 94, 0]])

@@ -1,4 +1,4 @@
-"""Translate the description of a figure to matplotlib."""
+"""Draw the description of a figure with matplotlib."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def draw(drawing: Drawing, panels: Sequence[Axes]) -> None:
 
 
 def draw_with_caption(drawing: Drawing, figure: Figure | SubFigure) -> None:
-    """Draw on a figure, with the title above and the caption below."""
+    """Draw on a figure, with the title above the panels and the caption below."""
     heights = [3, 1][: len(drawing.panels)]
     panels = list(figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0])
     draw(drawing, [styled(axes) for axes in panels])
@@ -69,12 +69,12 @@ def draw_with_caption(drawing: Drawing, figure: Figure | SubFigure) -> None:
 
 
 def caption_height(chart: Chart) -> float:
-    """Inches that a chart needs with its caption."""
+    """Return the height in inches of a chart with its caption."""
     return 3.4 + 1.0 * chart.residual + 0.17 * (len(chart.caption) // _LETTERS + 1) * bool(chart.caption)
 
 
 def new_axes(height: float = 3.8) -> Axes:
-    """Axes of a new figure."""
+    """Return the axes of a new figure."""
     return styled(Figure(figsize=(WIDTH, height), layout="constrained").add_subplot())
 
 
@@ -89,7 +89,7 @@ def styled(axes: Axes) -> Axes:
 
 
 def literal(text: str) -> str:
-    """Escape dollar signs, which would start a formula."""
+    """Escape dollar signs, which would otherwise start a formula."""
     return text.replace("$", r"\$")
 
 
@@ -121,7 +121,7 @@ def _draw_panel(axes: Axes, panel: Panel, x: Axis) -> None:
 
 
 def _handles(panel: Panel) -> list[Line2D]:
-    """An entry for each side, and one for each label of the legend."""
+    """Return one legend entry for each side and for each label."""
     first: dict[str, Line] = {}
     for line in panel.lines:
         first.setdefault(line.side, line)

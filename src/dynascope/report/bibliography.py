@@ -15,7 +15,8 @@ _SPECIAL = str.maketrans({each: f"\\{each}" for each in "&%$#_{}"})
 def bibtex(reference: str) -> str:
     """Return BibTeX entries for a reference: works separated by semicolons, each as "authors, title (arXiv id)".
 
-    A mention of a thesis, as in "; theory in Nam, DPhil thesis (2024)", becomes a note of the preceding work.
+    A mention of a thesis, such as "; theory in Nam, DPhil thesis (2024)", becomes a note in the entry of the preceding
+    work.
 
     Example:
         >>> print(bibtex("S. Pesme, N. Flammarion, Saddle-to-saddle dynamics (arXiv 2304.00488)"))

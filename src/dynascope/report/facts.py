@@ -1,4 +1,4 @@
-"""How a result was produced: data, training, parameters, and the confidence level of its intervals."""
+"""Facts about the origin of a result: data, training, parameters, and the confidence level of its intervals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def facts_of(view: Result) -> dict[Any, Any]:
 
 
 def how_it_was_done(view: Result, facts: Mapping[Any, Any]) -> dict[str, str]:
-    """Return data, network, theory, training and whatever else is needed to reproduce the result."""
+    """Return data, network, theory, training and all other facts needed to reproduce the result."""
     seed = view.parameters.get("seed")
     observed = {} if view.observed is None else view.observed.attrs
     predicted = {} if view.predicted is None else view.predicted.attrs
@@ -56,12 +56,12 @@ def how_it_was_done(view: Result, facts: Mapping[Any, Any]) -> dict[str, str]:
 
 
 class Row(NamedTuple):
-    """One parameter as text.
+    """A parameter as text.
 
     Attributes:
         name: Its name.
         value: Its value.
-        about: Its description, possibly empty.
+        about: Its description; may be empty.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Row(NamedTuple):
 
 
 def parameters_of(view: Result, facts: Mapping[Any, Any]) -> list[Row]:
-    """Return the parameters, followed by those of the initialisation of a staircase."""
+    """Return the parameters of the result, and then those of the initialisation of a staircase."""
     parameters = dict(view.parameters)
     if view.staircase is not None:
         for name, description in _INITIALISATION.items():
@@ -83,7 +83,7 @@ def parameters_of(view: Result, facts: Mapping[Any, Any]) -> list[Row]:
 
 
 def _with_page_names(text: str, names: Iterable[str]) -> str:
-    """Replace parameter names in a text by their form on the page."""
+    """Replace parameter names in a text by their typeset form."""
     return re.sub(r"\b\w+_\w+\b", lambda found: words(found[0]) if found[0] in names else found[0], text)
 
 

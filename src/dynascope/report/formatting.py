@@ -1,4 +1,4 @@
-"""How numbers, names and measured values are written on a page."""
+"""Formatting of numbers, names and measured values on a page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POWER = re.compile(r"(?<=\w)\^([-−]?\([^()<&]*\)|\|[^|<&]*\||[-−]?[\w.]*\w)
 
 
 def measured(claim: Claim) -> str:
-    """The measured value of a claim, with its interval unless it is known exactly.
+    """Format the measured value of a claim, with its interval unless it is known exactly.
 
     Example:
         >>> measured(Claim("A", "It is small.", 1.0, most=2.0)), measured(Claim("B", "It is small.", 1, 0, 3, most=2))
@@ -32,7 +32,7 @@ def measured(claim: Claim) -> str:
 
 
 def parameter_text(value: Any) -> str:
-    """A parameter as text.
+    """Format a parameter as text.
 
     Example:
         >>> parameter_text(True), parameter_text(1e-8), parameter_text("relu"), parameter_text([1, 2])
@@ -48,7 +48,7 @@ def parameter_text(value: Any) -> str:
 
 
 def printed(text: str) -> Markup:
-    """The text with numbers and powers that are written as in a program as in print.
+    """Replace program notation of numbers and powers in a text by print notation.
 
     Example:
         >>> str(printed("`loss` to 1e-9, and 2.5e+07 < k^-1.6, k^(−2α), k^−(α+1) or ρ^|i−j|"))
@@ -64,5 +64,5 @@ def _raised(power: re.Match[str]) -> str:
 
 
 def words(name: object) -> str:
-    """The name of a variable as words."""
+    """Format the name of a variable as words."""
     return str(name).replace("_", " ")

@@ -1,7 +1,7 @@
 """The report page: a complete result as one self-contained HTML page.
 
-The page carries its scripts, styles and pictures. Its content security policy forbids every request and every script
-but the two whose hashes it names, so that no text in a record can reach the network or run.
+The page contains its scripts, styles and images. Its content security policy blocks all requests and all scripts except
+two, identified by their hashes, so that no text in a record can access the network or run code.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _SENTENCES = {
 
 
 class _Quantities(NamedTuple):
-    """The rows of a table, the letters of their reasons, and whether any row has a largest error."""
+    """Rows of a table, letters of the reasons, and whether any row has a largest error."""
 
     rows: list[Row]
     reasons: dict[str, str]
@@ -76,11 +76,11 @@ def render_page(tree: AnyResult) -> str:
     """Render the report as HTML: question, verdict, figures, methods, tables and reference.
 
     Args:
-        tree: The result of `predict`, `observe` or `compare`, or a record. A collapsed section shows the quantities
-            without a chart.
+        tree: The result of `predict`, `observe` or `compare`, or a record. Quantities without a chart are in a
+            collapsed section.
 
     Returns:
-        A self-contained page of at most 1.5 MB, which opens from disk and makes no network requests.
+        A self-contained page of at most 1.5 MB, which opens without a server and makes no network requests.
 
     Raises:
         InputError: The tree contains neither a prediction nor an observation, or a chart names a missing variable.
@@ -199,7 +199,7 @@ def _title(facts: Mapping[Any, Any]) -> str:
 
 
 def _typeset(equation: str) -> Markup:
-    """An equation in LaTeX as MathML; what is not LaTeX, in the record of a stranger, stays text."""
+    """Convert a LaTeX equation to MathML, or escape it as plain text if it is not valid LaTeX."""
     if not equation:
         return Markup("")
     try:
@@ -223,7 +223,7 @@ def _verdict(view: Result) -> dict[str, str]:
 
 
 def _decisive(claims: Collection[Claim]) -> list[Claim]:
-    """Select claims to list next to the verdict: all if there are few, otherwise those that do not hold."""
+    """Select the claims to list next to the verdict: all if there are few, otherwise those that do not hold."""
     deciding = [each for each in claims if each.decides]
     return deciding if len(deciding) <= _FEW else [each for each in deciding if each.outcome != "holds"][:_FEW]
 
@@ -244,7 +244,7 @@ def _text(name: str) -> str:
 
 
 def _policy(scripts: Mapping[str, str]) -> str:
-    """Return a content security policy that allows only the scripts of the page and no requests."""
+    """Return a content security policy that allows only the scripts of the page, and no requests."""
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts.values()]
     allowed = " ".join(f"'sha256-{each}'" for each in hashes)
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"

@@ -1,4 +1,4 @@
-"""The figures of a page: the declared charts, then all other quantities."""
+"""The figures of a page: the declared charts, followed by all other quantities."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PageFigure(NamedTuple):
         log_x: Whether the x-axis is logarithmic initially.
         log_y: Whether the y-axis is logarithmic initially.
         tall: Whether it has a second panel.
-        content: Plotly's data and layout as JSON.
+        content: Data and layout for plotly as JSON.
     """
 
     title: str
@@ -52,7 +52,7 @@ def page_figures(view: Result, room: int) -> tuple[list[PageFigure], list[PageFi
         room: Approximate limit of their total size in bytes.
 
     Returns:
-        The declared figures, or the first of all if none is declared; and the others.
+        Return the declared figures, or the first of the others if none is declared; and the remaining figures.
 
     Raises:
         InputError: A declared chart names a variable that the result lacks.

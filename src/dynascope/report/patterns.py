@@ -1,4 +1,4 @@
-"""What each jump learns, as small pictures or as a colour-coded table."""
+"""What is learned at each jump, as small images or as a colour-coded table."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Cell(NamedTuple):
 
 
 class Patterns(NamedTuple):
-    """What is learned, over the jumps.
+    """What is learned at each jump.
 
     Attributes:
         caption: The caption.
         jumps: The labels of the jumps.
-        pictures: One for each jump, if the inputs are images; transparent where they are zero.
-        rows: For each input its name and a number for each jump, if the inputs are not images.
+        pictures: One image per jump if the inputs are images; transparent where they are zero.
+        rows: If the inputs are not images, the name of each input and its number for each jump.
         written: Whether the cells show numbers.
         in_spreads: Whether the numbers are in standard deviations of the inputs.
     """
@@ -67,7 +67,7 @@ class Patterns(NamedTuple):
 
 
 def patterns(view: Result) -> Patterns | None:
-    """Return what is learned at each jump, if the prediction contains it."""
+    """Return what is learned at each jump; None if the prediction does not contain it."""
     found = find_features(view)
     if found is None:
         return None

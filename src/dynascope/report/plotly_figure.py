@@ -1,7 +1,7 @@
-"""Translate the description of a figure to plotly, light enough for a page.
+"""Convert the description of a figure to a compact plotly figure.
 
-Numbers are encoded in base64 with seven digits, enough for any screen, which takes half the space of
-decimals; lines of one label share one trace with gaps between them.
+Numbers are encoded in base64, in single precision if it represents them, which takes half the space of
+decimal text. Lines with the same label share one trace, separated by gaps.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _OPACITIES = {"full": 1.0, "pale": 0.55, "thin": 0.8}
 
 
 def plotly_figure(drawing: Drawing) -> go.Figure:
-    """The figure of a drawing.
+    """Return the plotly figure of a drawing.
 
     Example:
         >>> from dynascope.results import Chart
@@ -94,7 +94,7 @@ def plotly_figure(drawing: Drawing) -> go.Figure:
 
 
 def _add_band(figure: go.Figure, x: Values, low: Values, high: Values, colour: str, *, log_y: bool) -> None:
-    """A band, drawn as one outline that goes along its upper end and back along its lower end."""
+    """Return a band as one outline, along its upper end and back along its lower end."""
     kept = np.isfinite(low) & np.isfinite(high) & ((low > 0) | (not log_y))
     across, along = (np.concatenate([there[kept], back[kept][::-1]]) for there, back in ((x, x), (high, low)))
     line = {"width": 0, "color": colour}
@@ -102,7 +102,7 @@ def _add_band(figure: go.Figure, x: Values, low: Values, high: Values, colour: s
 
 
 def _add_sides(figure: go.Figure, panel: Panel) -> None:
-    """Legend entries for the line styles of observation and prediction, where colours distinguish the members."""
+    """Return legend entries for the line styles of observation and prediction, if colours distinguish the members."""
     first: dict[str, Line] = {}
     for line in panel.lines:
         first.setdefault(line.side, line)
@@ -113,7 +113,7 @@ def _add_sides(figure: go.Figure, panel: Panel) -> None:
 
 
 def _add_lines(figure: go.Figure, panel: Panel, lines: Sequence[Line], *, in_legend: bool) -> None:
-    """Lines of one side and label in one trace."""
+    """Return the lines of one side and label as one trace."""
     first = lines[0]
     thin = first.weight == "thin"
     mode, stroke, marker = _LOOKS[first.style]
@@ -169,7 +169,7 @@ def _add(figure: go.Figure, x: Any, y: Any, mode: str, **how: Any) -> None:
 
 
 def _joined(parts: Sequence[Any]) -> Values:
-    """The parts after each other, with a gap between two; a number that is not finite is a gap too."""
+    """Concatenate the parts, separated by gaps; non-finite numbers also become gaps."""
     joined = np.concatenate([np.append(part, np.nan) for part in parts])[:-1]
     joined = np.where(np.isfinite(joined), joined, np.nan)
     sizes = np.abs(joined[np.nonzero(joined)])
@@ -178,7 +178,7 @@ def _joined(parts: Sequence[Any]) -> Values:
 
 
 def _layout(drawing: Drawing) -> dict[str, Any]:
-    """Axes, legend and margins."""
+    """Return axes, legend and margins."""
     main, *below = drawing.panels
     letters = min(_LETTERS, max((len(end.text) for end in main.ends), default=0))
     layout = {

@@ -1,4 +1,4 @@
-"""The default question and explanation on the page of a staircase, as for a user's data."""
+"""Default question and explanation for the page of a staircase."""
 
 from __future__ import annotations
 

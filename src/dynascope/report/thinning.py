@@ -21,7 +21,7 @@ _BYTES_A_LABEL = 700
 
 
 def thinned(drawing: Drawing, room: int) -> Drawing:
-    """Keep as many lines and points of a drawing as fit into `room` bytes; keep all observed points."""
+    """Keep as many lines and points of a drawing as fit into `room` bytes, but all observed points."""
     main, *below = drawing.panels
     lines = [line for side in SIDES for line in _first_lines([each for each in main.lines if each.side == side], room)]
     written = sum(1 if line.low is None else 3 for line in lines)  # pairs of numbers for each point
@@ -35,7 +35,7 @@ def thinned(drawing: Drawing, room: int) -> Drawing:
 def kept_points(x: Float[np.ndarray, " n"], most: int) -> Int[np.ndarray, " m"]:
     """Choose points of a curve: half evenly spaced in x, half evenly spaced in log x, and both ends.
 
-    A curve thinned in this way keeps its shape on a linear and on a logarithmic axis.
+    The thinned curve keeps its shape on linear and on logarithmic axes.
 
     Args:
         x: Increasing values.

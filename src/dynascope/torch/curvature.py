@@ -38,7 +38,7 @@ def top_curvatures(
     products: Any = None,
     seed: int = 0,
 ) -> TopCurvatures:
-    """`probes.diffusion.top_curvatures` for a module, which is passed as `weights`."""
+    """`probes.diffusion.top_curvatures` for a module passed as `weights`."""
     for name, value in (("model", model), ("products", products)):
         require(
             value is None,
@@ -61,7 +61,7 @@ def module_curvatures(
     seed: int = 0,
     argument: str = "module",
 ) -> TopCurvatures:
-    """Return the largest curvatures of a module; error messages use `argument` as its name."""
+    """Return the largest curvatures of a module; error messages call the module `argument`."""
     require_batched_loss(module, loss, batches, argument=argument)
     module = unwrapped(module)
     parameters = [each for each in module.parameters() if each.requires_grad]
@@ -94,7 +94,7 @@ def module_curvatures(
 
 
 class _FunctionLoss(torch.nn.Module):
-    """A function of outputs and targets as a loss module with a reduction."""
+    """A function of outputs and targets, wrapped as a loss module with a reduction."""
 
     def __init__(self, function: Any, reduction: Reduction):
         super().__init__()
@@ -166,7 +166,7 @@ def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str 
 def _samples_of_repeatable_loss(
     module: torch.nn.Module, loss: Any, batches: Any, device: torch.device, argument: str
 ) -> int:
-    """Return the number of samples, after checking that the losses of batches and of whole passes are reproducible."""
+    """Return the number of samples, after checking that the losses of all batches are reproducible."""
     passes = []
     for first in (True, False):
         samples, total, dtype = 0, 0.0, torch.float64

@@ -1,4 +1,4 @@
-"""Names of all places in a module that hold its parameters and buffers."""
+"""Names under which the parameters and buffers of a module can be reached."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ __all__ = ["buffer_places", "parameter_places"]
 
 
 def parameter_places(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
-    """Return the parameters by the name of every place that holds one, for `torch.func.functional_call`.
+    """Return the parameters under every name that refers to one, for `torch.func.functional_call`.
 
-    Call it with `tie_weights=False`. A parameter may have several places, but a module with several names is listed
-    once. If it were listed under every name, PyTorch would replace its tensors several times and restore a replacement
-    instead of the original.
+    Call `functional_call` with `tie_weights=False`. A parameter may have several names, but if a whole submodule has
+    several names, its parameters are listed once. Otherwise PyTorch would replace their tensors several times, and
+    restore a replacement instead of the original.
 
     Example:
         >>> layer = torch.nn.Linear(2, 2, bias=False)
@@ -28,7 +28,7 @@ def parameter_places(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
 
 
 def buffer_places(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Return the buffers by the name of every place that holds one, as `parameter_places` does."""
+    """Return the buffers under every name that refers to one, as `parameter_places` does."""
     return {
         f"{path}.{name}".lstrip("."): each
         for path, inner in module.named_modules()

@@ -24,18 +24,18 @@ def hessian_operator(
 ) -> LinearOperator:
     """Hessian-vector products Hv = ∂(vᵀ ∂L/∂θ)/∂θ, computed with two backward passes over all batches.
 
-    Forward-mode derivatives of the gradient have the same cost. However, PyTorch lacks such derivatives for some
-    layers, and version 2.13 computes wrong values for normalisation with statistics of the inputs.
+    Forward-mode derivatives of the gradient would have the same cost. However, PyTorch lacks them for some layers, and
+    version 2.13 computes wrong values for normalisation with batch statistics.
 
     Args:
         module: The module.
         loss: A loss with the reduction "mean" or "sum".
-        parameters: θ; the entries of a vector follow their order.
+        parameters: θ; the entries of a vector are in their order.
         batches: Pairs (inputs, targets).
         samples: Number of samples in all batches, for the mean.
 
     Returns:
-        The operator, in the precision of the parameters, but at least in single precision.
+        The operator, in the precision of the parameters, but at least single precision.
 
     Example:
         >>> layer, x = torch.nn.Linear(2, 1, bias=False), torch.diag(torch.tensor([2.0, 1.0]))

@@ -30,9 +30,9 @@ class Applied(torch.nn.Module):
 
 
 def unwrapped(module: Any) -> Any:
-    """Return the module inside wrappers of `torch.compile` and of data-parallel training.
+    """Return the module inside the wrappers of `torch.compile` and of data-parallel training.
 
-    A compiled module does not expose its layers.
+    The wrapper of a compiled module hides its layers.
     """
     if isinstance(module, torch.nn.DataParallel | torch.nn.parallel.DistributedDataParallel):
         return unwrapped(module.module)
@@ -48,8 +48,8 @@ def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def call_arguments(module: torch.nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and keyword arguments of a forward pass.
 
-    A tuple contains positional arguments. A dictionary contains keyword arguments if all its keys are names of
-    arguments. All other inputs are a single argument.
+    A tuple contains positional arguments. A dictionary contains keyword arguments if all its keys are argument names.
+    Any other input is a single argument.
 
     Example:
         >>> call_arguments(torch.nn.Linear(2, 2), {"input": 1}), call_arguments(torch.nn.Linear(2, 2), {"x": 1})
@@ -81,7 +81,7 @@ def floating_tensors(found: Any) -> Iterator[torch.Tensor]:
 
 
 def require_shapes(argument: str, module: torch.nn.Module) -> None:
-    """Raise `InputError` if a parameter has no shape yet."""
+    """Raise `InputError` if a parameter of a lazy layer has no shape yet."""
     lazy = [name for name, each in module.named_parameters() if isinstance(each, torch.nn.UninitializedParameter)]
     require(
         not lazy,

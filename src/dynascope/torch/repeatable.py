@@ -1,4 +1,4 @@
-"""Checks that a module is reproducible, and a context that leaves it unchanged."""
+"""Checks that the results of a module are reproducible, and a context that leaves the module unchanged."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations

@@ -34,13 +34,13 @@ def temperature(
     """Predict the stationary SGD noise ("temperature") of a run along its sharpest Hessian directions.
 
     The prediction contains the stationary variance of the weights along each direction, among other quantities. The
-    noise becomes stationary after a few times `relaxation_steps`. Directions that are not `stationary` have negative
-    curvature or diverge.
+    noise becomes stationary after a few multiples of `relaxation_steps`. Directions that are not `stationary` have
+    negative curvature or diverge.
 
-    The curvatures are those of `probes.diffusion.top_curvatures`. The noise is the variance of the gradients of the
-    batches along these directions. Learning rate, momentum and weight decay are read from the optimiser. The batches
+    The curvatures are those of `probes.diffusion.top_curvatures`. The noise is measured as the variance of the batch
+    gradients along these directions. Learning rate, momentum and weight decay are read from the optimiser. The batches
     are read once, so a loader with shuffling or augmentation contributes one random pass. The module and the random
-    state of PyTorch do not change. Cost: the curvatures, and one gradient for each batch. Memory: the gradients of all
+    state of PyTorch are unchanged. Cost: the curvatures, and one gradient for each batch. Memory: the gradients of all
     batches.
 
     Args:
@@ -55,7 +55,7 @@ def temperature(
         seed: Seed of the initial vector in the iteration for the curvatures.
 
     Raises:
-        InputError: If batches differ in size, the optimiser is not supported, or `probes.diffusion.top_curvatures`
+        InputError: If the batches differ in size, the optimiser is not supported, or `probes.diffusion.top_curvatures`
             rejects an argument.
 
     References:

@@ -1,4 +1,4 @@
-"""Validation of the arguments of PyTorch kernels, and choice of the method of differentiation, on two examples."""
+"""Validate the arguments of PyTorch kernels, and choose the method of differentiation on two examples."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -191,10 +191,10 @@ def _direction(outputs: torch.Tensor) -> torch.Tensor:
 
 
 def _verified_uses(model: Model, few: Any, excluded: frozenset[int], mapped: bool) -> list[DenseUse]:
-    """Return the uses of weights whose gradients agree with those of PyTorch.
+    """Return the uses of weights whose gradients agree with the gradients that PyTorch computes.
 
-    The comparison detects uses that the reader misses, and custom gradients. The result is empty if the code cannot be
-    read.
+    The comparison detects custom gradients, and uses of a weight that the tracing misses. The result is empty if the
+    code cannot be traced.
     """
     expected = _gradients(model, few, mapped=mapped)
     try:
@@ -209,7 +209,7 @@ def _verified_uses(model: Model, few: Any, excluded: frozenset[int], mapped: boo
 
 
 def _agrees(uses: list[DenseUse], place: int, h: torch.Tensor, d: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether h and D of a weight yield its gradient (n, 1, *shape)."""
+    """Whether the activations h and signals D of a weight yield its gradient (n, 1, *shape)."""
     found = torch.einsum("npgk,npgm->ngmk", h, d[:, 0]).flatten(1, 2)
     first = next(use for use in uses if use.parameter == place)
     found = (found.mT if first.orientation == 0 else found).reshape(expected.shape)

@@ -17,7 +17,7 @@ def patches(
     padding: int | str | Sequence[int],
     dilation: int | Sequence[int],
 ) -> torch.Tensor:
-    """Return the patches of x (n, channels, ...) in the order of the outputs of a convolution.
+    """Return the patches of x (n, channels, ...) in the order of the output positions of a convolution.
 
     Args:
         x: Input of the convolution.

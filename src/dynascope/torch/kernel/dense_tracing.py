@@ -1,4 +1,4 @@
-"""Tracing of linear layers and convolutions in PyTorch code, and of the signals that flow through them."""
+"""Tracing of linear layers and convolutions in PyTorch code, with their activations and backpropagated signals."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PROPERTIES = {torch.Tensor.T.__get__: (1, 0), torch.Tensor.mT.__get__: (1, 0)} 
 
 
 def dense_uses(model: Model, example: Any, *, excluded: frozenset[int] = frozenset()) -> list[DenseUse]:
-    """Return the products of parameters that have no other uses, in the order of their evaluation.
+    """Return the products with parameters that have no other uses, in the order of their evaluation.
 
     A parameter is included if all its uses are linear layers, products with an array, convolutions (as the kernel) or
     embeddings (as the table). It may first be transposed, cast or multiplied by a number.
@@ -87,7 +87,7 @@ def layer_signals(
 
 
 class _Reader(ReadProducts, TorchFunctionMode):
-    """Intercepts operations while code runs, and traces the tracked weights to their products."""
+    """Intercepts operations while code runs, and traces each tracked weight to the products in which it is used."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class _Reader(ReadProducts, TorchFunctionMode):
 
 
 def _is_metadata(results: Any) -> bool:
-    """Whether a result is metadata of a tensor, such as its shape, and not a use of the tensor."""
+    """Whether a result is metadata of a tensor, such as its shape, rather than a use of its values."""
     if isinstance(results, tuple):
         return all(isinstance(each, int) for each in results)
     return results is None or isinstance(results, bool | int | float | str | torch.dtype | torch.device | torch.layout)

@@ -1,4 +1,4 @@
-"""Gradients of the outputs of each example, mapped by `torch.func` or, if this fails, computed one by one."""
+"""Gradients of the outputs of each example, vectorised by `torch.func` or, if this fails, computed one by one."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Function = Callable[[Sequence[torch.Tensor], Any], tuple[torch.Tensor, Sequence[
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Enable gradients, and silence the warning that `torch.func` maps an operation in a loop."""
+    """Enable gradients, and silence the warning that `torch.func` runs an operation in a loop."""
     with warnings.catch_warnings(), torch.inference_mode(False), torch.enable_grad():
         warnings.filterwarnings("ignore", message="There is a performance drop")
         yield
@@ -53,8 +53,8 @@ def pullback(
         mapped: Whether to use `torch.func`, which is faster but does not support all operations.
 
     Returns:
-        For each θ, the products of shape (n, r, *θ.shape); and the other tensors of the function, with a leading axis
-        over the examples.
+        The products for each θ, shape (n, r, *θ.shape); and the other tensors of the function, with a leading axis over
+        the examples.
     """
     if not mapped:
         return _one_by_one(function, free, examples, directions)

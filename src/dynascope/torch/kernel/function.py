@@ -29,7 +29,7 @@ class TorchFunction(Differentiable):
     """A PyTorch function with its derivatives.
 
     Attributes:
-        mapped: Whether `torch.func` maps the function over examples; otherwise examples are processed one by one.
+        mapped: Whether `torch.func` vectorises the function over examples; otherwise examples are processed one by one.
     """
 
     mapped: bool
@@ -40,7 +40,7 @@ class TorchFunction(Differentiable):
 
     @property
     def parameters(self) -> Sequence[torch.Tensor]:
-        """The parameters, each once."""
+        """The distinct parameters."""
         return self.model.parameters
 
     def signals(self, block: Any, uses: tuple[DenseUse, ...], places: tuple[int, ...]) -> Any:
@@ -93,7 +93,7 @@ class TorchFunction(Differentiable):
 
 
 def measure(function: TorchFunction, x: Any, other: Any) -> Size:
-    """Measure the quantities that determine the cost of a kernel, in forward passes of one example."""
+    """Measure the quantities that determine the cost of a kernel, by forward passes of one example."""
     model, parameters = function.model, function.parameters
     example, counted, numbers = rows_of(x, 0), FlopCounterMode(display=False), _Numbers()
     with quiet(), numbers:
@@ -116,7 +116,7 @@ def measure(function: TorchFunction, x: Any, other: Any) -> Size:
 
 
 class _Numbers(TorchDispatchMode):
-    """Counts the numbers that operations compute, except for views."""
+    """Counts the numbers that operations compute, without views."""
 
     count = 0
 

@@ -26,10 +26,10 @@ class Model:
 
     Attributes:
         call: (tensors in place of the parameters, inputs (n, ...)) → outputs (n, ...).
-        parameters: The parameters, each once.
+        parameters: The distinct parameters.
         tree: The tree of `params`, or of the parameters of the module. Each leaf is the number of its parameter, or −1
             if it is not a parameter.
-        reduction: None for all outputs, "pseudo" for c^(−1/2) Σ_a f_a, or the numbers of selected outputs.
+        reduction: None for all outputs, "pseudo" for c^(−1/2) Σ_a f_a, or the indices of selected outputs.
     """
 
     call: Callable[[Sequence[torch.Tensor], Any], Any]
@@ -160,7 +160,7 @@ def _of_tree(apply: Callable[[Any, Any], Any], params: Any) -> Model:
 
 
 def _once(tensors: Sequence[torch.Tensor]) -> tuple[tuple[torch.Tensor, ...], tuple[int, ...]]:
-    """Return each tensor once, without its history, and the number of each given tensor."""
+    """Return the distinct tensors, detached, and the index of each given tensor among them."""
     places: dict[int, int] = {}
     parameters = []
     for each in tensors:

@@ -1,1 +1,1 @@
-"""Symmetries of PyTorch modules and functions, found in their programs."""
+"""Symmetries of PyTorch modules and functions, found in their exported programs."""

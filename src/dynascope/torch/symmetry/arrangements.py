@@ -32,7 +32,7 @@ def _slice(x: Any, axis: int = 0, start: int | None = None, end: int | None = No
 
 
 def _pad(x: Any, widths: Sequence[int], value: Any = 0.0) -> Any:
-    """Pad an array; widths begin with the last axis, and negative widths crop."""
+    """Pad an array; the widths are listed from the last axis to the first, and negative widths crop."""
     edges = [(0, 0, 0)] * x.ndim
     for place in range(len(widths) // 2):
         edges[x.ndim - 1 - place] = (widths[2 * place], widths[2 * place + 1], 0)
@@ -52,7 +52,7 @@ def _index_put(x: Any, places: Sequence[Any], values: Any, accumulate: bool = Fa
 
 
 def _scatter(x: Any, axis: int, places: Any, values: Any) -> Any:
-    """Scatter one number, or an array cropped to the shape of the indices."""
+    """Scatter a number, or an array cropped to the shape of the indices."""
     values = values[tuple(map(slice, places.shape))] if jnp.ndim(values) else values
     return jnp.asarray(x).at[_along(x, axis, places)].set(values)
 
@@ -101,7 +101,7 @@ def _as_strided(x: Any, shape: Sequence[int], strides: Sequence[int], offset: in
 
 
 def _unfold(x: Any, axis: int, size: int, step: int) -> Any:
-    """Return windows along one axis, with their elements along a new last axis."""
+    """Return windows along one axis; the elements of a window are along a new last axis."""
     axis %= x.ndim
     starts = np.arange((x.shape[axis] - size) // step + 1) * step
     return jnp.moveaxis(jnp.take(x, starts[:, None] + np.arange(size), axis, mode="clip"), axis + 1, -1)

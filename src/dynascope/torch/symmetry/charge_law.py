@@ -1,4 +1,4 @@
-"""Charge laws of training loops other than `descend`, evaluated step by step."""
+"""Charge laws of training loops other than `descend`, evaluated after each step."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ChargeLaw:
 
     Attributes:
         symmetries: The symmetries whose charges are tracked.
-        declared: The declared settings, as stored in records.
+        declared: The declared settings, in the form in which records store them.
         dimensions: Names of the axes of each variable.
-        needs_gradient: Whether steps require their gradient.
+        needs_gradient: Whether the laws need the gradient of each step.
         largest_momentum: The largest β.
         steps: Number of steps so far.
 
@@ -89,7 +89,7 @@ class ChargeLaw:
 
 @dataclasses.dataclass(frozen=True)
 class _Static:
-    """Static argument of the compiled programs, equal for the same symmetries and settings."""
+    """Static argument of the compiled programs; equal for equal symmetries and settings."""
 
     rule: Declaration
     causes: bool
@@ -159,7 +159,7 @@ def _recorded_values(static: _Static, states: Any, weights: Any) -> dict[str, An
 
 
 def _storage_rounding(static: _Static, weights: Any, rate: Any) -> Any:
-    """Return the rounding errors of θᵀGd/η, because updates are differences of rounded weights."""
+    """Return the rounding errors of θᵀGd/η, where the updates d are differences of rounded weights."""
     sizes = static.rule.by_part(lambda single: single.size_form(weights))
     unit = float(jnp.finfo(rate.dtype).eps) / 2
     safe = jnp.where(rate == 0, 1, rate) * static.rule.of_parts("rates", rate.dtype)
@@ -167,7 +167,7 @@ def _storage_rounding(static: _Static, weights: Any, rate: Any) -> Any:
 
 
 def _as_recorded(value: Any) -> Any:
-    """Return a value as stored in records."""
+    """Convert a value to the form in which records store it."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {float(number):g}" for name, number in value.items())
     return value if isinstance(value, bool | str | int) else float(value)

@@ -1,4 +1,4 @@
-"""Symmetries of a PyTorch module or function, found in its program and verified with its gradients."""
+"""Symmetries of a PyTorch module or function, found in its exported program and verified with its gradients."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Any:
-    """Convolution in the layout (batch, channels, spatial axes), the default of PyTorch and JAX."""
+    """Convolution in the layout (batch, channels, spatial axes), the default in PyTorch and JAX."""
     axes = kernel.ndim - 2
     stride, padding, dilation, output_padding = (
         _each(each, axes) for each in (stride, padding, dilation, output_padding)
@@ -61,7 +61,7 @@ def _window(
     dilation: Sequence[int],
     ceil: bool,
 ) -> list[tuple[int, int]]:
-    """Return the padding of each axis that makes all windows of PyTorch fit."""
+    """Return padding of each axis such that all windows of PyTorch fit."""
     edges = []
     for n, w, s, p, d in zip(lengths, window, stride, padding, dilation, strict=True):
         reach = d * (w - 1) + 1
@@ -133,7 +133,7 @@ def _average_pool(axes: int) -> Callable[..., Any]:
 def _adaptive(axes: int, pooled: Callable[..., Any], *places: None) -> Callable[..., Any]:
     """Pool over windows from ⌊i n / m⌋ to ⌈(i + 1) n / m⌉.
 
-    Windows are products of intervals, so the axes can be pooled one after the other.
+    Windows are products of intervals, so one axis can be pooled after the other.
     """
 
     def pool(x: Any, lengths: Any) -> Any:
@@ -214,7 +214,7 @@ def _interpolated(axes: int) -> Callable[..., Any]:
 
 
 def _ratio(n: int, place: int, size: Sequence[int] | None, factors: Sequence[float] | None) -> tuple[float, int]:
-    """Return the number of old pixels per new pixel along an axis, and the number of new pixels."""
+    """Return the number of input pixels per output pixel along an axis, and the number of output pixels."""
     if size is not None:
         return n / size[place], size[place]
     factor = (factors or ())[place]
@@ -232,9 +232,9 @@ def _embedding_bag(
     include_last: bool = False,
     padding: int = -1,
 ) -> Any:
-    """Sum, mean or maximum of the rows of a table in each bag.
+    """Return the sum, mean or maximum of the table rows in each bag.
 
-    Bags begin at the offsets. The values are the first of four results.
+    The offsets are the first positions of the bags. ATen returns four results, of which these values are the first.
     """
     starts = jnp.asarray(offsets[:-1] if include_last else offsets)
     bags = starts.shape[0]

@@ -33,11 +33,11 @@ class Network:
 
     Attributes:
         call: (parameters, buffers, input tensors) → all floating-point tensors that the network returns.
-        parameters: The trained tensors, each once.
+        parameters: The distinct trained tensors.
         buffers: All other tensors of the network.
         inputs: The input tensors.
-        params: The tree of the parameters as NumPy arrays; {name: array} for a module.
-        example_inputs: The tree of the inputs as NumPy arrays.
+        params: The tree of parameters as NumPy arrays; {name: array} for a module.
+        example_inputs: The tree of inputs as NumPy arrays.
     """
 
     call: Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor], Sequence[torch.Tensor]], list[torch.Tensor]]

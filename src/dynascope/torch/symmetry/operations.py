@@ -88,7 +88,7 @@ def _axes(axes: _Axes) -> int | tuple[int, ...] | None:
 
 
 def _trilinear(x: Any, y: Any, z: Any, of_x: Any, of_y: Any, of_z: Any, gone: Sequence[int], _: int = 1) -> Any:
-    """Return the sum of a product of three factors over some axes, after inserting the axes that each factor lacks."""
+    """Return the sum over some axes of a product of three factors, after inserting the axes that each factor lacks."""
     x, y, z = (jnp.expand_dims(each, tuple(axes)) for each, axes in ((x, of_x), (y, of_y), (z, of_z)))
     return jnp.sum(x * y * z, tuple(gone))
 

@@ -25,13 +25,13 @@ class OptimizerSettings:
 
     Args:
         optimizer: The optimiser.
-        groups: The parameter group of each parameter of the symmetries, by path.
+        groups: The parameter group of each parameter in the symmetries, by path.
         rule: The declared rule; None to read it from the groups of `torch.optim.SGD`.
         momentum: The declared β; None to read it from the groups.
         weight_decay: The declared λ; None to read it from the groups.
 
     Raises:
-        InputError: If no group contains a parameter of the symmetries, the groups have different rules, or the rule is
+        InputError: If no group contains a parameter of the symmetries, groups have different rules, or the rule is
             unknown.
     """
 
@@ -95,7 +95,7 @@ class OptimizerSettings:
         self.learning_rate()
 
     def learning_rate(self) -> float:
-        """Return the learning rate of the next step, for the group of the first parameter.
+        """Return the learning rate of the next step in the group of the first parameter.
 
         Raises:
             InputError: If the settings, or the ratios of the learning rates of groups, have changed since the first

@@ -1,4 +1,4 @@
-"""The program of a PyTorch module or function as a JAX function."""
+"""Conversion of the program of a PyTorch module or function to a JAX function."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Program(NamedTuple):
 
     Attributes:
         apply: (params, inputs) → outputs, one array or a list of arrays.
-        params: The trained parameters {name: array}, each once, with names of `module.named_parameters()`; for a
+        params: The distinct trained parameters {name: array}, with names from `module.named_parameters()`; for a
             function, its tree of parameters.
         inputs: The tree of the inputs as arrays.
     """
@@ -50,12 +50,12 @@ class Program(NamedTuple):
 
 
 def program(apply: torch.nn.Module | Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> Program:
-    """Return the program of a PyTorch module or function as a JAX function.
+    """Convert the program of a PyTorch module or function to a JAX function.
 
     `torch.export` traces the program for inputs of these shapes, with the module in its current mode (training or
-    evaluation). The core operations of ATen are translated one by one, in float64 on the CPU. Buffers and parameters
-    that do not require a gradient are constants. Writes into buffers are ignored. A tied weight is one parameter, under
-    its first name. Outputs and gradients are compared with those of PyTorch before the program is returned.
+    evaluation). The core ATen operations are translated one by one, in float64 on the CPU. Buffers, and parameters that
+    do not require a gradient, are constants. Writes into buffers are ignored. A tied weight is one parameter, under its
+    first name. Before the program is returned, its outputs and gradients are compared with those of PyTorch.
 
     Args:
         apply: A `torch.nn.Module`, or a function of (params, inputs).
@@ -118,7 +118,7 @@ class _Results(NamedTuple):
 
 
 def _results(found: Network) -> _Results:
-    """Evaluate the network in float64, or in its own precision if it contains narrower tensors."""
+    """Evaluate the network in float64, or in its own precision if it contains tensors of lower precision."""
     try:
         return _evaluated(found, wide=True)
     except Exception:  # user code may raise anything; if precision is not the cause, it fails again below
@@ -208,7 +208,7 @@ def _exported(found: Network, expected: _Results) -> Any:
 
 @functools.cache
 def _decompositions() -> Any:
-    """Return the default decompositions of PyTorch. Building them takes as long as the rest of a small export."""
+    """Return the default decompositions of PyTorch, cached because building them is slow."""
     return torch.export.default_decompositions()
 
 
@@ -217,7 +217,7 @@ def _in_a_line(error: Exception) -> str:
 
 
 def _tolerance(graph: torch.fx.Graph) -> float:
-    """Return the tolerance that the narrowest type inside the module requires."""
+    """Return the tolerance that the least precise type inside the module requires."""
     kinds = {getattr(node.meta.get("val"), "dtype", None) for node in graph.nodes}
     if kinds & {torch.float16, torch.bfloat16}:
         return _SAME_16
@@ -225,7 +225,7 @@ def _tolerance(graph: torch.fx.Graph) -> float:
 
 
 def _require_same(apply: Translation, found: Network, expected: _Results, tolerance: float) -> None:
-    """Raise `InputError` unless outputs and gradients agree with PyTorch."""
+    """Raise `InputError` unless outputs and gradients agree with those of PyTorch."""
 
     def total(params: Any) -> Any:
         outputs = jax.tree.leaves(apply(params, found.example_inputs))

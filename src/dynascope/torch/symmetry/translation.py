@@ -27,7 +27,7 @@ _HERE = Path(__file__).parent
 class Translation:
     """A JAX function (params, inputs) → outputs, translated from an exported program.
 
-    Everything that depends on neither parameters nor inputs is computed once, by PyTorch.
+    PyTorch computes once everything that depends neither on parameters nor on inputs.
 
     Args:
         exported: The program, decomposed into the core operations of ATen.
@@ -116,7 +116,7 @@ def _require_fixed(node: torch.fx.Node) -> None:
 
 
 def _line(node: torch.fx.Node) -> str:
-    """Return the source line of an operation, if known: a line of user code if possible, otherwise of PyTorch."""
+    """Return the source line of an operation if known, preferably a line of user code and otherwise of PyTorch."""
     found = re.findall(r'File "(.*?)", line (\d+).*\n *(.*)', node.meta.get("stack_trace") or "")
     lines = [each for each in found if Path(each[0]).is_file() and Path(each[0]).parent != _HERE]
     own = [each for each in lines if Path(torch.__file__).parent not in Path(each[0]).parents]

@@ -1,4 +1,4 @@
-"""Charges of symmetries along a PyTorch training loop, with the predictions of their laws, for `symmetry.audit`."""
+"""Track the charges of a PyTorch training loop and the predictions of their laws, for `symmetry.audit`."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -44,25 +44,24 @@ def watch_charges(
 
     Hooks on `optimizer.step()` read the weights before and after each step, and the learning rates of the parameter
     groups. The laws of `training.charge_statistics` are evaluated from these values, with the settings of
-    `torch.optim.SGD` or the settings that you declare. A residual above the bound proves that training differs from
-    these settings.
+    `torch.optim.SGD` or with settings that you declare. A residual above the bound proves that the training loop
+    deviates from these settings.
 
-    Steps that a `GradScaler` skips do not count. A step may follow any number of backward passes. A parameter without
-    a gradient counts as one with gradient zero. Learning rates may follow any schedule that keeps their ratios
-    between groups. If groups have different rates, charges are weighted as with `rates` of
-    `training.charge_statistics`, relative to the rate of the first parameter in the order of names.
+    Steps that a `GradScaler` skips are not counted. There may be several backward passes per step. The gradient of a
+    parameter without `.grad` is taken as zero. Learning rates may follow any schedule that keeps the ratios between
+    groups. If groups have different rates, charges are weighted as with `rates` of `training.charge_statistics`,
+    relative to the rate of the first parameter in the order of names.
 
-    Memory: one copy of the parameters of the symmetries on the CPU, two of their gradients with `causes`, and four
-    numbers for each charge and recorded step. `causes` adds seven numbers for each part of a charge and 19 for each
-    parameter. Cost: for a multilayer perceptron with two million weights and batches of 256, a step takes about an
+    Memory: one copy on the CPU of the parameters in the symmetries, two copies of their gradients with `causes`, and
+    four numbers for each charge and recorded step. `causes` adds seven numbers for each part of a charge and 19 for
+    each parameter. Cost: for a multilayer perceptron with two million weights and batches of 256, a step takes about an
     eighth longer, and twice as long with `causes`.
 
     Args:
         model: The `torch.nn.Module` to train, or the tree of tensors that was passed to `find_symmetries`.
-        optimizer: The optimiser of the weights; with momentum, before its first step.
+        optimizer: The optimiser of the weights; if it uses momentum, it must not have made a step yet.
         symmetries: All or some of the symmetries from `find_symmetries`. The bound for translations uses the largest
-            step of all weights; for weights that are not part of the symmetries, this step is estimated from their
-            gradients.
+            step of any weight; for weights outside the symmetries, the largest step is estimated from their gradients.
         rule: The update rule, as `optimizer` of `training.charge_statistics`. Required for all optimisers except
             `torch.optim.SGD`. Adam has no law.
         momentum: β; None to read it from the parameter groups.
@@ -70,10 +69,9 @@ def watch_charges(
         gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Multiply it by 2¹⁶
             if autocast multiplies in bfloat16, and by 2¹³ for float16 or TF32. The bound then hides all but large
             violations, so audit in full precision if possible.
-        causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The recorded gradient
-            is the one before clipping by value or by tensor. It includes any factor that all parameters share, as in
-            clipping by the global norm. Not available for a model trained in parallel, whose gradients are averaged
-            later.
+        causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The gradient is
+            recorded before any clipping by value or per tensor. Factors common to all parameters, as in clipping by the
+            global norm, are included. Not available for data-parallel models, whose gradients are averaged later.
         grad_scaler: The `torch.amp.GradScaler` that multiplies the loss; needed only with `causes`.
         every: Number of steps between recorded steps. The laws use all steps, and the last step is always recorded.
 
@@ -81,9 +79,9 @@ def watch_charges(
         The tracked charges. `record()` returns their record; `close()`, or leaving a `with` block, removes all hooks.
 
     Raises:
-        InputError: If the optimiser has no rule, or evaluates the loss several times per step; if momentum, or ρλ for
-            decoupled decay, differs within a symmetry; if the symmetries do not belong to the model; or if weights are
-            neither float32 nor float64. If settings change later, `step()` raises it.
+        InputError: If the optimiser has no known law, or evaluates the loss several times per step; if momentum, or ρλ
+            for decoupled decay, differs within a symmetry; if the symmetries do not belong to the model; or if weights
+            are neither float32 nor float64. If settings change later, `step()` raises the error.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, for the laws in continuous time.
@@ -211,7 +209,7 @@ class WatchedCharges:
         return keep
 
     def _bits_hook(self, name: str) -> Callable[[torch.Tensor], None]:
-        """Return a hook that measures the significant bits of each backward pass, before gradients are summed."""
+        """Return a hook that measures the significant bits of the gradient in each backward pass."""
 
         def measure(gradient: torch.Tensor) -> None:
             self._bits[name] = max(self._bits.get(name, 0), _significant_bits(gradient))
@@ -257,9 +255,9 @@ class WatchedCharges:
             self._changed, self._bits = dict.fromkeys(self._changed, False), {}
 
     def _gradients(self) -> dict[str, torch.Tensor]:
-        """Return the gradients of all backward passes since the last step; for causes, before any clipping.
+        """Return the summed gradients of all backward passes since the last step; with `causes`, before any clipping.
 
-        A common factor, as in clipping by the global norm, preserves every law and counts as part of the gradient.
+        A common factor, as in clipping by the global norm, preserves every law and is treated as part of the gradient.
         """
         scale = 1.0 if self._scaler is None else self._scaler.get_scale()
         used = {
@@ -296,7 +294,7 @@ class WatchedCharges:
 
 
 def _significant_bits(gradient: torch.Tensor) -> int:
-    """Return the significant bits that represent every entry: 8 for bfloat16, 11 for float16, or those of the type."""
+    """Return the significant bits of the entries: 8 for bfloat16, 11 for float16, otherwise those of the type."""
     values = gradient.detach().to_dense()
     for kind, bits in ((torch.bfloat16, 8), (torch.float16, 11)):
         if values.any() and torch.equal(values.to(kind).to(values.dtype), values):
@@ -305,10 +303,10 @@ def _significant_bits(gradient: torch.Tensor) -> int:
 
 
 class _Tensors:
-    """The parameters of the symmetries, and their conversion to arrays.
+    """The parameters in the symmetries, and their conversion to arrays.
 
     Attributes:
-        watched: Parameters by path.
+        watched: The parameters by path.
     """
 
     def __init__(self, model: Any, symmetries: Sequence[Charge]):
