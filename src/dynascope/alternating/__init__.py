@@ -1,4 +1,4 @@
-"""Alternating gradient flows: prediction of training from saddle to saddle, one neuron at a time."""
+"""Alternating gradient flows: prediction of saddle-to-saddle training, one neuron at a time."""
 
 from dynascope.validation import face
 

@@ -34,7 +34,7 @@ class Settled(NamedTuple):
         loss: Loss L.
         descent: −dL/dt.
         finished: Whether the descent became slow enough, or the time limit was reached.
-        stopped: Whether any stopping criterion was met, rather than the limit on steps.
+        stopped: Whether the phase ended by a stopping criterion rather than by the limit on steps.
         slopes: Approximate number of gradient evaluations.
     """
 
@@ -69,10 +69,9 @@ def settle(
         shrunk: Stop also when the norm of a neuron falls below this fraction of the largest norm.
         bend: Stop also when the descent accelerates (if 1) or slows down (if −1); ignored if `coarse`.
         longest: Gradient-flow time after which to stop.
-        coarse: Whether a rough trajectory suffices, for many weights or to cross kinks at which neurons become
-            stationary.
-        implicit: Whether to use implicit steps if the flow is stiff, for a velocity without jumps and few weights.
-        normalised: Whether each neuron has the rate ‖θ‖^(2−κ).
+        coarse: Whether a rough trajectory suffices, as for many weights, or at kinks where neurons come to rest.
+        implicit: Whether to use implicit steps if the flow is stiff; only for few weights and a velocity without jumps.
+        normalised: Whether the rate of each neuron is ‖θ‖^(2−κ).
     """
     shape = rows.shape
     present = jnp.any(rows != 0, axis=1)

@@ -28,10 +28,10 @@ class Jumps:
     """Events in chronological order, grouped into jumps.
 
     Attributes:
-        tie: Events within this many e-folds of growth after the first event of a jump belong to the jump.
-        least_drop: Events that lower the loss by at most this much also belong to the preceding jump.
-        least_growth: Lower bound of growth rates.
-        unit: Unit of accelerated time if growth is exponential, which bounds an e-fold by time/unit; None for the
+        tie: Events within this many e-folds of growth after the first event of a jump are part of the jump.
+        least_drop: An event that lowers the loss by at most this much is part of the preceding jump.
+        least_growth: Lower bound on growth rates.
+        unit: Unit of accelerated time for exponential growth, in which an e-fold takes at most time/unit; None for the
             blow-up of higher degrees.
         groups: Events of each jump.
     """
@@ -51,7 +51,7 @@ class Jumps:
         return [event for group in self.groups for event in group]
 
     def follows(self, event: Event) -> bool:
-        """Whether the event follows the last jump within `tie` e-folds of its neuron."""
+        """Whether the event occurs within `tie` e-folds after the start of the last jump."""
         if not self.groups:
             return False
         e_fold = 1 / max(event.growth, self.least_growth)
@@ -68,6 +68,6 @@ class Jumps:
 
 
 def listed(numbers: Any) -> str:
-    """Format the first eight numbers and the count of the others."""
+    """List the first eight numbers, and state how many more there are."""
     shown = ", ".join(str(int(i)) for i in numbers[:8])
     return shown + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")

@@ -45,48 +45,48 @@ def alternating_flow(
 ) -> xr.Dataset:
     """Predict the staircase of a sum of homogeneous neurons trained from small initial weights.
 
-    The algorithm alternates between two phases. In the utility phase, small neurons are *dormant*: the residual
-    r = y − f(x) of the active neurons is frozen, and each dormant neuron ascends its utility, θ' = ∇U(θ) with
-    U(θ) = E⟨f(x; θ), r(x)⟩. A dormant neuron becomes *active* when its norm reaches a threshold. In the cost phase, the
-    active neurons descend the loss to a stationary point while the dormant neurons are fixed. This phase is
-    instantaneous relative to the growth of dormant neurons. The algorithm applies to any sum of homogeneous neurons.
+    The algorithm alternates between two phases and applies to any sum of homogeneous neurons. In the utility phase,
+    small neurons are *dormant*: the residual r = y − f(x) of the active neurons is frozen, and each dormant neuron
+    ascends its utility, θ' = ∇U(θ) with U(θ) = E⟨f(x; θ), r(x)⟩. A dormant neuron becomes *active* when its norm
+    reaches a threshold. In the cost phase, the active neurons descend the loss to a stationary point while the dormant
+    neurons are fixed. This phase is instantaneous compared with the growth of dormant neurons.
 
     Args:
-        network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its weights at unit scale, or a
-            list of such networks that differ only in the weights of their neurons.
+        network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its weights at unit scale; or a
+            list of networks that differ only in the weights of their neurons.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
-        scale: Factor α of the initial weights, between 0 and 1, or several factors. Values above 0.3 raise a warning.
-            Lists of networks and scales form an ensemble of all combinations, for which programs are compiled once.
-            Accelerators run the members in batches.
-        normalised: Whether to use the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
-        jumps: Number of jumps after which to stop; None for all.
+        scale: Factor α of the initial weights, between 0 and 1, or a list of factors. Values above 0.3 raise a warning.
+            Lists of networks and scales form an ensemble of all combinations. Its programs are compiled once, and on
+            accelerators its members run in batches.
+        normalised: Whether to use the homogeneity-normalised flow, in which the rate of neuron i is ‖θ_i‖^(2−κ).
+        jumps: Maximum number of jumps; None for all.
         duration: Gradient-flow time at which to stop; None for no limit.
-        max_steps: Largest number of steps in a phase.
+        max_steps: Maximum number of steps in one phase.
         operations: Number of floating-point operations per member, estimated within a factor of about two, after which
-            the search for further jumps stops; None for no limit.
+            no further jumps are computed; None for no limit.
         rules: Thresholds at which phases begin and end; `PhaseRules()` if not given.
 
     Returns:
         A staircase record (see `results.staircase_record`), whose accelerated times are in units of
         `results.time_unit`. It also contains, over `jump`: `growth_rate` (κ times the utility at activation),
-        `direction` (the component, over `weight`, by which the first activated neuron differs from the active ones),
-        `activated` and `returned` (over `neuron`, whether the neuron became active or dormant again), and
-        `unstable_rate` (the largest rate at which the active neurons leave the plateau after the jump by themselves,
+        `direction` (over `weight`, the component of the first activated neuron in which it differs from the active
+        neurons), `activated` and `returned` (over `neuron`, whether the neuron became active or became dormant again),
+        and `unstable_rate` (the largest rate at which the active neurons leave the plateau after the jump on their own,
         zero at a minimum). The attribute `stopped` states why the run ended, `complete` whether nothing is left to
         learn, and `warnings` the limitations of the result.
 
-    Limitations. For degree 2, all neurons at the same maximum of the utility arrive together. One neuron represents all
-    of them, because the others then have no utility in this direction; for ReLU neurons with one output, none of the
-    others ever leaves this direction. For degree above 2, the direction at activation and the time depend on the
-    initial direction. If the maxima form a manifold (for example, frequencies with any phase), directions depend on the
-    initial weights, but levels do not. A stationary point of the active neurons may be a saddle of their loss. They
-    then leave it at a rate given by the Hessian, which counts as a jump. Neurons whose utility has zero gradient (dead
-    units) never move; `warnings` lists them. Directions have a precision of 1e-16. At scales far below 1e-8, a neuron
-    that starts closer than that to an unstable direction therefore leaves it too early.
+    Limitations. For degree 2, all neurons at the same maximum of the utility become active together, and one neuron
+    represents all of them. This is possible because the others then have no utility in this direction; for ReLU neurons
+    with one output, the others never leave it. For degree above 2, the time and the direction at activation depend on
+    the initial direction. If the maxima form a manifold (for example, frequencies with any phase), directions depend on
+    the initial weights, but levels do not. A stationary point of the active neurons may be a saddle of their loss. They
+    then leave it at a rate given by the Hessian, and this departure is a jump. Neurons whose utility has zero gradient
+    (dead units) never move; `warnings` lists them. Directions have a precision of 1e-16. At scales far below 1e-8, a
+    neuron whose initial direction is even closer to an unstable direction therefore leaves it too early.
 
     Raises:
-        InputError: If the network is not a sum of neurons of degree κ ≥ 2 or is not homogeneous, if a neuron is zero or
-            no neuron moves, or if a number is out of range.
+        InputError: If the network is not a sum of neurons of degree κ ≥ 2 or is not homogeneous, if the weights of a
+            neuron are zero, if no neuron moves, or if a number is out of range.
 
     References:
         Alternating Gradient Flows: A Theory of Feature Learning in Two-layer Neural Networks, arXiv:2506.06489.
@@ -113,7 +113,7 @@ def alternating_flow(
 
 
 def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]:
-    """Return the networks and scales to combine, and the labels of those given as lists."""
+    """Return the networks and scales to combine, with a label for each network or scale in a list."""
     several, many = isinstance(network, list | tuple), np.ndim(scale) == 1
     networks, scales = network if several else (network,), scale if many else (scale,)
     for name, each in (("network", networks), ("scale", scales)):
@@ -136,10 +136,10 @@ def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]
 
 
 def _batch_size(network: SumOfNeurons, average: Average) -> int:
-    """Number of members per batch.
+    """Return the number of members per batch.
 
-    On a CPU, batches of small networks are 1.3 to 1.5 times as fast, which does not compensate for the longer
-    compilation even with hundreds of members. Members therefore run one at a time there.
+    On a CPU, members run one at a time: batches of small networks are 1.3 to 1.5 times as fast, which does not
+    compensate for the longer compilation even with hundreds of members.
     """
     if jax.default_backend() == "cpu":
         return 1
@@ -213,7 +213,7 @@ def _joined(records: list[xr.Dataset], dimensions: dict[str, np.ndarray]) -> xr.
 
 
 def _filled(rows: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Join arrays of different lengths into one, padded with NaN, false or empty text."""
+    """Join arrays of different lengths, padded with NaN, false or empty text."""
     longest = max(len(row) for row in rows)
     dtype = np.result_type(*rows)
     filled = np.full((len(rows), longest, *rows[0].shape[1:]), np.nan if dtype.kind == "f" else 0, dtype)

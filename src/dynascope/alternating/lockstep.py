@@ -1,4 +1,4 @@
-"""Concurrent runs with control flow in Python, whose calls of the same compiled program are batched."""
+"""Concurrent runs with control flow in Python, in which calls of the same compiled program are batched."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _Result = TypeVar("_Result")
 
 
 class Call(NamedTuple):
-    """A computation that a run requests.
+    """A computation requested by a run.
 
     Attributes:
         program: Traceable function of (common, *own, *static).
-        own: Arrays of this run.
+        own: Arrays of the run.
         static: Hashable arguments that are compile-time constants.
     """
 
@@ -33,16 +33,16 @@ class Call(NamedTuple):
 def run_together(runs: Sequence[Generator[Call, Any, _Result]], common: Any, *, together: int = 1) -> list[_Result]:
     """Run generators to completion; each yields `Call`s and receives their results as NumPy arrays.
 
-    Pending calls of the same program with arrays of the same shapes are computed in one batch. If there are several
-    runs, `flows.progress_listener` receives the number of completed runs.
+    Pending calls of the same program with arrays of equal shapes are computed in one batch. If there are several runs,
+    `flows.progress_listener` receives the number of completed runs.
 
     Args:
         runs: The generators.
-        common: First argument of all programs, the same for all runs.
-        together: Number of calls per batch; smaller batches are padded, so that only one size is compiled.
+        common: First argument of all programs, shared by all runs.
+        together: Number of calls per batch; smaller batches are padded to this size, so that only one size is compiled.
 
     Returns:
-        The return value of each generator.
+        The return values of the generators.
 
     Example:
         >>> import operator

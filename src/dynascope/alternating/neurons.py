@@ -39,7 +39,7 @@ def padded(
     Args:
         rows: Weights Θ of the active neurons.
         neurons: Number of neurons of the network, the largest padded size.
-        samples: Number of samples per gradient if implicit steps are used; with more samples, fewer rows are added.
+        samples: Number of samples per gradient if steps are implicit. Padding is smaller for more samples.
 
     Example:
         >>> padded(np.ones((2, 3)), 20).shape, padded(np.ones((9, 3)), 20).shape, padded(np.ones((9, 3)), 10).shape
@@ -58,7 +58,7 @@ def require_neurons(network: Any, *, exchangeable: bool = False) -> None:
 
     Args:
         network: The network.
-        exchangeable: Whether the neurons must also be exchangeable, that is, not tied to positions.
+        exchangeable: Whether the neurons must also be exchangeable, that is, independent of their positions.
 
     Example:
         >>> from dynascope.networks import TwoLayer

@@ -1,4 +1,4 @@
-"""Prediction of the next neuron to become active in a training run, and of the time."""
+"""Predict which neuron becomes active next in a training run, and when."""
 
 from __future__ import annotations
 
@@ -57,19 +57,21 @@ def predict_next_activation(
     """Predict the next activation of a neuron from any checkpoint of a training run.
 
     Neurons with norms below the threshold are dormant. They are integrated in the frozen residual r = y − f(x) of the
-    active neurons: each turns towards a maximum of its utility U(θ) = E⟨f(x; θ), r(x)⟩ and grows, until the first
-    reaches the threshold. `probes.utility_spectrum` makes the same prediction without the change of direction.
+    active neurons: each rotates towards a maximum of its utility U(θ) = E⟨f(x; θ), r(x)⟩ and grows, until the first
+    reaches the threshold. `probes.utility_spectrum` makes the same prediction without the rotation.
 
-    The prediction holds on a plateau, where the active neurons are stationary and the dormant neurons together do not
-    change the residual. The threshold must be well below the norm at which a neuron changes the loss. The prediction
-    ignores active neurons that leave a saddle by themselves; `alternating_flow` includes them.
+    The prediction is valid on a plateau, where the active neurons are stationary and the dormant neurons together do
+    not change the residual. The threshold must be well below the norm at which a neuron changes the loss. Active
+    neurons may also leave a saddle on their own; this function ignores such departures, but `alternating_flow` includes
+    them.
 
     Args:
         network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with the weights of the checkpoint.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         threshold: Norm below which a neuron is dormant, and at which it becomes active.
         duration: Gradient-flow time after which the search stops.
-        normalised: Whether the run follows the homogeneity-normalised flow, in which neuron i has the rate ‖θ_i‖^(2−κ).
+        normalised: Whether the run follows the homogeneity-normalised flow, in which the rate of neuron i is
+            ‖θ_i‖^(2−κ).
         max_steps: Number of steps after which the search stops.
 
     Raises:

@@ -10,11 +10,11 @@ _EACH = 6.0  # operations of a gradient per weight and sample: two in the forwar
 
 
 class Effort:
-    """Floating-point operations of a run, estimated within a factor of about two.
+    """Count the floating-point operations of a run, accurate within a factor of about two.
 
     Args:
         samples: Number of samples per gradient.
-        most: Number of operations after which the run must end; None for no limit.
+        most: Number of operations at which the run must end; None for no limit.
 
     Attributes:
         spent: Number of operations so far.
@@ -36,5 +36,5 @@ class Effort:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the limit is reached."""
+        """Whether the limit has been reached."""
         return self.spent >= self.most

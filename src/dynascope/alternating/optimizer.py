@@ -1,4 +1,4 @@
-"""Alternating gradient flow as an optimiser, which adds one neuron at a time."""
+"""Alternating gradient flow as an optimiser that adds one neuron at a time."""
 
 from __future__ import annotations
 
@@ -51,39 +51,39 @@ def active_set_descent(
 
     Each round performs the two phases of alternating gradient flow, with an optimiser in place of each flow:
 
-    1. Utility: maximise Û(u) = E⟨f(x; u), y − f_A(x)⟩ over the unit sphere, from many random directions at once.
-    2. Entry: add a neuron along u with the norm s that lowers the loss most, s^κ = Û/P with P = E‖f(x; u)‖². Because
-       f(x; s u) = s^κ f(x; u), this alone lowers the loss by Û²/(2P).
-    3. Cost: minimise the loss of all active neurons with L-BFGS, and remove neurons whose norm vanishes.
+    1. Utility: maximise Û(u) = E⟨f(x; u), y − f_A(x)⟩ over the unit sphere, from many random directions in parallel.
+    2. Entry: add a neuron along u with the norm s that lowers the loss most, s^κ = Û/P with P = E‖f(x; u)‖². Since f(x;
+       s u) = s^κ f(x; u), this lowers the loss by Û²/(2P).
+    3. Cost: minimise the loss of all active neurons by L-BFGS, and remove neurons whose norm vanishes.
 
     Training stops with a certificate: if max κÛ ≤ ε, no small neuron can grow, so adding one does not lower the loss.
-    The maximum is over the random directions. It is global for linear neurons, whose utility has no other maxima, and a
-    lower bound for other neurons.
+    The maximum is taken over the ascents from random directions. It is global for linear neurons, whose utility has no
+    other local maxima, and a lower bound for other neurons.
 
     Each round makes many passes over all data, and active neurons are never replaced. In eight of eight trials, the
     method recovered a random noiseless teacher of six ReLU neurons with six neurons. On digits, Adam on a network of
-    the same width usually reaches a loss a few percent lower, and trains a single width faster (see the study
-    `agf-optimizer`). If a minimum lies at kinks of the activation, L-BFGS may stop slightly before it, which `slope`
-    shows.
+    the same width usually reaches a loss a few percent lower, and is faster if only one width is needed (see the study
+    `agf-optimizer`). If a minimum lies at kinks of the activation, L-BFGS may stop slightly before it; `slope` is then
+    large.
 
     Args:
         network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2. Only the form of its neurons is used;
             training starts without neurons.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
-        max_neurons: Number of neurons at which to stop.
-        starts: Number of random directions from which the utility is maximised.
+        max_neurons: Maximum number of neurons.
+        starts: Number of random initial directions for the ascent of the utility.
         ascent_steps: Number of ascent steps from each direction.
-        descent_steps: Largest number of quasi-Newton steps in the cost phase.
+        descent_steps: Maximum number of quasi-Newton steps in the cost phase.
         least_growth: ε, as a fraction of the largest growth rate without neurons.
-        gradient_tolerance: The cost phase ends when all entries of the gradient, over the initial loss, are at most
-            this large.
+        gradient_tolerance: The cost phase ends when no entry of the gradient, relative to the initial loss, exceeds
+            this value.
         seed: Random seed of the directions.
 
     Returns:
         The record along `step` (rounds, from 0 without neurons) and the network. The record contains `loss`, `neurons`
         (number of active neurons), `growth_rate` (the largest κÛ, the certificate), `guaranteed_drop` (Û²/(2P) of the
-        next neuron), `power` (E‖f‖²), `slope` (largest entry of the gradient over the initial loss), `pruned` (number
-        of neurons removed in the round) and `seconds` (wall time, without compilation). At stationary points,
+        next neuron), `power` (E‖f‖²), `slope` (largest entry of the gradient relative to the initial loss), `pruned`
+        (number of neurons removed in the round) and `seconds` (wall time, without compilation). At stationary points,
         homogeneity implies E⟨f, y − f⟩ = 0, hence E‖f‖² = E‖y‖² − 2L. The attribute `stopped` states why training
         ended.
 
@@ -110,11 +110,11 @@ def active_set_descent(
 
 
 def by_neurons(record: xr.Dataset, most: int) -> dict[str, np.ndarray]:
-    """Best results in a record of `active_set_descent` with at most k neurons, for k = 1, 2, …, most.
+    """Return the best results in a record of `active_set_descent` with at most k neurons, for k = 1, 2, …, most.
 
     Returns:
         `loss`, `power` and `seconds` of the best round with at most k neurons, the `growth_rate` at which neuron k
-        entered, and `guarantee`, the ratio of the actual drop of the loss to the drop that its utility guarantees, at
+        entered, and `guarantee`, the actual drop of the loss divided by the drop that its utility guarantees, at
         most one.
     """
     rounds = {name: values.to_numpy() for name, values in record.data_vars.items()}
@@ -151,7 +151,7 @@ class _Run:
         )
 
     def train(self, search: Callable[[], tuple[np.ndarray, float]], least_growth: float) -> str:
-        """Add neurons until none can grow or the capacity is reached; return the reason."""
+        """Add neurons until none can grow or the maximum is reached; return the reason."""
         # Compile before the timer starts.
         self._check_degree(search()[0])
         began, pruned = time.perf_counter(), 0
@@ -195,13 +195,15 @@ class _Run:
         return make_record(variables, {"step": np.arange(len(self.history))}, attributes=attributes)
 
     def _filled(self, newcomer: Any = 0.0) -> np.ndarray:
-        """Pad the rows with zeros to the capacity, so that one program suffices, and append a row for a new neuron."""
+        """Pad the rows with zeros to the maximum number of neurons, so that one program suffices, and append a row
+        for a new neuron.
+        """
         rows = np.zeros((self.capacity + 1, self.rows.shape[1]))
         rows[: len(self.rows)], rows[-1] = self.rows, newcomer
         return rows
 
     def _entry(self, direction: np.ndarray) -> tuple[float, float]:
-        """Return the s^κ with which a neuron lowers the loss most along its direction, and the drop of the loss."""
+        """Return the s^κ at which a neuron along its direction lowers the loss most, and the drop of the loss."""
         alone = np.eye(self.capacity + 1)[-1]
         slope, power = self._along(self._filled(direction), 1 - alone, alone)
         return (-slope / power, slope**2 / (2 * power)) if slope < 0 < power else (0.0, 0.0)
@@ -239,7 +241,7 @@ class _Run:
             self.rows = found.x.reshape(shape)
 
     def _prune(self) -> int:
-        """Remove neurons that vanished, minimise again, and return their number."""
+        """Remove neurons that vanished, minimise again, and return the number of removed neurons."""
         norms = np.linalg.norm(self.rows, axis=1)
         kept = norms > _VANISHED * norms.max()
         pruned = int(np.sum(~kept))
@@ -272,7 +274,7 @@ def _loss_and_slope(network: Any, average: Any, rows: Any) -> tuple[Array, Array
 
 @filter_jit
 def _along(network: Any, average: Any, rows: Any, coefficients: Any, change: Any) -> tuple[Array, Array]:
-    """First and second derivative of the loss of Σ c_i f_i as the coefficients c move along `change`."""
+    """Return the first and second derivative of the loss of Σ c_i f_i when the coefficients c move along `change`."""
 
     def loss(step: Array) -> Array:
         return average.loss(network.with_neurons(rows).weighted(coefficients + step * change))
@@ -286,8 +288,8 @@ def _ascend(
 ) -> tuple[Float[Array, "starts weights"], Float[Array, " starts"]]:
     """Maximise the utility from each start; return the unit weights of the largest utility, and this utility.
 
-    The method is gradient ascent on the sphere with Barzilai–Borwein step lengths, which need no line search and do not
-    stop at kinks. The last row of `active` must be unused.
+    The method is gradient ascent on the sphere with Barzilai–Borwein step lengths, which need no line search and pass
+    over kinks. The last row of `active` must be unused.
     """
     residual = Residual(network, average, active)
     alone = jnp.zeros(len(active), bool).at[-1].set(True)

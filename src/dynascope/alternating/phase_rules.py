@@ -13,16 +13,17 @@ __all__ = ["PhaseRules"]
 @checked
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PhaseRules:
-    """Thresholds at which alternating gradient flow passes from one phase to the next.
+    """Thresholds at which alternating gradient flow switches between phases.
 
     Attributes:
         threshold: Norm at which a dormant neuron becomes active.
-        tie: Number of e-folds. Neurons that reach the threshold within this interval and grow at the same rate become
-            active together, unless they compute the same function. Events within this interval after a jump are part of
-            the jump.
+        tie: Number of e-folds. Neurons that reach the threshold within this interval and grow at nearly the same rate
+            become active together, unless they compute the same function. Events within this interval after a jump are
+            part of the jump.
         least_growth: Growth rates below this fraction of the largest initial growth rate count as zero.
-        level_tolerance: A cost phase ends when the loss, at its current slope, would fall by less than this fraction of
-            the initial loss over the time since t = 0. The run ends at this fraction of the initial loss.
+        level_tolerance: A cost phase ends when the loss, at its current rate of descent, would fall by less than this
+            fraction of the initial loss over the time since t = 0. The run ends when the loss is below this fraction of
+            the initial loss.
 
     Raises:
         InputError: If a number is out of range.

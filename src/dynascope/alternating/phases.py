@@ -120,7 +120,9 @@ class Alternation:
             )
 
     def alternate(self, jumps: int | None, duration: float | None, *, alone: bool) -> Generator[Call, Any, str]:
-        """Run until nothing is left to learn and return why the run ended; if `alone`, report progress by jumps."""
+        """Run until nothing is left to learn and return why the run ended; if `alone`, report progress after each
+        jump.
+        """
         loss, events = self.initial_loss, 0
         if self.uncorrelated:
             self.warnings.append(
@@ -187,7 +189,9 @@ class Alternation:
         return Event(self.time, np.nan, float(departure.rates.max()), [], [], most / np.linalg.norm(most))
 
     def _chosen(self, growth: np.ndarray, log_sizes: np.ndarray) -> list[int]:
-        """Choose the neurons to activate: the largest, and those that arrive with it and compute other functions."""
+        """Choose the neurons to activate: the largest, and those that become active with it but compute other
+        functions.
+        """
         log_sizes = np.where(self.waiting, log_sizes, -np.inf)
         order = np.argsort(-log_sizes, kind="stable")
         chosen = [int(order[0])]
@@ -207,7 +211,7 @@ class Alternation:
         return chosen
 
     def _settle(self, event: Event) -> Generator[Call, Any, None]:
-        """Cost phase: take the active neurons to a stationary point; those that shrink become dormant again."""
+        """Cost phase: move the active neurons to a stationary point; those that shrink become dormant again."""
         so_far = self.time + 1 / max(event.growth, self.least)
         slowest = self.rules.level_tolerance * self.initial_loss / so_far
         returned: dict[int, np.ndarray] = {}
@@ -267,10 +271,10 @@ class Alternation:
             )
 
     def _carry_along(self, before: np.ndarray) -> None:
-        """Move dormant neurons that have the same function as active neurons along with them.
+        """Update the dormant neurons that compute the same function as active neurons.
 
-        Such a neuron is a combination of active neurons plus a small deviation. The exact flow moves all of them
-        together, and the deviation later determines when the neuron departs from the active ones.
+        The weights of such a neuron are a combination of those of active neurons plus a small deviation. The exact flow
+        moves all of them together, and the deviation later determines when the neuron separates from the active ones.
         """
         directions, log_norms, spent = (np.array(each) for each in self.dormant)
         for j in np.flatnonzero(self.waiting & np.any(spent, axis=1)):
@@ -318,7 +322,7 @@ class Alternation:
         return padded(self.active[members], len(self.waiting), samples), np.arange(len(members))
 
     def _rest(self, event: Event, members: np.ndarray) -> None:
-        """Complete the cost phase by Newton steps, and compute how the active neurons leave a saddle by themselves."""
+        """Complete the cost phase by Newton steps, and compute how the active neurons leave a saddle on their own."""
         self.departure = Departure(np.zeros(0), np.zeros((0, *self.active.shape)))
         if not 0 < len(members) * self.active.shape[1] <= _DENSE:
             return
@@ -340,7 +344,7 @@ class Alternation:
 
 @filter_jit
 def _first_look(network: Any, average: Any, start: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return the loss without neurons, the gradients of the utility at θ and 2θ, the steepest gradient, and the output.
+    """Return the loss without neurons, the gradients of the utility at θ and 2θ, the largest gradient, and the output.
 
     The output is the root mean square of the summed outputs of all neurons, from the curvature of the loss in a common
     coefficient of the neurons.

@@ -20,7 +20,7 @@ _PRODUCTS = 3.0  # number of products with all samples in a gradient of the util
 
 
 def slopes_by_moments(network: SumOfNeurons, average: Average) -> float:
-    """Cost of a utility gradient from moments, relative to its cost from samples; one if moments are not faster.
+    """Return the cost of a utility gradient from moments, relative to that from samples; one if moments are not faster.
 
     Args:
         network: The network.

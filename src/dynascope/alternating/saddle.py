@@ -1,4 +1,4 @@
-"""Saddles at which active neurons become stationary, and the unstable motions that leave them."""
+"""Saddles at which active neurons become stationary, and the unstable modes along which they leave."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Departure(NamedTuple):
 def rest(
     network: SumOfNeurons, average: Average, rows: np.ndarray, normalised: bool
 ) -> tuple[np.ndarray, float, Departure]:
-    """Find the stationary point near the active neurons, and the unstable motions that leave it.
+    """Find the stationary point near the active neurons, and its unstable modes.
 
     Newton steps in the directions of positive curvature complete the gradient flow. Without them, the remaining
-    gradient would act on the dormant neurons over the whole plateau. Near a saddle θ*, the flow is linear: the
-    deviation along an eigenvector v of the Hessian with eigenvalue −μ < 0 grows as exp(μ t). Its current size follows
-    from the gradient, ⟨v, ∇L⟩ = −μ ⟨v, θ − θ*⟩.
+    gradient would influence the dormant neurons over the whole plateau. Near a saddle θ*, the flow is linear: the
+    deviation along an eigenvector v of the Hessian with eigenvalue −μ < 0 grows as exp(μ t). The gradient determines
+    its current size, ⟨v, ∇L⟩ = −μ ⟨v, θ − θ*⟩.
 
     Args:
         network: Network that defines the function of a neuron.
@@ -70,7 +70,7 @@ def rest(
         normalised: Whether each neuron has the rate ‖θ‖^(2−κ).
 
     Returns:
-        Θ at the stationary point, its loss, and the unstable motions, none at a minimum.
+        Θ at the stationary point, its loss, and the unstable modes; there are none at a minimum.
     """
     size = float(np.linalg.norm(rows))
     loss, slope, values, vectors, root = _spectrum(network, average, rows, normalised)
@@ -98,12 +98,16 @@ _SHORT, _PRECISE, _NEWTON_STEPS = 0.1, 1e-13, 8
 
 
 def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
-    """Bound on curvatures that count as zero; gradients give symmetry directions a curvature."""
+    """Return the curvature below which a direction counts as flat; a nonzero gradient adds curvature to symmetry
+    directions.
+    """
     return max(_CURVED * float(np.abs(values).max(initial=0.0)), float(np.linalg.norm(slope)) / size)
 
 
 def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) -> tuple[Any, ...]:
-    """Return the loss, its gradient, eigenvalues and eigenvectors of R H R, and R; R² are the rates of the weights."""
+    """Return the loss, its gradient, eigenvalues and eigenvectors of R H R, and R; the entries of R² are the rates
+    of the weights.
+    """
     present = slice(rows.size)
     filled = padded(rows, len(network.neurons))
     derivatives = _derivatives(network, average, filled if filled.size <= _FILLED else rows)

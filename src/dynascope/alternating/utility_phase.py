@@ -42,9 +42,9 @@ class Dormant(NamedTuple):
     Attributes:
         directions: u = θ/‖θ‖, shape (neurons, weights).
         log_norms: ℓ = log ‖θ‖, shape (neurons,).
-        spent: Direction of a neuron when another neuron with the same function became active, shape
-            (neurons, weights); zeros for all other neurons. A neuron has no utility along this direction, so only its
-            component orthogonal to it counts as its size.
+        spent: Direction of a neuron when another neuron with the same function became active, shape (neurons, weights);
+            zeros for all other neurons. A neuron has no utility along this direction, so its size is measured
+            orthogonal to it.
     """
 
     directions: Any
@@ -63,15 +63,15 @@ class Dormant(NamedTuple):
 class Residual(eqx.Module):
     """Frozen residual of the active neurons, which defines the utility of dormant neurons.
 
-    The utility is minus the first-order change of the loss in the outputs of the dormant neurons.
+    The utility is minus the first-order change of the loss when the outputs of dormant neurons are added.
 
     Attributes:
         network: Network that defines the function of a neuron.
         average: Average over data in the loss.
         active: Weights Θ of the active neurons, with zeros in all other rows.
         error: y − f(x) of the active neurons if the average is over samples, else None.
-        moments: E[r x xᵀ] for each output, if the utility depends on the samples only through them and this is faster,
-            else None.
+        moments: E[r x xᵀ] for each output, if the utility depends on the samples only through these moments and this is
+            faster; else None.
     """
 
     network: SumOfNeurons
@@ -113,7 +113,7 @@ class Residual(eqx.Module):
 
 @filter_jit
 def steepest(residual: Residual, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
-    """Largest ‖∇U‖ that each counted neuron reaches during ascent of the utility on the sphere."""
+    """Return the largest ‖∇U‖ of each counted neuron during ascent of the utility on the sphere."""
 
     def ascend(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         directions, largest = carry
@@ -139,11 +139,11 @@ def grow(
 
     With u = θ/‖θ‖ and ℓ = log‖θ‖, each neuron obeys u' = ω (I − uuᵀ) ∇U(u) and ℓ' = ω ⟨∇U(u), u⟩ = ω κ U(u), where
     ω = ‖θ‖^(κ−2), or 1 in the normalised flow. The equations are integrated by the classical Runge–Kutta method in the
-    time ds = ω_max dt of the largest neuron, in which a blow-up takes infinite time.
+    rescaled time ds = ω_max dt of the largest neuron, in which a blow-up occurs only at s = ∞.
 
     Args:
         residual: The frozen residual.
-        dormant: All neurons; those that do not wait are unchanged.
+        dormant: All neurons; those that are not waiting remain unchanged.
         waiting: Mask of the neurons to integrate.
         start: Directions from which the largest gradient is estimated.
         numbers: `threshold` (log c), `longest` (time after which to stop), `least` (growth rates below it count as
@@ -151,9 +151,9 @@ def grow(
         power: κ − 2, or zero in the normalised flow.
 
     Returns:
-        The neurons when the first reaches the threshold, or when none can, and a dictionary of `elapsed` (time),
-        `reached` (whether a neuron reached the threshold), `log_sizes` at the end, `growth` (growth rates in the time
-        of the largest neuron) and `steps`.
+        The neurons when the first of them reaches the threshold, or when none can, and a dictionary of `elapsed`
+        (time), `reached` (whether a neuron reached the threshold), `log_sizes` at the end, `growth` (growth rates in
+        the time of the largest neuron) and `steps`.
     """
     # A map compiles a single program for both.
     largest = jax.lax.map(lambda rows: steepest(residual, rows, waiting), jnp.stack([start, dormant.directions]))
@@ -230,6 +230,6 @@ def grow(
 
 
 def _spread(state: Dormant, turning: Array) -> Array:
-    """Rate at which rotation increases `log_sizes`: (log ‖fresh‖)'."""
+    """Return the rate at which rotation increases `log_sizes`: (log ‖fresh‖)'."""
     fresh = state.fresh()
     return jnp.sum(fresh * turning, axis=1) / jnp.maximum(jnp.sum(fresh**2, axis=1), _TINY)
