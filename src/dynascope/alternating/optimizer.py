@@ -195,9 +195,7 @@ class _Run:
         return make_record(variables, {"step": np.arange(len(self.history))}, attributes=attributes)
 
     def _filled(self, newcomer: Any = 0.0) -> np.ndarray:
-        """Pad the rows with zeros to the maximum number of neurons, so that one program suffices, and append a row
-        for a new neuron.
-        """
+        """Pad the rows to the maximum number of neurons, so that one program suffices, and append one new row."""
         rows = np.zeros((self.capacity + 1, self.rows.shape[1]))
         rows[: len(self.rows)], rows[-1] = self.rows, newcomer
         return rows
@@ -288,8 +286,8 @@ def _ascend(
 ) -> tuple[Float[Array, "starts weights"], Float[Array, " starts"]]:
     """Maximise the utility from each start; return the unit weights of the largest utility, and this utility.
 
-    The method is gradient ascent on the sphere with Barzilai–Borwein step lengths, which need no line search and pass
-    over kinks. The last row of `active` must be unused.
+    The method is gradient ascent on the sphere with Barzilai–Borwein step lengths, which need no line search and do
+    not stop at kinks. The last row of `active` must be unused.
     """
     residual = Residual(network, average, active)
     alone = jnp.zeros(len(active), bool).at[-1].set(True)

@@ -120,9 +120,7 @@ class Alternation:
             )
 
     def alternate(self, jumps: int | None, duration: float | None, *, alone: bool) -> Generator[Call, Any, str]:
-        """Run until nothing is left to learn and return why the run ended; if `alone`, report progress after each
-        jump.
-        """
+        """Run until nothing is left to learn and return why the run ended; if `alone`, report progress by jumps."""
         loss, events = self.initial_loss, 0
         if self.uncorrelated:
             self.warnings.append(
@@ -189,9 +187,7 @@ class Alternation:
         return Event(self.time, np.nan, float(departure.rates.max()), [], [], most / np.linalg.norm(most))
 
     def _chosen(self, growth: np.ndarray, log_sizes: np.ndarray) -> list[int]:
-        """Choose the neurons to activate: the largest, and those that become active with it but compute other
-        functions.
-        """
+        """Choose the neurons to activate: the largest, and those that become active with it and differ in function."""
         log_sizes = np.where(self.waiting, log_sizes, -np.inf)
         order = np.argsort(-log_sizes, kind="stable")
         chosen = [int(order[0])]

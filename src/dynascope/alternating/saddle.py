@@ -98,16 +98,12 @@ _SHORT, _PRECISE, _NEWTON_STEPS = 0.1, 1e-13, 8
 
 
 def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
-    """Return the curvature below which a direction counts as flat; a nonzero gradient adds curvature to symmetry
-    directions.
-    """
+    """Return the curvature below which a direction counts as flat, given the error due to the gradient."""
     return max(_CURVED * float(np.abs(values).max(initial=0.0)), float(np.linalg.norm(slope)) / size)
 
 
 def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) -> tuple[Any, ...]:
-    """Return the loss, its gradient, eigenvalues and eigenvectors of R H R, and R; the entries of R² are the rates
-    of the weights.
-    """
+    """Return the loss, its gradient, eigenvalues and eigenvectors of R H R, and R; R² are the rates of the weights."""
     present = slice(rows.size)
     filled = padded(rows, len(network.neurons))
     derivatives = _derivatives(network, average, filled if filled.size <= _FILLED else rows)
