@@ -11,7 +11,7 @@ __all__ = ["Average", "Dimensioned", "Learnable", "Network", "OneHiddenLayer", "
 class Network(Protocol):
     """A function that maps a batch (n, d) to outputs (n, c); its floating-point arrays are its weights.
 
-    All modules in `networks` and all callable equinox modules are networks.
+    All modules in `networks` and all callable equinox modules implement it.
     """
 
     def __call__(self, x: Any, /) -> Any:
@@ -33,7 +33,7 @@ class SumOfNeurons(Network, Protocol):
 
     @property
     def neurons(self) -> Any:
-        """Θ, shape (neurons, weights): each row holds all weights of one neuron."""
+        """Θ, shape (neurons, weights): each row contains all weights of one neuron."""
         ...
 
     def with_neurons(self, rows: Any) -> SumOfNeurons:

@@ -1,4 +1,4 @@
-"""Prediction, from the theory that fits a task and a network, and observation, by training the network."""
+"""Prediction by the theory that fits a task and a network, and observation by training the network."""
 
 from dynascope.validation import face
 

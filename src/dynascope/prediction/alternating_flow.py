@@ -1,4 +1,4 @@
-"""Predict a staircase without a closed form, by alternating gradient flow on the data."""
+"""Predict a staircase by alternating gradient flow on the data, for networks without a closed form."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def predict_by_alternation(
     jumps: int | None = None,
     max_steps: int = MAX_STEPS,
 ) -> xr.Dataset:
-    """The staircase of any sum of homogeneous neurons.
+    """Predict the staircase of any sum of homogeneous neurons.
 
-    Alternating gradient flow is run from two scales. The time of a jump is that at the given scale; its accelerated
-    time is the slope of the time against the unit of accelerated time, in which what does not grow with it cancels.
+    Alternating gradient flow is run at two scales. The jump times are those at the given scale. The accelerated time of
+    a jump is the slope of its time against the unit of accelerated time, so constant offsets cancel.
 
     Args:
         task: The data, or an expectation in closed form.
@@ -52,8 +52,9 @@ def predict_by_alternation(
         max_steps: Maximum number of steps in one phase. It also limits the total number of operations.
 
     Returns:
-        A staircase record, as of `alternating.alternating_flow`; for a `TwoLayer` network with `input_feature` and
-        `output_feature`, the first and second weights of the neuron that each jump activates, at unit norm.
+        A staircase record, as returned by `alternating.alternating_flow`. For a `TwoLayer` network, it also contains
+        `input_feature` and `output_feature`: the first- and second-layer weights of the neuron activated at each jump,
+        at unit norm.
 
     Example:
         >>> from dynascope.tasks import Task
@@ -101,7 +102,7 @@ def expected_time_error(network: SumOfNeurons, scale: float, *, normalised: bool
 
 
 def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
-    """Mark jumps before which the active neurons cannot converge, and all later jumps."""
+    """Mark jumps preceded by a plateau that is too short for the active neurons to converge, and all later jumps."""
     gaps = np.diff(StaircaseView(record).times)
     e_folds = np.append(np.inf, gaps * record[GROWTH_RATE].to_numpy()[1:])
     reasons, marked = [], False

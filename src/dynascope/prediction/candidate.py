@@ -35,7 +35,7 @@ class Measured:
 
     @property
     def almost(self) -> bool | None:
-        """Whether it holds well enough for a rough prediction; None if it cannot be measured."""
+        """Whether the assumption holds well enough for a rough prediction; None if it cannot be measured."""
         return None if self.value is None else self.value <= self.assumption.almost
 
     def __str__(self) -> str:
@@ -47,17 +47,17 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """A theory for this kind of network, with its measured assumptions.
+    """A theory for a kind of network, with its measured assumptions.
 
     Attributes:
         theory: The theory.
-        status: "applies"; "almost"; "unknown" if some assumption could not be measured and no other is violated; or
-            "no".
+        status: "applies"; "almost" if some violations are tolerable; "unknown" if some assumption could not be measured
+            and no other is violated too much; or "no".
         assumptions: Its measured assumptions.
         cost: The estimated run time, in words.
         error: The expected error, in words; empty if unknown.
-        call: The Python call that predicts with it, given `task` and `network`; empty if the structure of the network
-            rules the theory out.
+        call: The Python call that predicts with this theory, given `task` and `network`; empty if the structure of the
+            network rules the theory out.
         obstacle: The property of the network that rules the theory out, if any.
     """
 
@@ -76,7 +76,7 @@ class Candidate:
 
     @property
     def training(self) -> tuple[Measured, ...]:
-        """The assumptions about training, which are the same for every theory."""
+        """The assumptions about training, which all theories share."""
         return tuple(each for each in self.assumptions if each.assumption in TRAINING)
 
     @property
@@ -105,7 +105,7 @@ class Candidates(tuple[Candidate, ...]):
     observing: tuple[str, ...]
 
     def __new__(cls, found: Iterable[Candidate], *, network: str, observing: Sequence[str]) -> Candidates:
-        """The candidates, ranked."""
+        """Create the tuple, with the candidates in ranked order."""
         made = super().__new__(cls, sorted(found, key=rank))
         made.network, made.observing = network, tuple(observing)
         return made
@@ -135,7 +135,7 @@ def rank(candidate: Candidate) -> tuple[float, ...]:
 
 
 def _excess(measured: Measured) -> float:
-    """Return the violation relative to the largest acceptable one."""
+    """Return the violation relative to the largest tolerable one."""
     assert measured.value is not None
     acceptable = measured.assumption.almost
     return measured.value / acceptable if acceptable > 0 else float("inf")

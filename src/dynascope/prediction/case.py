@@ -1,4 +1,4 @@
-"""A case: data, a network and its training, as the input of theories."""
+"""A case: data, a network and its training, the input of theories."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Case:
         task: The data, or an expectation in closed form.
         network: A module with its weights at unit scale.
         scale: Factor on the initial weights.
-        normalised: Whether the flow is the homogeneity-normalised one.
+        normalised: Whether the flow is homogeneity-normalised.
         jumps: Maximum number of jumps; None for all.
         max_steps: Maximum number of steps in one phase of alternating gradient flow.
-        learning_rate: Learning rate of gradient descent, or one for each layer; None for gradient flow.
+        learning_rate: Learning rate of gradient descent, or one per layer; None for gradient flow.
         batch_size: Batch size; None for all samples.
     """
 
@@ -70,14 +70,14 @@ class Case:
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """The learning rates of the layers, or the one of all; none in gradient flow."""
+        """The learning rates of the layers, or the single rate of all; empty for gradient flow."""
         if self.learning_rate is None:
             return ()
         return tuple(np.atleast_1d(np.asarray(self.learning_rate)).tolist())
 
     @property
     def samples(self) -> Task | None:
-        """The task, if it is one of samples."""
+        """The task if it consists of samples; otherwise None."""
         return self.task if isinstance(self.task, Task) else None
 
     @cached_property
@@ -100,18 +100,18 @@ class Case:
 
     @cached_property
     def layers(self) -> tuple[Float[np.ndarray, "_ _"], ...] | None:
-        """The initial W₁, …, W_L in float64, if the network is f(x) = x W₁ ⋯ W_L; None for any other."""
+        """The initial W₁, …, W_L in float64 if the network is f(x) = x W₁ ⋯ W_L; otherwise None."""
         found = linear_layers(self.network) or product_layers(self.network)
         return None if found is None else tuple(self.scale * layer for layer in found)
 
     @property
     def two_layers(self) -> tuple[Float[np.ndarray, "d width"], Float[np.ndarray, "width c"]] | None:
-        """The initial W₁ and W₂, if the network is f(x) = x W₁ W₂."""
+        """The initial W₁ and W₂ if the network is f(x) = x W₁ W₂; otherwise None."""
         return None if self.layers is None or len(self.layers) != 2 else (self.layers[0], self.layers[1])
 
     @property
     def activation(self) -> str | None:
-        """Name of the activation of a `TwoLayer`."""
+        """Name of the activation of a `TwoLayer`; None for other networks."""
         return self.network.activation.name if isinstance(self.network, TwoLayer) else None
 
     @cached_property
@@ -125,12 +125,12 @@ class Case:
 
     @cached_property
     def input_power(self) -> Float[np.ndarray, " d"]:
-        """Eigenvalues of E[x xᵀ], the largest first."""
+        """Eigenvalues of E[x xᵀ], in decreasing order."""
         return np.maximum(np.linalg.eigvalsh(self.task.input_moment)[::-1], 0)
 
     @cached_property
     def white_power(self) -> float:
-        """S of inputs with E[x xᵀ] = s I: the mean of its eigenvalues."""
+        """The mean eigenvalue of E[x xᵀ]; it is s for inputs with E[x xᵀ] = s I."""
         return float(self.input_power.mean())
 
     @cached_property
@@ -140,7 +140,7 @@ class Case:
 
     @cached_property
     def floor(self) -> float:
-        """The minimum of ½ E‖f − y‖² over linear maps of the rank that the hidden layers allow."""
+        """The minimum of ½ E‖f − y‖² over linear maps whose rank the hidden layers allow."""
         task = self.task
         root = np.linalg.pinv(_root(task.input_moment))
         gains = np.linalg.svd(task.cross_moment @ root, compute_uv=False) ** 2
@@ -169,7 +169,7 @@ class Case:
 
     @cached_property
     def answers(self) -> bool:
-        """Whether the network is a function of rows of the samples with the outputs of the task."""
+        """Whether the network maps rows of the samples to as many outputs as the task has targets."""
         if self.samples is None or not callable(self.network):
             return False
         rows = jax.ShapeDtypeStruct((1, self.task.input_dimension), np.float64)

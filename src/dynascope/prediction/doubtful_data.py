@@ -26,7 +26,7 @@ def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
 
     Args:
         record: A prediction.
-        task: The data; images, and data known only by an expectation, are not examined.
+        task: The data; images and tasks without samples are not examined.
     """
     if not isinstance(task, Task) or task.image_shape or not task.feature_names or task.inputs.size > _MOST:
         return record
@@ -49,10 +49,10 @@ def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
 
 
 def determining_inputs(task: Task) -> list[str]:
-    """Return the inputs that determine the target: by an affine function, or by one target for each value.
+    """Return the inputs that determine the target, either by an affine function or by one target for each value.
 
-    The columns "kind=oak", "kind=elm" of a category are one input. Equal values count only if equal targets among them
-    are no chance. A single input is not examined.
+    The columns "kind=oak", "kind=elm" of a category are treated as one input. Repeated values are considered only if
+    their equal targets are unlikely to arise by chance. If there is only one input, nothing is examined.
 
     Example:
         >>> draw = np.random.default_rng(0)
@@ -79,9 +79,10 @@ def determining_inputs(task: Task) -> list[str]:
 
 
 def placeholders(task: Task) -> dict[str, tuple[float, int]]:
-    """For each input with equal values far from all others, that value in its own units and the number of rows.
+    """Return the suspected placeholder of each input, in its original units, with its number of rows.
 
-    Zeros are none, nor values of columns that have few different ones.
+    A placeholder is a repeated value far from all others. Zeros, and columns with few distinct values, are not
+    considered.
 
     Example:
         >>> temperature = np.r_[np.linspace(10, 30, 40), [-999.0] * 5]
@@ -118,7 +119,7 @@ def _is_affine(inputs: Float[np.ndarray, "n k"], targets: Float[np.ndarray, "n c
 
 
 def _is_sorted_by(inputs: Float[np.ndarray, "n k"], outcome: np.ndarray, shares: np.ndarray) -> bool:
-    """Whether rows with equal inputs have equal targets, and too many do for chance."""
+    """Whether rows with equal inputs have equal targets, more often than expected by chance."""
     order = np.lexsort(inputs.T)
     starts = np.flatnonzero(np.r_[True, (np.diff(inputs[order], axis=0) != 0).any(axis=1)])
     sizes = np.diff(np.r_[starts, len(order)])

@@ -1,4 +1,4 @@
-"""The gradient flow of solvable networks in variables in which any initial scale keeps its digits."""
+"""Gradient flow of solvable networks in variables that are accurate at any initial scale."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ Flow = Callable[[float], xr.Dataset]
 
 
 def exact_flow(task: Any, network: Any, duration: float, *, normalised: bool, always: bool) -> Flow | None:
-    """Gradient flow in exact variables, as a function of the scale; None where integrating the weights does better.
+    """Return gradient flow in exact variables as a function of the scale; None if integrating the weights is better.
 
     | network | variables |
     | --- | --- |
-    | linear attention | directions and log-norms of a few prompts, where explicit steps are too many |
-    | two layers with a kink, or of a degree above two | directions and log-norms of the neurons |
+    | linear attention | directions and log-norms for a few prompts, if the weights would need too many steps |
+    | two layers with a kink, or of degree above two | directions and log-norms of the neurons |
     | linear | see `flows.linear_flow` |
     | diagonal, with equal weights | see `flows.diagonal_flow` |
 
     Args:
         task: The task.
-        network: Its weights at unit scale.
-        duration: When the flow ends.
-        normalised: Whether it is the homogeneity-normalised flow.
-        always: Whether exact variables are taken wherever there are some, also where the weights do better.
+        network: The network, with its weights at unit scale.
+        duration: Gradient-flow time at which to stop.
+        normalised: Whether the flow is homogeneity-normalised.
+        always: Whether to use exact variables whenever they exist, even if integrating the weights is better.
     """
     if in_context(task, network):
         return _attention_flow(task, network, duration, normalised=normalised, always=always)
@@ -66,12 +66,12 @@ def exact_flow(task: Any, network: Any, duration: float, *, normalised: bool, al
 
 
 def kinked(network: Any) -> bool:
-    """Whether the velocity jumps where a neuron switches a sample on, which no small tolerance gets across."""
+    """Whether the activation has a kink, so that the velocity of a neuron is discontinuous.
     return isinstance(network, TwoLayer) and network.activation.degree == 1 and not network.activation.linear
 
 
 def in_context(task: Any, network: Any) -> bool:
-    """Whether linear attention learns regression in context."""
+    """Whether the case is in-context regression by linear attention."""
     return isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention)
 
 

@@ -1,4 +1,4 @@
-"""Estimate the errors of the small-scale limit at a finite scale from the loss curve at that scale."""
+"""Estimate the error of the small-scale limit at a finite scale, by comparison with the loss curve at that scale."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPERATIONS = 5e10  # if it is likely to end within so many operations, about te
 
 
 def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
-    """Add the loss curve at the scale of a staircase, and the errors of its jumps.
+    """Add the loss curve at the scale of a staircase, and the estimated errors of its jumps.
 
     Args:
         staircase: Record of a staircase.
@@ -37,8 +37,8 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         network: A module with its weights at unit scale.
 
     Returns:
-        As for `with_curve`; the staircase with a warning if the curve could not be computed; the unchanged staircase if
-        no curve exists for this network.
+        The result of `with_curve`; the staircase with a warning if the curve could not be computed; or the unchanged
+        staircase if there is no method for this network.
     """
     if not staircase.sizes["jump"]:
         return staircase
@@ -77,17 +77,16 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
 
 
 def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
-    """Add the errors of jumps according to a loss curve at the same scale.
+    """Add the errors of jumps, estimated from a loss curve at the same scale.
 
     Args:
         staircase: Record of a staircase.
-        curve: As of `loss_curve`.
+        curve: The result of `loss_curve`.
 
     Returns:
-        The record with `loss` over `time`, and over `jump` how far each time may be off (`jump_time_uncertainty`,
-        relative) and each level (`level_uncertainty`, over the initial loss; infinite where the curve does not rest
-        near the level). A jump is slow if the limit is off by more than a quarter of the time at which the curve has
-        it, which then is its time.
+        The record with `loss` over `time` and the estimated errors over `jump`: `jump_time_uncertainty` (relative) and
+        `level_uncertainty` (relative to the initial loss; infinite if the curve has no plateau near the level). A jump
+        is slow if its time differs by more than a quarter from the time on the curve, which then becomes its time.
     """
     view = StaircaseView(staircase)
     seen = _seen(staircase, curve)
@@ -147,8 +146,8 @@ def _blur(
 ) -> Float[np.ndarray, " jump"]:
     """Estimate the relative error of the time at which the curve passes the midpoint of each jump.
 
-    The estimate combines the error of the loss with the difference between the two curves. Errors accumulate along the
-    curve, so the uncertainty of a jump carries over to later ones.
+    The estimate combines the error of the loss with the difference between the two computed curves. Errors accumulate
+    along the curve, so the uncertainty of a jump carries over to all later jumps.
     """
     middles, error = (levels[1:] + levels[:-1]) / 2, _POINT * curve.attrs["error"] * levels[0]
     moments, loss, rougher = (curve[name].to_numpy() for name in ("time", "loss", "rougher_loss"))

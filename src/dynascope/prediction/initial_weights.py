@@ -16,12 +16,12 @@ _POWER_LAW_SCALE = 1e-3  # times grow as a power of 1/scale, so smaller scales t
 def default_scale(network: Any, *, normalised: bool = False) -> float:
     """Return the default scale of a network given by name or without dimensions.
 
-    It is 1e-8, or 1e-3 where the times of jumps grow as a power of 1/scale and not as its logarithm. `predict`,
-    `observe`, `which` and the command line use it.
+    It is 1e-8, or 1e-3 if the jump times grow as a power of 1/scale rather than its logarithm. `predict`, `observe`,
+    `which` and the command line use it.
 
     Args:
         network: The network with weights, of which only the degree of homogeneity matters.
-        normalised: Whether the flow is the homogeneity-normalised one.
+        normalised: Whether the flow is homogeneity-normalised.
 
     Example:
         >>> from dynascope.networks import TwoLayer
@@ -34,7 +34,7 @@ def default_scale(network: Any, *, normalised: bool = False) -> float:
 def with_weights(
     task: Any, network: Any, scale: Any, *, seed: int, width: int = 50, normalised: bool = False
 ) -> tuple[Any, Any]:
-    """The network and its scale; a name or a specification becomes weights, at the default scale if none is given."""
+    """Return a network and its scale; a name or a specification gets random weights and the default scale."""
     if not is_specification(network):
         return network, scale
     drawn = network_for(network, task, width=width, seed=seed)

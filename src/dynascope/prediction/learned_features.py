@@ -1,4 +1,4 @@
-"""Describe what each jump learns, in terms of input and output names."""
+"""Descriptions of what is learned at each jump, in terms of input and output names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CLEAR = 0.6  # of the largest output of a side, from which on another belongs t
 
 
 class Side(enum.Enum):
-    """The input values for which a neuron is active."""
+    """The range of pre-activations for which a neuron is active."""
 
     BOTH = "with either sign, as linear ones do"
     HIGH = "for positive values alone, or mainly"
@@ -36,19 +36,20 @@ class Side(enum.Enum):
 
 
 def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
-    """Describe in words what is learned at each jump, if the theory predicts its inputs and outputs.
+    """Describe what is learned at each jump, if the theory predicts its inputs and outputs.
 
     Args:
-        record: A staircase with `input_feature`, and `output_feature` if there is more than one output; or with the
-            `direction` of neurons of a form of the user's own, of which is said on which inputs they depend.
-        task: The task, whose inputs and outputs have names.
+        record: A staircase with `input_feature` (and `output_feature` if there are several outputs); or with the
+            `direction` of custom neurons, for which the description states the inputs on which they depend.
+        task: The task, with names of inputs and outputs.
         network: The network.
 
     Returns:
-        The record with other words in `learned`, and `learned_direction` over (jump, feature): the linear map that the
-        jump adds for the most part (`main_map`), or else the input weights that grow (`input_feature`), in units of the
-        spread of each input, at unit length: parts compare, and are the same in metres as in feet. Along it that output
-        rises which moves the most, where the network has no side of its own.
+        The record with new descriptions in `learned`, and with `learned_direction` over (jump, feature). This is the
+        dominant linear map added at the jump (`main_map`) or, if unavailable, the input weights that grow
+        (`input_feature`), at unit norm. It is in units of the standard deviation of each input, so entries are
+        comparable and do not depend on units such as metres or feet. If the activation is odd, the sign is such that
+        the most affected output increases along the direction.
     """
     if "input_feature" not in record:
         return _of_any_neurons(record, task, network)
@@ -76,7 +77,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
 
 
 def _of_any_neurons(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
-    """Describe neurons of which only the output function is known."""
+    """Describe neurons about which only the output function is known."""
     if "direction" not in record or not isinstance(network, NeuronSum) or not isinstance(task, Task):
         return record
     texts = [str(each) for each in record[names.LEARNED].to_numpy()]
@@ -93,7 +94,7 @@ def dependence_words(
     moved: Float[np.ndarray, " c"],
     labels: Sequence[str],
 ) -> str:
-    """Describe the inputs that a neuron depends on and the outputs it changes; empty if it changes none.
+    """Describe the inputs that a neuron depends on and the outputs it changes; empty if either is empty.
 
     Args:
         parts: Sensitivity to each input, at unit norm.
@@ -112,7 +113,7 @@ def dependence_words(
 
 
 def direction_words(direction: Float[np.ndarray, " d"], features: Sequence[str]) -> str:
-    """The largest parts of a direction of unit length as a sum.
+    """Format the largest entries of a unit vector as a sum.
 
     Example:
         >>> direction_words(np.array([0.1, -0.6, 0.79]), ("age", "height", "weight"))
@@ -142,12 +143,12 @@ def output_words(
     """Describe the effect of an input direction on the outputs.
 
     Args:
-        output: Weight of each output.
+        output: Weight of the neuron to each output.
         labels: Names of the outputs.
-        direction: Part of each input, at unit length.
+        direction: Entry of each input, at unit norm.
         features: Names of the inputs; empty for images, which are shown as pictures.
         means: Mean activation of the neuron in each class, centred; None if the outputs are not classes.
-        side: The side on which the neuron is active.
+        side: The pre-activations for which the neuron is active.
 
     Example:
         >>> classes, inputs = ("class 0", "class 1", "class 2"), ("alcohol", "proline")
@@ -181,7 +182,7 @@ def _where(direction: np.ndarray, features: Sequence[str], side: Side) -> str:
 
 
 def _separated(output: np.ndarray, labels: Sequence[str], means: np.ndarray) -> str:
-    """The classes whose outputs rise the most, and those whose outputs fall the most."""
+    """Name the classes whose outputs rise most, and those whose outputs fall most."""
     if len(labels) == 1:
         sides = (labels[0], "the rest") if output[0] > 0 else ("the rest", labels[0])
         return _contrast(*sides, apart=bool(output[0] * means[0] > 0))
@@ -204,7 +205,7 @@ def _members(side: Sequence[int], other: Sequence[int], labels: Sequence[str]) -
 
 
 def _clearest(output: np.ndarray) -> list[int]:
-    """The outputs that are near the largest, that one first; none where there is no rise to speak of."""
+    """Return the outputs close to the largest, in decreasing order; none if the largest barely rises."""
     largest = output.max()
     if largest <= _FAINT * np.abs(output).max():
         return []
@@ -220,7 +221,7 @@ def _listed_inputs(direction: np.ndarray, features: Sequence[str]) -> str:
 
 
 def _largest(direction: np.ndarray) -> tuple[list[int], bool]:
-    """The few largest parts, and whether they leave out something that counts."""
+    """Return the few largest entries, and whether the rest is not negligible."""
     order = np.argsort(-np.abs(direction).round(9), kind="stable")
     shares = np.cumsum(direction[order] ** 2) / max(float(np.sum(direction**2)), 1e-300)
     needed = int(np.argmax(shares >= _WHOLE)) + 1
@@ -232,7 +233,7 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _of_neurons(words: str, jump: xr.Dataset, old: str) -> str:
-    """The words for a jump of one or more neurons; those of the theory where none is new."""
+    """Return the description of a jump of one or more neurons; the previous description if no neuron was activated."""
     activated, returned = int(jump["activated"].sum()), int(jump["returned"].sum())
     if not activated:
         return old
@@ -245,14 +246,14 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 
 
 def _signed(direction: np.ndarray) -> np.ndarray:
-    """The direction or its opposite, whichever has a positive largest part."""
+    """Return the direction or its negative, such that its largest entry is positive."""
     return direction * np.copysign(1.0, direction[np.argmax(np.abs(direction).round(9))])
 
 
 def _class_means(task: Learnable, network: Network, maps: np.ndarray) -> Float[np.ndarray, "jump c"] | None:
-    """Return the centred mean activation in each class for neurons with these input weights; None without classes.
+    """Return the centred mean activation in each class of neurons with these weights; None without classes.
 
-    Targets are classes if they are labels, one-hot or one of two, whatever was subtracted from them.
+    Targets are classes if, up to a shift, they are one-hot vectors or a single column of zeros and ones.
     """
     if not isinstance(task, Task):
         return None

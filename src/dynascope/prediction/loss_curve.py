@@ -1,4 +1,4 @@
-"""The loss curve at a finite scale, integrated without assuming a separation of time scales."""
+"""The loss curve at a finite scale, integrated without assuming separated time scales."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class _Closeness(NamedTuple):
 
     Attributes:
         tolerance: Step tolerance of the coarser curve.
-        margin: Ratio of the 90 % quantile of the error of the finer curve to the distance of both curves.
-        floor: Common error of both curves, relative to the initial loss.
+        margin: Ratio of the 90 % quantile of the error of the finer curve to the distance between both curves.
+        floor: Error that both curves have in common, relative to the initial loss.
         finer: Ratio of the tolerances of the coarser and the finer curve.
         refinements: Maximum number of further refinements if the two curves differ too much.
     """
@@ -83,12 +83,13 @@ _POINTS = 2000  # of a curve between whose steps lines are good to a millionth o
 def loss_curve(
     task: Learnable, network: Network, *, scale: float, duration: float, normalised: bool = False
 ) -> xr.Dataset | None:
-    """Integrate gradient flow from a given scale with the accuracy that a prediction needs, and estimate the error.
+    """Integrate gradient flow from a given scale as accurately as predictions require, and estimate the error.
 
-    Two-layer linear networks are followed as bundles of neurons, diagonal ones by the integral of their gradient, and
-    any other sum of neurons of degree two or more by directions and log-norms (`flows.linear_flow`,
-    `flows.diagonal_flow`, `flows.polar_flow`), attention in expectation over prompts too; each twice, and neurons with
-    kinks again in finer steps where the two are far apart.
+    The variables depend on the network: bundles of neurons for two-layer linear networks, the time integral of the
+    gradient for diagonal networks, and directions and log-norms for any other sum of neurons of degree two or more,
+    including attention (`flows.linear_flow`, `flows.diagonal_flow`, `flows.polar_flow`). The flow is integrated twice,
+    with different tolerances. For neurons with kinks, a third, finer integration follows if the two curves differ too
+    much.
 
     Args:
         task: The data.
@@ -98,14 +99,14 @@ def loss_curve(
         normalised: Whether to integrate the homogeneity-normalised flow.
 
     Returns:
-        Record with `loss` over `time`, and `rougher_loss`, that of the other time. Its attribute `error` is one to
-        two times (see `_Closeness`) the mean distance of the two over log time, over the initial loss, and a little
-        more, which covers that of the better one in nine curves of ten. It ends before the duration if it takes too
-        many steps or operations, of which the attribute `operations` says the number. None for networks and tasks that
-        no such flow is for, or of which a few steps already take too long.
+        A record with `loss` over `time`, and `rougher_loss`, the loss from the coarser integration. Its attribute
+        `error` estimates the mean error of `loss` over log time, relative to the initial loss; it covers nine of ten
+        curves (see `_Closeness`). The record ends before the duration if the integration takes too many steps or
+        operations; the attribute `operations` contains their number. None if there is no method for the network and
+        task, or if even a few steps take too long.
 
     Raises:
-        DivergenceError: The flow could not be integrated.
+        DivergenceError: The integration failed.
 
     Example:
         >>> from dynascope.networks import TwoLayer
@@ -155,11 +156,11 @@ def loss_curve(
 
 
 def distance_between(one: xr.Dataset, other: xr.Dataset) -> float:
-    """Return the mean distance of two losses over log time, relative to the initial loss, once it fell by a thousandth.
+    """Return the mean distance of two losses over log time, relative to the initial loss.
 
     Args:
         one: Record with `loss` over `time`.
-        other: Another, to the same time.
+        other: Another record, up to the same time.
 
     Example:
         >>> falling = [xr.Dataset({"loss": ("time", [1.0, rest])}, {"time": [0.0, 1.0]}) for rest in (0.5, 0.5)]
@@ -179,7 +180,7 @@ def _distance(one: _Curve, other: _Curve) -> float:
 
 
 def _flow(task: Any, network: Any, scale: float, normalised: bool) -> tuple[_Follow, _Closeness] | None:
-    """Return the integrator of a curve and its tolerances."""
+    """Return the integrator of a loss curve, and its tolerances."""
     if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
         return _implicit(few_prompts(task), network, scale, _ATTENTION)
     if not isinstance(task, Task):

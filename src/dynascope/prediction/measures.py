@@ -1,4 +1,4 @@
-"""Measure the violation of each assumption: one number, zero if the assumption holds exactly."""
+"""Measures of the violation of each assumption: one number, zero if the assumption holds exactly."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _on_a_line(case: Case) -> float | None:
 
 
 def _orthogonal(case: Case) -> float | None:
-    """The largest cosine; of very many samples a bound from below, as no more than d of them can be orthogonal."""
+    """Return the largest cosine; for very many samples a lower bound, since at most d samples can be orthogonal."""
     if case.samples is None:
         return None
     x = case.task.inputs
@@ -82,7 +82,7 @@ def _balance(case: Case) -> float | None:
 
 
 def _aligned(case: Case) -> float | None:
-    """Return the part of the initial map outside the singular vectors of the target."""
+    """Return the fraction of the initial map outside the singular vectors of the target."""
     if isinstance(case.network, DiagonalLinear):
         return 0.0  # its modes are the inputs themselves
     if case.samples is None or case.layers is None:
@@ -130,7 +130,7 @@ def _lazy(case: Case) -> float | None:
 
 
 def _most_rows(weights: int) -> float:
-    """Return the number of output rows for which the NTK modes take `_OPERATIONS`."""
+    """Return the number of output rows for which computing the NTK modes takes `_OPERATIONS`."""
     return max(_OPERATIONS / max(weights, 1) ** 2, min((_OPERATIONS / max(weights, 1)) ** 0.5, weights))
 
 
@@ -154,7 +154,7 @@ def _samples(case: Case) -> float | None:
 
 
 def _separated(case: Case) -> float | None:
-    """How close jumps are that explain more than a thousandth, each learned at the inverse of its rate."""
+    """Return the largest s^(1 − τ/τ′) over consecutive modes that explain more than a thousandth, τ = 1/rate."""
     if isinstance(case.task, InContextRegression):
         rates = np.linalg.eigvalsh(case.task.covariance) ** 2
         gains = np.sqrt(rates)
@@ -175,7 +175,7 @@ def _rates(case: Case) -> float:
 
 
 def _steps(case: Case) -> float | None:
-    """η λ/2 with the curvature of f(x) = x W₁ ⋯ W_L at the end of training from small or balanced weights."""
+    """Return η λ/2, with the curvature λ of f(x) = x W₁ ⋯ W_L after training from small or balanced weights."""
     if not case.rates:
         return 0.0
     if case.samples is None or case.layers is None:

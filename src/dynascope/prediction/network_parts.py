@@ -1,4 +1,4 @@
-"""Describes a network that no theory covers by its layers, and names the nearest theories."""
+"""Descriptions of networks that no theory covers, by their layers, and the nearest theories."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Rows(eqx.Module):
     module: Any
 
     def __call__(self, x: Any) -> Any:
-        """Outputs of each row."""
+        """Compute the outputs of each row."""
         return _mapped(self.module, x)
 
 
@@ -102,12 +102,12 @@ def _mapped(module: Any, rows: Any) -> Any:
 
 
 def is_module(network: Any) -> bool:
-    """Whether it is a PyTorch or equinox module."""
+    """Whether the network is a PyTorch or equinox module."""
     return isinstance(network, eqx.Module) or _is_torch(network)
 
 
 def is_user_module(network: Any) -> TypeGuard[Network]:
-    """Whether it is a user's module, not a network of this package or a sum of neurons."""
+    """Whether the network is a user's module, rather than a network of this package or a sum of neurons."""
     return is_module(network) and _is_of_samples(network) and not isinstance(network, SumOfNeurons)
 
 
@@ -127,11 +127,11 @@ def readable(network: Any) -> Any:
 
 
 def misfit_of(task: Any, network: Any) -> str:
-    """Explain why a network does not fit the rows of a task; empty if it does, or if it is a PyTorch module.
+    """Explain why a network does not fit the rows of a task; empty if it fits, or if it is a PyTorch module.
 
     Args:
         task: The data.
-        network: A network that takes rows, or a PyTorch module.
+        network: A network that maps rows, or a PyTorch module.
     """
     if not isinstance(task, Task):
         return "the task has no samples for a tangent kernel"
@@ -158,7 +158,7 @@ def network_parts(module: Any, problem: str = "") -> NetworkParts:
 
     Args:
         module: Any network.
-        problem: Why it is not a supported two-layer network, if known.
+        problem: Why the module is not a supported two-layer network, if known.
 
     Example:
         >>> found = network_parts(eqx.nn.MLP(4, 4, 4, 3, key=jax.random.key(0)))
@@ -216,7 +216,7 @@ def _is_torch(module: Any) -> bool:
 
 
 def _is_of_samples(module: Any) -> bool:
-    """Whether it takes single samples, as equinox modules do, rather than rows."""
+    """Whether the module maps single samples, as equinox modules do, rather than rows."""
     return not type(module).__module__.startswith("dynascope.")
 
 
@@ -226,7 +226,7 @@ def _names_of_torch(module: Any) -> Iterator[str]:
 
 
 def _names(part: Any) -> Iterator[str]:
-    """The names of the types of modules of equinox, and of the functions that they hold."""
+    """Yield the type names of equinox modules, and the names of the functions that they contain."""
     if isinstance(part, eqx.Module):
         yield type(part).__name__
         for value in vars(part).values():

@@ -1,4 +1,4 @@
-"""Gradient flow of the linearised network, mode by mode of its NTK."""
+"""Gradient flow of the linearised network, solved mode by mode of its NTK."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class TangentModes(NamedTuple):
     """Modes of the NTK of a network at initialisation, on given samples.
 
     Attributes:
-        rates: Decay rate of the residual along each mode, the slowest first, shape (modes,).
+        rates: Decay rate of the residual along each mode, in increasing order, shape (modes,).
         powers: E r² of the initial residual along each mode, shape (modes,).
         rest: E r² of the part of the residual outside all modes.
-        weights: The initial norm ‖θ‖.
+        weights: The norm ‖θ‖ of the initial weights.
     """
 
     rates: Float[np.ndarray, " modes"]
@@ -41,19 +41,19 @@ class TangentModes(NamedTuple):
     weights: float
 
     def loss(self, times: Float[np.ndarray, " time"]) -> Float[np.ndarray, " time"]:
-        """L = ½ E‖f − y‖² of the linearised network."""
+        """Compute L = ½ E‖f − y‖² of the linearised network."""
         return (self.rest + np.exp(-2 * np.outer(times, self.rates)) @ self.powers) / 2
 
     def movement(self, time: float) -> float:
-        """‖θ(t) − θ(0)‖/‖θ(0)‖ of the linearised network."""
+        """Compute ‖θ(t) − θ(0)‖/‖θ(0)‖ of the linearised network."""
         moved = self.powers / self.rates * np.expm1(-self.rates * time) ** 2
         return math.sqrt(float(np.sum(moved))) / max(self.weights, 1e-300)
 
 
 def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarray, "n c"]) -> TangentModes:
-    """The modes of JJᵀ/n, or of JᵀJ/n where that is smaller; J = ∂f/∂θ has a row for each output of each sample.
+    """Return the modes of JJᵀ/n (or JᵀJ/n if smaller); J = ∂f/∂θ has one row per output of each sample.
 
-    Along a mode of the rate κ the residual r = f − y of the linearised network falls as exp(−κ t).
+    Along a mode with rate κ, the residual r = f − y of the linearised network decays as exp(−κ t).
 
     Args:
         network: The network with its initial weights.
@@ -102,7 +102,7 @@ def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float
 
 
 def is_linear_in_weights(network: Any, inputs: Float[np.ndarray, "n d"]) -> bool:
-    """Whether outputs change along a line as the weights do: f(θ+δ) + f(θ−δ) = 2f(θ), for a random δ as large as θ.
+    """Whether f(θ+δ) + f(θ−δ) = 2f(θ) for a random direction δ, about as large as θ.
 
     Example:
         >>> is_linear_in_weights(TwoLayer(1, 2, 1), np.ones((1, 1)))
@@ -131,7 +131,7 @@ def _moved(sign: int, leaf: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 
 class _Blocks:
-    """J, a few samples at a time: the rows of each block, and the block."""
+    """J in blocks of a few samples: the rows of each block, and the block."""
 
     def __init__(self, jacobian: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray, size: int):
         self.jacobian, self.inputs, self.size = jacobian, inputs, min(size, len(inputs))
@@ -148,7 +148,7 @@ class _Blocks:
 
 
 def _tangent_features(network: Any) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
-    """∂f/∂θ (n, c, weights) as a function of inputs, and θ: of two layers in closed form, else by JAX."""
+    """Return ∂f/∂θ (n, c, weights) as a function of the inputs, and θ; closed form for two layers, else JAX."""
     if isinstance(network, TwoLayer):
         first, second = (np.asarray(each, np.float64) for each in (network.first, network.second))
         return lambda x: _of_two_layers(network.activation, first, second, x), np.append(first, second)
@@ -174,7 +174,7 @@ def _by_parameter(params: Any, static: Any, x: Any) -> Any:
 
 
 def _of_two_layers(activation: Any, first: np.ndarray, second: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """With the slope σ'(z) = k (p where z > 0, else −(−1)ᵏ q) zᵏ⁻¹ of a homogeneous activation."""
+    """Return ∂f/∂θ, with the slope σ'(z) = k (p if z > 0, else −(−1)ᵏ q) zᵏ⁻¹ of a homogeneous activation."""
     hidden = x @ first
     power = activation.degree
     side = np.where(hidden > 0, activation.positive, activation.negative * (-1) ** power)

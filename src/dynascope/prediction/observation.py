@@ -1,4 +1,4 @@
-"""Observe: train a network on a task and measure it."""
+"""Train a network on a task and measure it."""
 
 from __future__ import annotations
 
@@ -59,29 +59,29 @@ def observe(
         network: A module with its weights at unit scale, a sequence of such modules (an ensemble over seeds), the name
             of a kind ("linear", "diagonal", "relu", "quadratic", "attention"), a `TwoLayer` without dimensions, or a
             PyTorch or equinox module, as for `predict`.
-        method: How to train: `GradientFlow(…)`, by default, or the steps of an optimiser,
-            `Descent(optax.sgd(0.1), steps=1000, batches=32)`. Both state what else to record and when.
-        scale: Factor on the initial weights; a sequence makes an ensemble. By default as for `predict`: a module starts
-            from its weights, a network that is given by name or without dimensions at `prediction.default_scale`.
+        method: The training method: `GradientFlow(…)`, by default, or an optimiser,
+            `Descent(optax.sgd(0.1), steps=1000, batches=32)`. Both also specify further quantities to record, and when.
+        scale: Factor on the initial weights; a sequence creates an ensemble. By default, a module starts from its
+            weights, and a network given by name or without dimensions starts at `prediction.default_scale`.
         probes: Functions of the network that return further quantities to record: the result of a function of
-            `dynascope.probes`, or for each name the dimension names and the values. They are compiled, so they must be
-            written in JAX.
-        seconds: Time limit; none by default. A run stopped by the limit is recorded up to that point, and its attribute
-            `stopped` states where it ended.
-        seed: Seed of the initial weights if the network is given by name or without dimensions, and of the minibatches.
+            `dynascope.probes`, or a mapping from each name to its dimension names and values. They are compiled, so
+            they must be written in JAX.
+        seconds: Time limit; none by default. A run that reaches the limit is recorded up to that point, and its
+            attribute `stopped` states where it ended.
+        seed: Seed of the minibatches, and of the initial weights if the network is given by name or without dimensions.
 
     Returns:
-        An observation, whose record has `loss` over `time` (over `step` for descent), and each probe.
+        An observation, whose record contains `loss` over `time` (over `step` for descent) and the result of each probe.
 
-    Without a duration, gradient flow ends a quarter after the last predicted jump, later at large scales where the
-    prediction is rough, or when a predicted loss curve has converged.
+    Without a duration, gradient flow ends 25 % after the last predicted jump (later at large scales, where the
+    prediction is rough), or when a predicted loss curve has converged.
 
     By default, `observe` chooses the solver of a gradient flow. Two-layer networks, diagonal ones and linear attention
-    from a single start are integrated in variables that remain accurate at any scale (`Solver("exact")`), unless
-    probes or the method need the weights; the attribute `variables` of the record names the variables. Otherwise it
-    integrates the weights: with `seconds`, by the solver "fastest" with a relative tolerance of 1e-5; without, by the
-    defaults of `Solver`, but with that tolerance where an activation has a kink. A tolerance or solver that you give
-    comes first.
+    from a single initialisation are integrated in variables that remain accurate at any scale (`Solver("exact")`),
+    unless probes or the method need the weights. The attribute `variables` of the record names the variables. All other
+    flows integrate the weights. With `seconds`, they use the solver "fastest" with a relative tolerance of 1e-5;
+    without, the defaults of `Solver`, but the same tolerance if an activation has a kink. An explicit solver or
+    tolerance takes precedence.
 
     Raises:
         InputError: An argument is outside its domain, or no duration is given and no theory predicts one.
@@ -136,7 +136,7 @@ def observe(
 
 
 def _gradient_flow(task: Any, network: Any, method: GradientFlow, scale: Any, probes: Sequence[Probe]) -> xr.Dataset:
-    """Gradient flow in exact variables where the solver, the network and what is to be recorded allow it."""
+    """Integrate gradient flow, in exact variables if the solver, the network and the recorded quantities allow it."""
     single = np.ndim(scale) == 0 and isinstance(network, Network)
     solver, duration = Solver.of(method.solver), method.duration
     assert duration is not None
@@ -158,7 +158,7 @@ def _gradient_flow(task: Any, network: Any, method: GradientFlow, scale: Any, pr
 
 
 def _needs_weights(method: GradientFlow) -> bool:
-    """Whether times, statistics, stops, rates or tolerances are given, which only the flow of the weights has."""
+    """Whether the method has times, statistics, stops, rates or tolerances, which require the flow of the weights."""
     solver = Solver.of(method.solver)
     fields = (
         *(method.save, method.statistics, method.loss_target, method.stationarity),
@@ -169,7 +169,7 @@ def _needs_weights(method: GradientFlow) -> bool:
 
 
 def _with_defaults(task: Any, network: Any, method: GradientFlow) -> GradientFlow:
-    """The method with the times, the solver and the tolerance that suit a single network, unless they are given."""
+    """Fill unset times, solver and tolerance with values that suit a single network."""
     duration, solver = method.duration, Solver.of(method.solver)
     assert duration is not None
     if method.save is None:
@@ -186,7 +186,7 @@ def _with_defaults(task: Any, network: Any, method: GradientFlow) -> GradientFlo
 
 @dataclasses.dataclass(frozen=True)
 class _Reading:
-    """One quantity of a probe. Equal readings are equal objects, so that a compiled run is found again."""
+    """One quantity of a probe. Equal readings are equal objects, so that compiled programs are reused."""
 
     probe: Probe
     name: str
@@ -196,7 +196,7 @@ class _Reading:
 
 
 def _with_probes(method: Any, probes: Sequence[Probe], network: Any) -> Any:
-    """The method with the quantities of the probes among its statistics."""
+    """Return the method, with the quantities of the probes added to its statistics."""
     first = network[0] if isinstance(network, list | tuple) else network
     readings = {
         name: (_Reading(probe, name), tuple(dimensions))

@@ -1,4 +1,4 @@
-"""Predictions over many draws of the initial weights."""
+"""Predictions for several random initialisations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def predict_seeds(
     width: PositiveInt = 50,
     **options: Any,
 ) -> Prediction:
-    """Predict a network of a kind from several draws of its initial weights.
+    """Predict a kind of network from several draws of its initial weights.
 
     Args:
         task: The data.
@@ -42,13 +42,14 @@ def predict_seeds(
         scale: Factor on the initial weights, below one; by default `prediction.default_scale`.
         first: The first seed; the others are consecutive.
         width: Number of hidden neurons.
-        **options: Passed on to `predict`.
+        **options: Passed to `predict`.
 
     Returns:
-        The prediction of the first seed, with the others beside it. Over (`seed`, `jump`) the times `seed_jump_time`,
-        and `seed_learned`: the words of the jump where all seeds have the same, or inputs no names; else the input with
-        the largest part. Jumps that a seed lacks are NaN and empty. Where there is a curve, over its `time` the least,
-        median and largest loss, `loss_low`, `loss_median` and `loss_high`.
+        The prediction for the first seed, with additional variables for all seeds. `seed_jump_time` over (`seed`,
+        `jump`) contains the times, and `seed_learned` a description of what is learned: that of the jump if it is the
+        same for all seeds or if inputs have no names, otherwise the input with the largest weight. Jumps that a seed
+        lacks are NaN or empty. If there are loss curves, `loss_low`, `loss_median` and `loss_high` contain the minimum,
+        median and maximum over the seeds, at the times of the first.
 
     Raises:
         InputError: As for `predict`, or the weights of this kind of network are not random.
@@ -97,7 +98,7 @@ def predict_seeds(
 
 
 def _labels(found: list[xr.Dataset], jumps: int, *, named: bool) -> list[list[str]]:
-    """Describe what each seed learns at each jump in a few words that can be counted."""
+    """Describe what each seed learns at each jump, briefly enough that equal descriptions can be counted."""
     words = [[str(each) for each in record[names.LEARNED].to_numpy()] for record in found]
     labels = [list(each) for each in words]
     for jump in range(jumps):
@@ -112,7 +113,7 @@ def _labels(found: list[xr.Dataset], jumps: int, *, named: bool) -> list[list[st
 
 
 def _curves(found: list[xr.Dataset]) -> dict[str, tuple[str, np.ndarray]]:
-    """The spread of the losses at the times of the first, as far as each is known."""
+    """Return minimum, median and maximum of the losses at the times of the first curve, ignoring ended curves."""
     if any(names.CURVE_LOSS not in each for each in found):
         return {}
     time = found[0]["time"].to_numpy()

@@ -1,4 +1,4 @@
-"""Predict the learning of a network on a task with the theory that fits both."""
+"""Predict the learning of a network on a task, with the theory that fits both."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ def predict(
 ) -> Prediction:
     """Predict what a network learns under gradient flow from a small initialisation, in what order and when.
 
-    `predict` uses a closed form if one is known for the task and network. It predicts any other sum of homogeneous
-    neurons by alternating gradient flow (see `alternating.alternating_flow`), which integrates each small neuron.
+    `predict` uses a closed form if one is known for the task and network. For any other sum of homogeneous neurons, it
+    uses alternating gradient flow (see `alternating.alternating_flow`), which integrates each small neuron.
 
     Args:
         task: The data, or an expectation in closed form; a pair (inputs, targets) or a scikit-learn data set is
             converted to a `Task`.
-        network: A module with its weights at unit scale, the name of a kind ("linear", "diagonal", "relu",
-            "quadratic", "attention"), or a `TwoLayer` without dimensions. Or your module with its initial
-            weights: a `torch.nn.Sequential`, `equinox.nn.Sequential` or `equinox.nn.MLP` of two linear layers without
-            bias and a homogeneous function between them.
+        network: A module with its weights at unit scale, the name of a kind ("linear", "diagonal", "relu", "quadratic",
+            "attention"), or a `TwoLayer` without dimensions. Alternatively, your module with its initial weights: a
+            `torch.nn.Sequential`, `equinox.nn.Sequential` or `equinox.nn.MLP` of two linear layers without bias and a
+            homogeneous activation between them.
         scale: Factor that multiplies the initial weights, below one. For a network given by name or without dimensions,
             the default is `prediction.default_scale`, which is 1e-8 for most networks. A module keeps its weights by
             default, and their scale is measured: their norm divided by that of weights at unit scale.
@@ -72,8 +72,10 @@ def predict(
         normalised: Whether to predict the homogeneity-normalised flow instead, in which neurons of every degree grow
             exponentially.
         jumps: Maximum number of jumps; None for all.
-        curve: Whether to also compute the loss curve at this scale, which yields the error of each jump of the limit.
-        theory: Name of the theory, as listed by `which`; by default the first that covers the network at small scale.
+        curve: Whether to also compute the loss curve at this scale, from which the errors of the predicted jumps are
+            estimated.
+        theory: Name of the theory, as listed by `which`; by default the first small-scale theory that covers the
+            network.
         max_steps: Maximum number of integration steps in one phase of alternating gradient flow.
 
     Returns:
@@ -149,7 +151,7 @@ def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
 
 
 def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
-    """Compute the record with the named theory, or the one that fits best."""
+    """Compute the record with the named theory, or with the one that fits best."""
     first = _likely(case, name)
     if first is not None:
         announce_needs(first, case)
@@ -185,7 +187,7 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
 
 
 def _likely(case: Case, name: str | None) -> Theory | None:
-    """Guess the theory before measuring the assumptions."""
+    """Guess the theory before its assumptions are measured."""
     if name is not None:
         return next((theory for theory in THEORIES if theory.name == name), None)
     others = (*CURVES, *KERNELS)
@@ -194,12 +196,12 @@ def _likely(case: Case, name: str | None) -> Theory | None:
 
 
 def _by_the_curve(measured: Measured) -> bool:
-    """Whether the assumption is a small scale, whose effect the loss curve at this scale measures."""
+    """Whether the assumption is a small scale, in which case the loss curve at this scale already shows the effect."""
     return measured.assumption == SMALL_START and measured.almost is True
 
 
 def _why(case: Case, theory: Theory, *, selected: bool) -> str:
-    """State why this theory was chosen, and which others are exact here."""
+    """State why this theory was chosen, and which other theories are exact for this case."""
     others = [each.name for each in fitting(case, CURVES) if each.status == "applies" and each.theory is not theory]
     first = (
         "is the first theory that covers this network at small scale"
@@ -211,9 +213,9 @@ def _why(case: Case, theory: Theory, *, selected: bool) -> str:
 
 
 def _first(case: Case) -> Candidate:
-    """Return the first small-scale theory that covers the case; the loss curve measures the error of the scale.
+    """Return the first small-scale theory that covers the case; the loss curve at this scale then estimates its error.
 
-    If none covers the network, or the scale is not below one, return the first of the other theories that applies.
+    If no such theory exists, or the scale is not below one, return the first of the other theories that applies.
     """
     # A general theory reports its violated assumptions itself.
     small = (

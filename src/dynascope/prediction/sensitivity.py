@@ -22,16 +22,16 @@ def sensitivity(
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " c"]]:
     """Return the sensitivity of a neuron to each input, and its effect on each output.
 
-    The part of input i is σ_i √(E ‖∂φ/∂x_i‖²), with its spread σ_i over the data, so that metres and feet are the same;
-    an output is moved by the spread of the answer.
+    The sensitivity to input i is σ_i √(E ‖∂φ/∂x_i‖²), where the standard deviation σ_i of the input makes it
+    independent of units. The effect on an output is the standard deviation of the neuron's contribution.
 
     Args:
-        network: Of which the neuron is one.
-        weights: Of the neuron.
-        inputs: The data; of many samples some are taken, evenly.
+        network: The network that contains the neuron.
+        weights: The weights of the neuron.
+        inputs: The data; large data are subsampled at regular intervals.
 
     Returns:
-        Both at unit length; zeros where the answer is the same for all samples, or is not finite.
+        Both vectors at unit norm; zeros if the contribution is constant over the samples or not finite.
 
     Example:
         >>> network = NeuronSum(np.ones((1, 2)), lambda w, x: w[0] * jnp.sin(w[1] * x[:, :1]), degree=2)

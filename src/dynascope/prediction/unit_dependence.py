@@ -24,7 +24,7 @@ def with_units(record: xr.Dataset, task: Learnable) -> xr.Dataset:
 
     Args:
         record: A prediction.
-        task: Its task.
+        task: The task of the prediction.
     """
     spreads = spreads_of(task)
     if not isinstance(spreads, np.ndarray) or getattr(task, "image_shape", None):

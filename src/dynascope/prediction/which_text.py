@@ -117,7 +117,7 @@ class _Page:
                 yield from self._unmeasured(each, f"{_PLACE}? assumes ")
 
     def _violated(self, measured: Measured, indent: str) -> Iterator[str]:
-        """Yield a violated assumption with its measured value, the consequence and the remedy."""
+        """Yield a violated assumption with its measured value, its effect and the remedy."""
         assumption, value = measured.assumption, measured.value
         assert value is not None
         amount = f"{value:.3g}" if value <= _LARGE else f"over {_LARGE:g}"
@@ -132,7 +132,7 @@ class _Page:
         yield from self._wrapped(text, indent, hanging)
 
     def _unmeasured(self, measured: Measured, indent: str) -> Iterator[str]:
-        """Yield an assumption that could not be measured, with the consequence of a violation."""
+        """Yield an assumption that could not be measured, with the effect of a violation."""
         assumption = measured.assumption
         hanging = " " * (len(indent) - len(indent.lstrip()) + 2)
         text = f"{assumption.name} (not measured): if it does not hold, {assumption.growth}."

@@ -47,19 +47,19 @@ def which(
     seed: Seed = 0,
     width: PositiveInt = 50,
 ) -> Candidates:
-    """List the theories for a network and data: first those that apply, then those that almost apply, then the others.
+    """List the theories for a network and data, in the order: theories that apply, almost apply, and do not apply.
 
-    Every theory states its assumptions as measurable numbers (`theory.assumptions`), which this function measures.
+    Every theory states its assumptions as measurable numbers (`theory.assumptions`), and this function measures them.
     Exact solutions come before small-scale limits, and smaller violations before larger ones.
 
     Args:
         task: The data, as for `predict`.
         network: A module with its weights at unit scale, the name of a kind, a `TwoLayer` without dimensions, or your
-            module, as for `predict`. For any other PyTorch or equinox module, the result names its layers, the nearest
-            theories and what rules them out.
+            module, as for `predict`. For any other PyTorch or equinox module, the result names its layers and the
+            nearest theories, with the reasons why they do not apply.
         scale: Factor on the initial weights; by default as for `predict`.
-        learning_rate: Learning rate of gradient descent, or one for each layer; gradient flow by default.
-        batch_size: Batch size; all samples by default.
+        learning_rate: Learning rate of gradient descent, or one per layer; by default, gradient flow.
+        batch_size: Batch size; by default, all samples.
         normalised: Whether the flow is homogeneity-normalised.
         seed: Seed of the initial weights if the network is given by name or without dimensions.
         width: Number of hidden neurons of a network given by name.
@@ -121,7 +121,7 @@ def which(
 
 
 def require_network(network: Any) -> None:
-    """Reject anything but the name of a kind of network or a module."""
+    """Reject anything except a module or the name of a kind of network."""
     if isinstance(network, type):
         raise InputError(
             f"network is the class {network.__name__}",
@@ -156,7 +156,7 @@ def case_of(
     width: int = 50,
     **training: Any,
 ) -> Case:
-    """Make a case from the arguments of the user."""
+    """Make a case from the user's arguments."""
     task = as_task(task)
     normalised = bool(training.get("normalised"))
     network, scale = with_weights(task, network, scale, seed=seed, width=width, normalised=normalised)
@@ -207,7 +207,7 @@ def _candidate(theory: Theory, case: Case, assumptions: tuple[Measured, ...]) ->
 
 
 def _cost(seconds: float, factor: float) -> str:
-    """Describe a run time known within a factor."""
+    """Describe a run time that is known up to a factor."""
     least, most = (
         next(words for limit, words in _COSTS if each <= limit) for each in (seconds / factor, seconds * factor)
     )
@@ -215,7 +215,7 @@ def _cost(seconds: float, factor: float) -> str:
 
 
 def chosen(case: Case, name: str) -> Candidate:
-    """Return the theory of that name, if it covers the case and no assumption is violated too much."""
+    """Return the theory with this name, if it covers the case and no assumption is violated too much."""
     found = {candidate.name: candidate for candidate in candidates(case)}
     require(
         name in found,

@@ -1,4 +1,4 @@
-"""The theories of networks that compute with the elements of groups: addition modulo p, and composition."""
+"""Theories of networks that compute group operations: addition modulo p, and composition of group elements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _group_composition(case: Case) -> Staircase:
 
 
 def _composes(case: Case) -> bool:
-    """Whether a network with the activation zᵏ composes k elements, of an encoding that the theory is for."""
+    """Whether a network with activation zᵏ composes k group elements, in an encoding that the theory covers."""
     composed = case.task.composition if isinstance(case.task, SampledComposition) else None
     if composed is None or case.activation is None or not case.normalised:
         return False

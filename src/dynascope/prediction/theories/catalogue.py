@@ -1,4 +1,4 @@
-"""All theories from which `predict` and `which` choose, in the order in which they are tried."""
+"""All theories from which `predict` and `which` choose, in order of precedence."""
 
 from dynascope.prediction.theories.curves import CURVES
 from dynascope.prediction.theories.kernel_regression import KERNELS

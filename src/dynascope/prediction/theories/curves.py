@@ -1,4 +1,4 @@
-"""The theories that predict the loss over time, from initial weights of any scale."""
+"""Theories that predict the loss over time, from initial weights of any scale."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _BALANCED = 1e-10  # of the size of the layers, below which an imbalance is roun
 
 
 def _unexplained(case: Case) -> float:
-    """The loss of the best linear map."""
+    """Return the loss of the best linear map."""
     return max(case.task.target_power - float(np.sum(case.task.cross_moment.T * case.best_map)), 0.0) / 2
 
 
 def _white_rest(case: Case) -> float:
-    """The loss of the best linear map if the inputs are white."""
+    """Return the loss of the best linear map on white inputs."""
     return max(case.task.target_power - float(np.sum(case.task.cross_moment**2)) / case.white_power, 0.0) / 2
 
 
 def _white_least(case: Case) -> float:
-    """The same if its rank is no larger than hidden layers allow."""
+    """Return the loss of the best linear map on white inputs whose rank the hidden layers allow."""
     assert case.layers is not None
     rank = min(layer.shape[1] for layer in case.layers[:-1])
     missed = np.linalg.svd(case.task.cross_moment, compute_uv=False)[rank:]
@@ -45,7 +45,7 @@ def _white_least(case: Case) -> float:
 
 
 def _balanced(case: Case, times: np.ndarray) -> Curve:
-    """On inputs with E[x xᵀ] = s I, which is the flow of whitened ones in the time s t, with the target Σ/s."""
+    """Compute the flow for E[x xᵀ] = s I: the flow on whitened inputs at time s t, with target Σ/s."""
     first, second = _two(case)
     power, task = case.white_power, case.task
     with warnings.catch_warnings():
@@ -81,13 +81,13 @@ def _deep_modes(case: Case, times: np.ndarray) -> Curve:
 
 
 def _gaps(case: Case) -> list[float]:
-    """By how much each layer is larger than the one before, for each neuron between them."""
+    """Return the imbalance of each pair of consecutive layers, tr(W₂W₂ᵀ − W₁ᵀW₁), per neuron between them."""
     pairs = itertools.pairwise(case.layers or ())
     return [float(np.trace(after @ after.T - before.T @ before)) / len(after) for before, after in pairs]
 
 
 def _modes(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """The singular values of the best map on white inputs, and what the first map has of each of them."""
+    """Return the singular values of the best map on white inputs, and the initial map in the same modes."""
     left, sizes, right = np.linalg.svd(case.task.cross_moment.T / case.white_power, full_matrices=False)
     return sizes, np.einsum("dm,dc,mc->m", left, np.linalg.multi_dot(case.layers or ()), right)
 
@@ -166,7 +166,7 @@ def _imbalance(case: Case) -> float:
 
 
 def _kept_away(case: Case) -> str:
-    """Why training stops where it does, if it is the determinant that keeps its sign."""
+    """Explain why training ends above the minimum, if the conserved sign of the determinant is the reason."""
     if case.two_layers is None or _imbalance(case) or not distance_kept(*case.two_layers, case.best_map):
         return ""
     return (
@@ -176,7 +176,7 @@ def _kept_away(case: Case) -> str:
 
 
 def _closes(case: Case) -> bool:
-    """Whether the dynamics of the function are closed for this network."""
+    """Whether the function obeys a closed differential equation in this network."""
     if case.samples is None or case.two_layers is None:
         return False
     delta, width = _imbalance(case), case.two_layers[0].shape[1]
@@ -197,41 +197,41 @@ def _is_deep(case: Case) -> bool:
 
 
 def _products(case: Case) -> float:
-    """Products of matrices as large as the network, at every time; small ones wait for the memory."""
+    """Estimate operations: matrix products at every time; for small matrices, memory access dominates."""
     width = _largest(case)
     return POINTS * (8e4 + max(200 * width**2, 0.2 * width**3))
 
 
 def _deep_products(case: Case) -> float:
-    """Those of the roots of all layers besides, by an ODE that is integrated in small steps."""
+    """Estimate operations: the matrix roots of all layers, at each of many small integration steps."""
     width = _largest(case)
     return POINTS * (2e6 + max(1.3e4 * width**2, 100 * width**3))
 
 
 def _residuals(case: Case) -> float:
-    """Those of all samples besides, at every time."""
+    """Estimate operations: matrix products, and the residuals of all samples, at every time."""
     return _products(case) + 10.0 * POINTS * case.task.samples * case.task.input_dimension
 
 
 def _roots(case: Case) -> float:
-    """Those by which the strength of each mode is found from its time."""
+    """Estimate operations: the strength of each mode at given times, by root finding."""
     return 1.8e8 * min(case.task.input_dimension, case.task.output_dimension)
 
 
 def _eigenvectors(case: Case) -> float:
-    """Those of the inputs, once for each output, and sums over them at every time."""
+    """Estimate operations: the eigenvectors of the inputs for each output, and sums over them at every time."""
     sizes = sorted((case.task.samples, case.task.input_dimension))
     return POINTS * 1.6e5 + 3.0 * case.task.output_dimension * sizes[1] * sizes[0] ** 2
 
 
 def _maps(case: Case) -> float:
-    """Bytes of the map from inputs to outputs at every time, and of the axes of the inputs."""
+    """Return the bytes of the linear map at every time, and of the eigenvectors of the inputs."""
     inputs, outputs = case.task.input_dimension, case.task.output_dimension
     return 8.0 * (16 * inputs**2 + 6 * POINTS * inputs * outputs)
 
 
 def _grams(case: Case) -> float:
-    """Bytes of the products of all weights of inputs and outputs with one another, at every time."""
+    """Return the bytes of the Gram matrices of all input and output weights at every time."""
     return 8.0 * 1.25 * POINTS * (case.task.input_dimension + case.task.output_dimension) ** 2
 
 

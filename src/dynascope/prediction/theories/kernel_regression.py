@@ -43,7 +43,7 @@ def _solve(case: Case) -> xr.Dataset:
 
 
 def _sides(case: Case) -> tuple[int, int]:
-    """The rows of ∂f/∂θ on the samples, and its columns."""
+    """Return the numbers of rows and columns of ∂f/∂θ on the samples."""
     weights = sum(math.prod(np.shape(leaf)) for leaf in jax.tree.leaves(eqx.filter(case.network, eqx.is_inexact_array)))
     return case.task.samples * case.task.output_dimension, weights
 

@@ -1,4 +1,4 @@
-"""The record of a predicted loss curve, up to its convergence."""
+"""Records of predicted loss curves, up to convergence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TOLERANCE = 1e-3  # relative error of an integrated flow against an exact loss 
 
 
 class Curve(NamedTuple):
-    """A loss over time, and what else is known there: variables of a record by name."""
+    """A loss over time, and further record variables at the same times, by name."""
 
     loss: Float[np.ndarray, " time"]
     variables: Mapping[str, tuple[tuple[str, ...], Any]]
@@ -41,10 +41,10 @@ def solve_until_settled(
     """Return a solver that records an exact curve until the loss has converged.
 
     Args:
-        name: Of the theory.
-        at: The curve of a case at some times.
+        name: Name of the theory.
+        at: Returns the curve of a case at given times.
         why: Explains why the loss of a case converges above the loss of the best map; empty if unknown.
-        least: The minimum of the curve of a case, if it is not the loss of the best map.
+        least: Returns the minimum of the curve of a case, if this is not the loss of the best map.
     """
 
     def solve(case: Case) -> xr.Dataset:
@@ -103,14 +103,14 @@ def curve_record(
 def settled_times(
     loss_at: Callable[[np.ndarray], np.ndarray], *, floor: float, first: float
 ) -> Float[np.ndarray, " time"]:
-    """Return times from 0 until a thousandth of the decrease of the loss remains, evenly and geometrically spaced.
+    """Return evenly and geometrically spaced times, from 0 until a thousandth of the decrease of the loss remains.
 
-    If the loss never reaches the floor, the decrease until the end of the integration counts.
+    If the loss never reaches the floor, the decrease up to the end of the integration is used.
 
     Args:
-        loss_at: The loss at some times.
+        loss_at: Returns the loss at given times.
         floor: The minimum of the loss.
-        first: A time to begin with.
+        first: First guess of the final time.
     """
     end, times, loss = first, None, None
     for _ in range(_EXTENSIONS):

@@ -1,4 +1,4 @@
-"""The theories that predict staircases."""
+"""Theories that predict staircases."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _linear(case: Case) -> Staircase:
 
 
 def _tells_times_apart(case: Case) -> bool:
-    """Whether how close jumps are can be measured before they are predicted."""
+    """Whether the separation of the jumps can be measured before they are predicted."""
     return linear_layers(case.network) is not None or isinstance(case.network, DiagonalLinear | LinearAttention)
 
 
@@ -127,7 +127,7 @@ def _eigen(case: Case) -> float:
 
 
 def _paths(case: Case) -> float:
-    """Bytes of the second moment, and of all coefficients along a curve."""
+    """Return the bytes of the second moment, and of all coefficients along a curve."""
     return 8.0 * case.task.input_dimension * (8 * case.task.input_dimension + 10 * _POINTS)
 
 

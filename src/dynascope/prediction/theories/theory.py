@@ -20,34 +20,34 @@ _NUMBER = 8  # bytes
 
 
 def _of_moments(case: Case) -> float:
-    """Bytes of what a theory takes that sees samples by their moments only."""
+    """Return the bytes needed by a theory that uses only moments of the samples."""
     return 0.0 if case.samples is None else _NUMBER * _MOMENTS * float(case.task.input_dimension) ** 2
 
 
 @dataclasses.dataclass(frozen=True)
 class Theory:
-    """A theory that can be chosen.
+    """A theory from which `predict` and `which` can choose.
 
     Attributes:
         name: Its name.
-        function: The function of `dynascope.theory`, or the algorithm, that computes it.
+        function: The function of `dynascope.theory`, or the algorithm, that computes the prediction.
         network: The networks it covers, in words.
         gives: Its predictions, in words.
-        fits: Whether it covers the network and the task of a case.
+        fits: Returns whether it covers the network and the task of a case.
         solve: Returns the record of a case.
         domain: The domain of validity of the function; None for an algorithm.
-        assumes: Its assumptions beyond the kind of network.
-        assumes_too: Further assumptions that can be measured only for some cases.
-        exact: Whether it is exact if its assumptions hold, or the leading order of a limit.
+        assumes: Its assumptions, in addition to the kind of network.
+        assumes_too: Returns further assumptions that can be measured only for some cases.
+        exact: Whether it is exact if its assumptions hold; otherwise it is the leading order of a limit.
         limit: The limit, in words.
-        staircase: Whether its record is a staircase or a loss over time.
+        staircase: Whether its record is a staircase rather than a loss over time.
         operations: Approximate number of floating-point operations, for many jumps.
         cost_factor: Factor by which the actual number may differ.
         memory: Approximate memory in bytes, besides the data.
-        special: Whether it needs special data for which a general theory also exists.
+        special: Whether it needs special data that a more general theory also covers.
         beside: Further functions for the same cases.
         equation: The equation that it solves or states, as LaTeX.
-        error: Returns the expected error, in words, if it follows neither from exactness nor from the record.
+        error: Returns the expected error, in words, if neither exactness nor the record implies it.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Theory:
 
     @classmethod
     def of(cls, name: str, function: Any, *, further: tuple[Assumption, ...] = (), **given: Any) -> Theory:
-        """One whose function states what it covers, and what `further` must hold."""
+        """Create a theory from a function that states its domain; `further` are additional assumptions."""
         domain: Domain = function.domain
         words = {"network": domain.network, "gives": domain.gives}
         assumes = (*domain.assumes, *(each for each in further if each not in domain.assumes))

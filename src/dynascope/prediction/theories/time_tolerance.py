@@ -21,9 +21,9 @@ __all__ = ["Solved", "Trust", "neurons_of", "time_error"]
 class Trust:
     """The expected accuracy of the times of a staircase.
 
-    The observed time of a jump differs from the predicted one by an amount that stays bounded as the scale goes to
-    zero, while the time itself grows as log(1/scale). So the relative error is of order 1/log(1/scale), and the slope
-    of the time against log(1/scale) is the sharper test.
+    The observed time of a jump differs from the predicted one by an amount that remains bounded as the scale goes to
+    zero, while the time itself grows as log(1/scale). The relative error is therefore of order 1/log(1/scale), and the
+    slope of the time against log(1/scale) is a stricter test.
     """
 
     kind: str
@@ -51,11 +51,11 @@ class Trust:
 
 @dataclasses.dataclass(frozen=True)
 class Solved:
-    """The record of a case, of the staircase that a theory finds for it.
+    """A solver that returns the record of a case, from the staircase that a theory predicts for it.
 
     Attributes:
-        trust: The expected accuracy of its times.
-        solve: The staircase.
+        trust: The expected accuracy of the times.
+        solve: Returns the staircase of a case.
     """
 
     trust: Trust
@@ -75,5 +75,5 @@ def neurons_of(case: Case) -> float:
 
 
 def time_error(error: float) -> str:
-    """Describe the relative error of times in words; empty if it is not below one."""
+    """Describe the relative error of times in words; empty if it is one or more."""
     return f"error of the times up to {100 * error:.0f} % at this scale" if error < 1 else ""
