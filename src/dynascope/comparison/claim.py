@@ -1,4 +1,4 @@
-"""Claims about the mean over runs, and the variables by which a record reports claims."""
+"""Claims about the mean over runs, and the record variables that report claims."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def claim_on_mean(
         most: Claimed upper bound of the mean.
 
     Raises:
-        InputError: Fewer than two runs, values that are not finite, or bounds that claim nothing.
+        InputError: There are fewer than two runs, values that are not finite, or no finite bound.
 
     Example:
         >>> claim = claim_on_mean("fewer", "The mean is below one.", [0.5, 0.6, 0.4], most=1)
@@ -55,11 +55,11 @@ def claim_on_mean(
 
 
 def report_claims(claims: Sequence[Claim]) -> dict[str, tuple[tuple[str], Any]]:
-    """Return the variables over the dimension `hypothesis` that report claims in a record; pages show them as a table.
+    """Return the record variables, over the dimension `hypothesis`, that report claims; pages show them as a table.
 
     Returns:
-        `statement`, `change` (the value), `low`, `high`, `least`, `most`, `holds` (the outcome) and `why_undecided`
-        (the reason), by name, and the names of the claims as labels.
+        The variables by name: `statement`, `change` (the value), `low`, `high`, `least`, `most`, `holds` (the outcome)
+        and `why_undecided` (the reason). The labels of the dimension are the names of the claims.
 
     Example:
         >>> report_claims([Claim("width", "A width of 2 is enough.", 2, most=2)])["holds"][1].tolist()

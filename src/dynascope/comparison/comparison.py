@@ -1,4 +1,4 @@
-"""Compare an observation with a prediction and reach a verdict."""
+"""Comparison of an observation with a prediction, with a verdict."""
 
 from __future__ import annotations
 
@@ -55,50 +55,53 @@ def compare(
     checks: Collection[str] = (),
     claims: Collection[str] = (),
 ) -> Comparison:
-    """Compare an observed with a predicted record and decide whether they agree.
+    """Compare an observed record with a predicted one and decide whether they agree.
 
     Staircases: the observed time of a jump is the first time at which the loss passes the midpoint of the predicted
     levels before and after it. The comparison covers the initial loss, the times (relative to the observed times), the
     level of each plateau (relative to the initial loss) and the number of jumps. A predicted jump is missing if the run
     lasts long enough but never reaches it, or if it merges with its neighbour although theory predicts a long plateau
-    between them. An observed plateau at no predicted level is extra, up to the end of the predicted loss curve. Slow
-    jumps, and jumps predicted after the end of the run, are shown but not scored; the `status` of each is in the
-    residual. If the prediction estimates the error of each time and level at its scale, these estimates are the
-    tolerances. A predicted loss curve at this scale is compared as `curve`, in mean distance over log time. If the run
-    was integrated in the same variables as the curve, this comparison is only a check.
+    between them. An observed plateau at a level that theory does not predict is extra, up to the end of the predicted
+    loss curve. Slow jumps, and jumps predicted after the end of the run, are shown but not scored; the `status` of each
+    jump is in the residual. If the prediction estimates the error of each time and level at its scale, these estimates
+    are the tolerances. If it contains a loss curve at this scale, the curve is also compared, as `curve`, by the mean
+    distance over log time. If the run was integrated in the same variables as this curve, the comparison of curves is
+    only a check.
 
-    Curves: every variable over `time` in both records is compared on the shared times, in relative L2 norm and in
-    largest error relative to the largest predicted value. `along` selects other dimensions than time. Scalars are
+    Curves: every variable over `time` in both records is compared on the shared times, by the relative L2 norm and by
+    the largest error relative to the largest predicted value. `along` selects dimensions other than time. Scalars are
     compared if the prediction states their tolerance.
 
     Your loss curve, read by `user_curve`: results are in its units. Jumps that the curve does not resolve, because it
     is noisy or was logged too rarely, are `unclear` and not scored. A noisy curve is not searched for extra plateaus.
     If the first loss is above the loss of the predicted initial weights, the verdict is "undecided": the weights are
-    not those of step 0, as after `predict(data, model)` on a trained model, or the data or `loss` differ.
+    not those of step 0 (for example after `predict(data, model)` on a trained model), or the data or `loss` differ.
 
     The verdict depends on the quantities of the theory and on statistical claims about networks. Identities, which hold
     in every run, are checks: they are listed separately and cannot support a claim. A violated identity points to an
     error in the measurement, so the verdict is undecided. The verdict is also undecided if nothing could be scored, or
-    if more than half of the claims are undecided and nothing disagrees. If less than half of the decrease of the loss
-    was scored, the sentence of an agreement states the share.
+    if more than half of the claims are undecided and nothing disagrees. If the verdict is agreement but less than half
+    of the decrease of the loss was scored, its sentence states the share.
 
     Args:
         observed: The result of `observe`, or the record of a run with `loss` over `time`, or over `step` with the times
             of the steps. For losses that you logged yourself, `user_curve(losses, learning_rate=0.05, loss="mse")`.
         predicted: The result of `predict`, or the record of a theory, whose attributes may state `<quantity>_tolerance`
             and `<quantity>_tolerance_reason`.
-        at_other_scale: The same run from another initialisation scale, to compare the slopes of the jump times against
-            the unit of accelerated time (dt/dlog(1/scale) for degree 2).
-        along: For curves, the dimension or dimensions of the curves; variables without any of them are not compared.
+        at_other_scale: A run of the same network from another initial scale, to compare the slopes of the jump times
+            against the unit of accelerated time (dt/dlog(1/scale) for degree 2).
+        along: For curves, the dimension or dimensions along which they are compared; variables without any of them are
+            not compared.
         tolerance: Tolerances by quantity, which replace those of the theory.
         checks: Names of the compared quantities that are identities.
-        claims: Names of the claims in the observed record (`report_claims`, `report_effects`) that also decide the
-            verdict.
+        claims: Names of the claims in the observed record (`report_claims`, `report_effects`) on which the verdict also
+            depends.
 
     Returns:
-        The comparison: the records `predicted`, `observed` and `residual`; the `verdict` with its sentence and the
-        scored share of the decrease of the loss; for each of the `quantities` and `checks` its error, its tolerance
-        with the reason, and whether it agrees; and all `claims` of the observed record.
+        The comparison. It contains the records `predicted`, `observed` and `residual`; the `verdict` with its sentence
+        and
+        the scored share of the decrease of the loss; the error, tolerance, reason and agreement of each of the
+        `quantities` and `checks`; and all `claims` of the observed record.
 
     Raises:
         InputError: The records have nothing in common, or a tolerance, check or claim names an unknown quantity.
@@ -122,7 +125,7 @@ def compare(
             f"{name} is a {type(side).__name__}",
             argument=name,
             value=type(side).__name__,
-            remedy="give the result of observe, or user_curve(losses, …), and then the result of predict",
+            remedy="give the result of observe or user_curve(losses, …) first, and then the result of predict",
         )
     require(
         not (isinstance(run, str | PathLike) and str(run).endswith(".zip")),
@@ -142,7 +145,7 @@ def compare(
     if other is not None:
         require(
             not from_user,
-            "at_other_scale cannot be used with your own curve",
+            "at_other_scale is not supported for a logged loss curve",
             argument="at_other_scale",
             remedy="compare each curve with its own prediction",
         )
@@ -246,7 +249,7 @@ def _record_of(side: Any, kind: type[Prediction | Observation]) -> Any:
 
 
 def _differences(observed: xr.Dataset, predicted: xr.Dataset) -> list[str]:
-    """Warn if run and prediction have different data or different scales, as far as these are known."""
+    """Warn if run and prediction use different data or scales, as far as the records state them."""
     found, run, theory = [], observed.attrs, predicted.attrs
     if "data_hash" in run and "data_hash" in theory and run["data_hash"] != theory["data_hash"]:
         found.append("The run and the prediction use different data; pass the same task to observe and predict.")

@@ -19,15 +19,16 @@ def share_of_fall(view: Result) -> float | None:
     """Return the share of the decrease of the loss that a comparison scores.
 
     The total decrease is L₀ − min(L_end, L_last): from the predicted initial loss to the last observed loss, or to the
-    last predicted loss (of plateaus and curve) if that is lower. For a staircase, the scored part is
-    Σ (L_before − L_after) over the scored jumps that were observed. For a loss curve, it is the predicted decrease over
+    last predicted loss (of plateaus and curve) if that is lower. For a staircase, the scored part is Σ
+    (L_before − L_after) over the scored jumps that were observed. For a loss curve, it is the predicted decrease over
     the times that both records share.
 
     Args:
         view: A result with both records and the residual.
 
     Returns:
-        The share; None if the records hold no single loss over time, or if it decreases by less than one percent.
+        The share; None if a record does not contain a single loss over time, or if the loss decreases by less than one
+        percent.
 
     Example:
         >>> from dynascope.results import Result, make_record
@@ -55,7 +56,7 @@ def share_of_fall(view: Result) -> float | None:
 
 
 def _curve(record: xr.Dataset | None) -> tuple[np.ndarray, np.ndarray] | None:
-    """The times and the single loss of a record."""
+    """Return the times and the loss of a record, if it contains a single loss."""
     curve = None if record is None else record.get(names.CURVE_LOSS)
     if curve is None or curve.dims != ("time",) or not curve.size:
         return None

@@ -1,4 +1,4 @@
-"""Curves: the distance between an observed and a predicted quantity over time, or along another dimension."""
+"""Distances between an observed and a predicted quantity over time, or along another dimension."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ def compare_curves(
 ) -> tuple[xr.Dataset, dict[str, float]]:
     """Return the residuals and errors of all shared variables along a dimension, and of scalars with a tolerance.
 
-    Over time the prediction is interpolated linearly at the observed times inside the range of both; along any other
-    dimension both must have the same labels.
+    Over time, the prediction is interpolated linearly at the observed times in the shared range. Along any other
+    dimension, both records must have the same labels.
 
     Args:
         observed: Record of a run.
         predicted: Record of a theory. A scalar is compared if an attribute states its tolerance.
-        along: Dimensions; a variable is compared if it has one of them, over all its dimensions.
+        along: The dimensions along which to compare. A variable is compared, over all its dimensions, if it has one of
+            them.
 
     Returns:
         The residuals `<name>_residual` (observed − predicted), and for each variable two errors: `<name>`, the relative
         L2 norm √(Σ residual² / Σ predicted²), and `<name>_maximum`, the largest residual over the largest prediction.
 
     Raises:
-        InputError: No such variable is shared, the times hardly overlap, or the other dimensions differ.
+        InputError: The records share no such variable, their times hardly overlap, or their other dimensions differ.
     """
     shared = [
         str(name)
@@ -57,7 +58,8 @@ def compare_curves(
         seen, expected = observed[name], predicted[name]
         require(
             dict(seen.sizes) == dict(expected.sizes),
-            f"{name} has dimensions {dict(seen.sizes)} observed and {dict(expected.sizes)} predicted",
+            f"{name} has dimensions {dict(seen.sizes)} in the observed record, but {dict(expected.sizes)} in the "
+            "predicted one",
             argument="predicted",
             value=dict(expected.sizes),
             remedy="give both records the same members",
@@ -85,8 +87,8 @@ def _shared_times(observed: xr.Dataset, predicted: xr.Dataset) -> np.ndarray:
     inside = times[(times >= known[0]) & (times <= known[-1])]
     require(
         len(inside) >= 2,
-        f"the observed times {times[0]:.6g} to {times[-1]:.6g} and the predicted {known[0]:.6g} to {known[-1]:.6g} "
-        "hardly overlap",
+        f"the observed times {times[0]:.6g} to {times[-1]:.6g} and the predicted times {known[0]:.6g} to "
+        f"{known[-1]:.6g} hardly overlap",
         argument="observed",
         value=len(inside),
         remedy="observe and predict over the same range of times",
@@ -95,7 +97,7 @@ def _shared_times(observed: xr.Dataset, predicted: xr.Dataset) -> np.ndarray:
 
 
 def _ratio(error: float, size: float) -> float:
-    """Return error / size; infinite if only the size vanishes, or if either is unknown."""
+    """Return error / size; infinite if only the size is zero, or if either is unknown."""
     if np.isnan(error) or np.isnan(size) or (size == 0 and error > 0):
         return np.inf
     return float(error / size) if error > 0 else 0.0

@@ -26,14 +26,14 @@ class Effect(NamedTuple):
     """How a metric changed from the lowest to the highest level of a factor.
 
     Attributes:
-        change: Mean trend over runs: the least-squares slope against the index of the level, times the number of
-            levels minus one. With two levels, the difference.
-        low: Lower end of its confidence interval; −∞ for a single run.
-        high: Upper end; ∞ for a single run.
+        change: Mean trend over runs: the least-squares slope against the index of the level, times the number of levels
+            minus one. With two levels, this is the difference.
+        low: Lower end of the confidence interval of the change; −∞ for a single run.
+        high: Upper end of the interval; ∞ for a single run.
         size: The change divided by the standard deviation between runs of one level; NaN if that is zero or unknown,
             and for medians.
         sign: +1 or −1 if the interval excludes zero, otherwise 0.
-        holds: "holds" if the sign is the expected one, "does not hold" if it is another, "undecided" if it is 0.
+        holds: "holds" if the sign is the expected one, "does not hold" if it is the opposite, "undecided" if it is 0.
         why_undecided: The reason why the effect is undecided; empty if it is decided.
     """
 
@@ -49,10 +49,9 @@ class Effect(NamedTuple):
 @checked
 @dataclasses.dataclass(frozen=True)
 class Hypothesis:
-    """A metric is expected to rise (+1), fall (−1) or stay (0) as a factor grows.
+    """The hypothesis that a metric rises (+1), falls (−1) or stays constant (0) as a factor grows.
 
-    An expected 0 can be refuted by an interval that excludes zero, but an interval that includes zero does not confirm
-    it.
+    An interval that excludes zero refutes an expected 0, but an interval that includes zero does not confirm it.
 
     Attributes:
         factor: The factor that is varied.
@@ -81,17 +80,18 @@ class Hypothesis:
         """Compute the effect over runs at increasing levels of the factor, with its Student interval.
 
         The interval has its stated coverage if the trends of the runs are normally distributed, even for two runs. For
-        unpaired runs it is conservative. A single run has an infinite interval, and the effect is undecided. The
-        interval of a median consists of two order statistics of the paired trends (`median_interval`), which takes six
-        runs for 95 %.
+        unpaired runs it is conservative. For a single run, the interval is infinite and the effect undecided. The
+        interval of a median consists of two order statistics of the paired trends (`median_interval`), which requires
+        six runs for 95 %.
 
         Args:
             runs: The metric, shape (levels, runs), levels in increasing order of the factor.
-            paired: Whether column j is the same seed at every level, so that each seed has its own trend.
+            paired: Whether column j belongs to the same seed at every level, so that each seed has its own trend.
             confidence: Confidence level, above 0 and below 1.
 
         Raises:
-            InputError: Fewer than two levels, no run, values that are not finite, or a confidence outside (0, 1).
+            InputError: There are fewer than two levels, no runs, values that are not finite, or a confidence outside
+                (0, 1).
         """
         values = require_array("runs", runs, (None, None), infinite=self.median)
         require(
@@ -143,16 +143,16 @@ class Hypothesis:
 
 
 def _why(low: float, high: float) -> str:
-    """Why an effect with this interval is undecided; empty if the interval excludes zero."""
+    """Explain why an effect with this interval is undecided; empty if the interval excludes zero."""
     return "" if low > 0 or high < 0 else f"the interval {number(low, 3)} to {number(high, 3)} includes zero"
 
 
 def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) -> dict[str, tuple[tuple[str], Any]]:
-    """Return the variables over the dimension `hypothesis` that report hypotheses; pages show them as a table.
+    """Return the record variables, over the dimension `hypothesis`, that report hypotheses; pages show them as a table.
 
     Returns:
-        `statement`, `factor`, `metric`, `direction` of the hypotheses and all fields of the effects, by name. The
-        labels of the dimension are the names of the hypotheses.
+        The variables by name: `statement`, `factor`, `metric` and `direction` of the hypotheses, and all fields of the
+        effects. The labels of the dimension are the names of the hypotheses.
 
     Example:
         >>> claim = Hypothesis("width", "loss", -1, "H1", "Wide networks learn more.")
@@ -170,11 +170,11 @@ def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) 
 def report_runs(
     claims: Sequence[tuple[Hypothesis, ArrayLike]], *, undecided: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, tuple[tuple[str], Any]]:
-    """Compare hypotheses with their runs and report the effects, with the names as labels.
+    """Test hypotheses on their runs and report the effects, with the names as labels.
 
     Args:
-        claims: Hypotheses, each with its runs as `Hypothesis.compare` takes them.
-        undecided: For each hypothesis that the runs cannot decide, the reason, by name.
+        claims: Pairs of a hypothesis and its runs, in the form that `Hypothesis.compare` accepts.
+        undecided: The reason, by name, for each hypothesis that the runs cannot decide.
 
     Example:
         >>> claim = Hypothesis("width", "loss", -1, "H1", "Wide networks learn more.")

@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean and of a median over few runs."""
+"""Confidence intervals of a mean and of a median from few runs."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def student_half(variance: float, runs: int, confidence: OpenFraction = 0.95) ->
 
 @checked
 def median_interval(runs: np.ndarray, confidence: OpenFraction = 0.95) -> tuple[float, float]:
-    """Return the narrowest pair of order statistics x₍ₖ₎, x₍ₙ₊₁₋ₖ₎ that covers the median with this confidence.
+    """Return the narrowest interval of order statistics x₍ₖ₎, x₍ₙ₊₁₋ₖ₎ that covers the median with this confidence.
 
     The interval is valid for any distribution, as P(x₍ₖ₎ ≤ median ≤ x₍ₙ₊₁₋ₖ₎) ≥ 1 − 2 P(Binomial(n, ½) < k). Censored
     values can be infinite, such as ∞ for a step that was never reached.
 
     Args:
-        runs: One value for each run, shape (n,); some may be infinite.
+        runs: One value per run, shape (n,); some may be infinite.
         confidence: The confidence level, above 0 and below 1.
 
     Returns:
-        Both ends; infinite if there are too few runs, fewer than six for 95 %.
+        Both ends; infinite if there are too few runs (fewer than six for 95 %).
 
     Raises:
         InputError: A confidence outside (0, 1).
@@ -74,6 +74,6 @@ def fewest_for_median(confidence: OpenFraction = 0.95) -> int:
 
 @functools.lru_cache
 def _rank(runs: int, confidence: float) -> int:
-    """Return the largest rank k, or zero if there is none."""
+    """Return the largest rank k; zero if there is none."""
     outside = 2 * scipy.stats.binom.cdf(np.arange(runs // 2), runs, 0.5)
     return int(np.sum(outside <= 1 - confidence))

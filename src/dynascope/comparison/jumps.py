@@ -1,4 +1,4 @@
-"""Compare staircases: find the predicted jumps in an observed loss curve, and the plateaus not predicted."""
+"""Compare staircases: find the predicted jumps in an observed loss curve, and plateaus that theory does not predict."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ def compare_staircases(
     """Return the residual of a staircase, the errors of its quantities, and the tolerances that theory estimates.
 
     Errors are predicted minus observed: positive if theory predicts a later time or a higher level. A jump is scored
-    unless theory marks it slow, or it was not observed and was predicted after the end of the run. If theory estimates
-    the error of each time and level, the returned error is the largest relative to its estimate.
+    unless it is slow, or is predicted after the end of the run and was not observed. If theory estimates the error of
+    each time and level, the returned error is the one with the largest ratio to its estimate.
 
     Args:
         observed: Record of a run.
         predicted: Record of a staircase.
-        at_other_scale: The same run from another scale.
-        tolerance: The largest relative error of a time; replaces the estimates of the theory.
+        at_other_scale: Record of a run of the same network from another scale.
+        tolerance: The tolerance of the relative error of times; replaces the estimates of the theory.
 
     Returns:
-        The residual over `jump` (see `results.staircase.staircase_residual`): the level of a plateau is read halfway in
-        time between two jumps, and slopes are differences of times divided by differences of the unit of accelerated
-        time. The errors of times, levels, slopes and the initial loss, and the numbers of missing and extra jumps. The
-        tolerances of times and levels, if theory estimates them.
+        Three results. The residual over `jump` (see `results.staircase.staircase_residual`): the level of a plateau is
+        read halfway in time between two jumps, and slopes are differences of times divided by differences of the unit
+        of accelerated time. The errors of times, levels, slopes and the initial loss, and the numbers of missing and
+        extra jumps. The tolerances of times and levels, if theory estimates them.
 
     Raises:
-        InputError: An observed record has no single loss over time or no scale, or both have the same scale.
+        InputError: An observed record lacks a scale or a single loss over time, or both have the same scale.
     """
     time, loss = _curve(observed)
     staircase = StaircaseView(predicted)
@@ -121,10 +121,10 @@ def compare_staircases(
 
 
 def compare_curve(observed: xr.Dataset, predicted: xr.Dataset) -> float:
-    """Return the mean distance of observed and predicted loss over log time, relative to the initial loss.
+    """Return the mean distance between observed and predicted loss over log time, relative to the initial loss.
 
-    The mean runs from a tenth of the time at which theory predicts a decrease by a tenth, to the end of the shorter
-    curve; NaN if the curves end before that decrease.
+    The compared times begin at a tenth of the time at which the predicted loss has decreased by a tenth, and end with
+    the shorter curve. NaN if a curve ends before that decrease.
     """
     shared, expected, initial = _shared_times(observed, predicted)
     if not len(shared):
@@ -133,7 +133,7 @@ def compare_curve(observed: xr.Dataset, predicted: xr.Dataset) -> float:
 
 
 def curve_tells(observed: xr.Dataset, predicted: xr.Dataset, tolerance: float) -> bool:
-    """Whether the tolerance distinguishes a run from one at half or twice the predicted times."""
+    """Whether the tolerance is small enough to exclude a run at half or twice the predicted times."""
     shared, expected, initial = _shared_times(observed, predicted)
     if tolerance > _TELLING or not len(shared):
         return False
@@ -145,7 +145,7 @@ def curve_tells(observed: xr.Dataset, predicted: xr.Dataset, tolerance: float) -
 
 
 def between_points(observed: xr.Dataset, predicted: xr.Dataset) -> float:
-    """Bound the error of that distance due to the unknown course of the loss between logged points."""
+    """Bound the error of `compare_curve` due to the unknown loss between logged points."""
     shared, _, initial = _shared_times(observed, predicted)
     if not len(shared):
         return np.nan
@@ -157,7 +157,7 @@ def between_points(observed: xr.Dataset, predicted: xr.Dataset) -> float:
 
 
 def _shared_times(observed: xr.Dataset, predicted: xr.Dataset) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the times at which a curve is compared (maybe none), the losses predicted there, and the first loss."""
+    """Return the times at which curves are compared (possibly none), the losses predicted there, and the first loss."""
     time, _ = _curve(observed)
     curve = predicted[names.CURVE_LOSS]
     known, expected = curve["time"].to_numpy(), curve.to_numpy()
@@ -170,7 +170,7 @@ def _shared_times(observed: xr.Dataset, predicted: xr.Dataset) -> tuple[np.ndarr
 
 
 def _spacing(time: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """The time between the records beside each jump, over its time; NaN where it was not found."""
+    """Return the recording interval around each jump, relative to its time; NaN if the jump was not found."""
     after = np.clip(np.searchsorted(time, found), 1, len(time) - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.isnan(found), np.nan, (time[after] - time[after - 1]) / found)
@@ -183,7 +183,7 @@ def _cut_short(found: np.ndarray, end: float) -> np.ndarray:
 
 
 def _initial_error(times: np.ndarray, levels: np.ndarray, time: np.ndarray, loss: np.ndarray) -> float:
-    """Relative error of the first loss; NaN for a curve that starts after the first jump."""
+    """Return the relative error of the first loss; NaN for a curve that starts after the first jump."""
     if len(times) and time[0] > times[0]:
         return np.nan
     return float(abs(loss[0] / levels[0] - 1)) if levels[0] > 0 else np.nan
@@ -259,9 +259,9 @@ def _run_together(time: np.ndarray, loss: np.ndarray, found: np.ndarray, *, paus
 
 
 def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -> int:
-    """Count observed plateaus at no predicted level, and a descent below the last level of a complete staircase.
+    """Count the unpredicted plateaus, and a descent below the last level of a complete staircase.
 
-    If there is a predicted loss curve, only the time up to its end counts.
+    If there is a predicted loss curve, only the time up to its end is considered.
     """
     levels, slow = staircase.levels, staircase.slow
     # Plateaus of the predicted curve at this scale count as predicted too.
@@ -288,6 +288,6 @@ def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -
 
 
 def _followed(staircase: StaircaseView, time: np.ndarray) -> np.ndarray:
-    """The times covered by the predicted loss curve; later, a finite scale may show jumps that the limit lacks."""
+    """Select the times covered by the predicted loss curve; later jumps may be absent from the limit."""
     last = np.inf if staircase.curve is None else staircase.curve["time"].to_numpy()[-1]
     return time <= last

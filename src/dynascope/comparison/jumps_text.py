@@ -62,7 +62,7 @@ def _seen(rows: Sequence[Jump], predicted: str, least: str) -> tuple[str, int]:
     Args:
         rows: The jumps in the table.
         predicted: Text with the number of predicted jumps.
-        least: The share of the loss that each jump in `rows` exceeds; empty if the table shows all jumps.
+        least: The share of the loss that each jump in `rows` exceeds; empty if the table contains all jumps.
     """
     kinds = [row.status for row in rows]
     judged, left = kinds.count(names.JUDGED), len(kinds) - kinds.count(names.JUDGED)
@@ -84,7 +84,7 @@ def _seen(rows: Sequence[Jump], predicted: str, least: str) -> tuple[str, int]:
 
 
 def _within(errors: Sequence[float], scored: int) -> str:
-    """State the largest timing error; empty if there is none."""
+    """State the largest timing error; empty if there are no errors."""
     if not errors:
         return ""
     worst = max(errors, key=abs)
@@ -107,7 +107,7 @@ def _left_out(kinds: Sequence[str]) -> str:
 
 
 def percent_up(share: float) -> str:
-    """Return a share as a percentage, rounded up so that it remains an upper bound."""
+    """Format a share as a percentage, rounded up so that it remains an upper bound."""
     percent = 100 * share
     if percent == 0:
         return "0 %"

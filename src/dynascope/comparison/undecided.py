@@ -1,4 +1,4 @@
-"""Comparisons whose verdict becomes undecided."""
+"""Comparisons with a verdict that is undecided for a stated reason."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ __all__ = ["leave_undecided"]
 
 
 def leave_undecided(compared: Comparison, sentence: str) -> Comparison:
-    """Set the verdict to undecided for the reason in the sentence; no quantity counts as scored."""
+    """Set the verdict to undecided, with a sentence that states the reason, and all errors to unknown."""
     unknown = {name: dataclasses.replace(each, error=math.nan) for name, each in compared.quantities.items()}
     return dataclasses.replace(compared, verdict=Verdict("undecided", sentence), quantities=unknown)

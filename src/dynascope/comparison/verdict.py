@@ -65,7 +65,7 @@ class Row(NamedTuple):
 
 
 def quantity_rows(quantities: Mapping[str, Quantity], view: Result) -> list[Row]:
-    """Return one row for each quantity, including its largest error."""
+    """Return one row per quantity, which includes its largest error along a curve."""
     rows = []
     for name, whole in quantities.items():
         if name.removesuffix(_MAXIMUM) != name and name.removesuffix(_MAXIMUM) in quantities:
@@ -101,8 +101,8 @@ def decided(
 ) -> Literal["agree", "disagree", "undecided"]:
     """Decide the verdict from the compared quantities and from the claims.
 
-    The verdict is undecided if an identity fails, if nothing could be scored, or if more than half of the claims are
-    undecided. Otherwise a quantity beyond its tolerance or a refuted claim is a disagreement.
+    The verdict is undecided if an identity fails, if nothing could be scored, or if nothing disagrees but more than
+    half of the claims are undecided. A quantity beyond its tolerance or a refuted claim is a disagreement.
 
     Args:
         rows: The compared quantities.
@@ -133,7 +133,8 @@ def verdict_sentence(
 ) -> str:
     """Summarise the comparison in a sentence: the observed jumps, or the error closest to its tolerance.
 
-    If less than half of the decrease of the loss was scored, the sentence of an agreement states the share.
+    If the verdict is agreement but less than half of the decrease of the loss was scored, the sentence states the
+    share.
 
     Args:
         rows: The compared quantities.
@@ -218,7 +219,7 @@ def _of_claims(claims: Sequence[Outcome]) -> str:
 
 
 def _of_further_claims(claims: Sequence[Outcome]) -> str:
-    """Count the same among the claims that do not affect the verdict."""
+    """Count the outcomes of the claims that do not affect the verdict."""
     size, counts = len(claims), Counter(claims)
     if not size:
         return ""
@@ -237,7 +238,7 @@ def _called(name: str, view: Result) -> str:
 
 
 def _not_followed(wrong: Sequence[Row], judged: int) -> str:
-    """State how many quantities disagree, and the error of the worst."""
+    """State how many quantities disagree, and the largest error relative to its tolerance."""
     worst = max(wrong, key=lambda row: row.share)
     error = f"the error of the {worst.name} is {_size(worst)}"
     if judged == 1:
@@ -249,7 +250,7 @@ def _not_followed(wrong: Sequence[Row], judged: int) -> str:
 
 
 def _size(row: Row) -> str:
-    """The error of a quantity and its tolerance."""
+    """Format the error of a quantity and its tolerance."""
     largest_worse = _ratio(row.largest, row.largest_tolerance or row.tolerance) > _ratio(row.error, row.tolerance)
     error = row.largest if largest_worse else row.error
     tolerance = row.largest_tolerance or row.tolerance if largest_worse else row.tolerance

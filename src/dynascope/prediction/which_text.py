@@ -17,7 +17,7 @@ __all__ = ["theories_text"]
 _HEADS = {
     "applies": "Theories that apply:",
     "almost": "Theories that almost apply, with the stated error:",
-    "unknown": "Theories that may apply, if the assumptions marked ? hold, which cannot be measured here:",
+    "unknown": "Theories that apply if the assumptions marked ? hold (they cannot be measured here):",
     "no": "Theories that do not apply:",
 }
 _LARGE = 1e3  # larger values are not printed
@@ -147,7 +147,8 @@ class _Page:
         what = "; ".join(broken)
         how = f" To use it, {what}." if what else ""
         text = (
-            f"No theory applies. The nearest is {first.name}.{how} Or train the network and measure it, as shown below."
+            f"No theory applies. The nearest is {first.name}.{how} "
+            "Alternatively, train the network and measure it, as shown below."
         )
         yield from self._wrapped(text, "", "")
         yield ""

@@ -100,7 +100,7 @@ def which(
         return Candidates(found, network=case.name, observing=_observing(case, scale, predicted=jumps))
     if not is_module(network):
         raise InputError(
-            f"no theory covers a {case.name} on such data",
+            f"no theory covers a {case.name} on these data",
             argument="network",
             value=case.name,
             remedy=f"choose one of these networks: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
@@ -219,7 +219,7 @@ def chosen(case: Case, name: str) -> Candidate:
     found = {candidate.name: candidate for candidate in candidates(case)}
     require(
         name in found,
-        f"the theory {name!r} does not cover a {case.name} on such data"
+        f"the theory {name!r} does not cover a {case.name} on these data"
         if name in [theory.name for theory in THEORIES]
         else f"there is no theory {name!r}",
         argument="theory",

@@ -1,1 +1,1 @@
-"""Loss curves logged by the user: read them, convert units, judge a prediction by them."""
+"""Loss curves logged by the user: reading, conversion of units, and comparison with a prediction."""

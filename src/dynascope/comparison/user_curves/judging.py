@@ -46,7 +46,7 @@ _STEPS_REASON = (
 
 
 def bare_losses(losses: Any, predicted: xr.Dataset) -> InputError:
-    """Return the error for bare losses, which names the loss definitions that fit the first loss."""
+    """Return the error for losses without units, which names the loss definitions that fit the first loss."""
     initial = float(predicted.attrs.get(names.INITIAL_LOSS, 0.0))
     first = float(numbers("losses", read_curve(losses).losses)[:1].sum())
     known: list[LossName] = [name for name in LOSSES if needed_facts(name) <= predicted.attrs.keys()]
@@ -55,19 +55,19 @@ def bare_losses(losses: Any, predicted: xr.Dataset) -> InputError:
     ]
     remedy = f"the first loss fits {_named(fitting)}" if fitting else CHOOSE_A_LOSS
     return InputError(
-        "observed contains bare losses, without learning rate and loss definition",
+        "observed contains losses without a learning rate and a loss definition",
         argument="observed",
         value=type(losses).__name__,
-        remedy=f"give user_curve(losses, learning_rate=…, loss=…) of dynascope.comparison; {remedy}",
+        remedy=f"give dynascope.user_curve(losses, learning_rate=…, loss=…); {remedy}",
     )
 
 
 def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
-    """Explain why a curve did not start from the predicted initial weights; empty if it may have.
+    """Explain why a curve cannot have started from the predicted initial weights; empty if it can.
 
-    A first loss above the loss of these weights shows that they differ. A lower first loss may be a mean over steps, or
-    logged after some steps. The largest rise of the curve bounds the noise of its first loss, as from minibatches; with
-    fewer than 20 logged losses, half of the first loss is the bound.
+    A first loss above the loss of the predicted weights shows that the run started from other weights. A lower first
+    loss may be a mean over steps, or logged after some steps. The largest rise of the curve bounds the noise of its
+    first loss, for example due to minibatches; with fewer than 20 logged losses, the bound is half of the first loss.
 
     Args:
         observed: The record of a curve, as returned by `user_curve`.
@@ -81,7 +81,7 @@ def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
         >>> other_initial_weights(user_curve([0.5, 0.4], learning_rate=0.1, loss="squared"), theory)
         ''
         >>> print(other_initial_weights(user_curve([1.7, 0.4], learning_rate=0.1, loss="squared"), theory))
-        The first loss of the curve is 1.7, but the weights given to predict have a loss of 0.5, so they are not ...
+        The first loss of the curve is 1.7, but the weights given to predict have a loss of 0.5, so these weights...
     """
     facts, convention = predicted.attrs, observed.attrs["loss_convention"]
     known = "loss" in predicted and predicted["loss"].dims == ("time",) and float(predicted["time"][0]) == 0
@@ -100,8 +100,8 @@ def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
     if others:
         return f"{found}. Is the definition {_named(others)} rather than loss={convention!r}?"
     return (
-        f"{found}, so they are not the weights of step 0. Copy the model before training with copy.deepcopy(model), "
-        "and predict from the copy. If they are the weights of step 0, check that the data and loss= match the run."
+        f"{found}, so these weights are probably not those of step 0. Copy the model before training with "
+        "copy.deepcopy(model), and predict from the copy. Also check that the data and loss= match the run."
     )
 
 
@@ -111,19 +111,19 @@ def compare_with_staircase(
     """Return the residual of a predicted staircase against a user's curve, and the errors of its quantities.
 
     A jump is `unclear` and not scored if the curve was logged too rarely, if noise hides the jump, if large steps
-    explain its delay, or if the tolerance exceeds a third, so that a wrong learning rate would pass. The errors due to
+    explain its delay, or if the tolerance exceeds a third, which would hide a wrong learning rate. The errors due to
     logging and noise are added to the tolerance of times. The level of a plateau is scored if the next jump is
     observed, or if it is the last plateau and lasts long enough.
 
     Args:
         observed: The result of `user_curve`.
-        predicted: A staircase in the units of that curve.
+        predicted: A staircase in the units of the curve.
         tolerance: The relative tolerance of times, and its reason.
-        chosen: Whether the user chose the tolerance, which is then kept.
+        chosen: Whether the user chose the tolerance, which is then not changed.
 
     Returns:
-        The prediction with this tolerance and with warnings about the curve; the residual, the errors and the
-        estimated tolerances, as from `jumps.compare_staircases`.
+        The prediction with the new tolerance and with warnings about the curve; and the residual, the errors and the
+        estimated tolerances, as returned by `jumps.compare_staircases`.
 
     Raises:
         InputError: The prediction is an ensemble.
@@ -190,18 +190,18 @@ def with_step_tolerances(
 ) -> tuple[xr.Dataset, dict[str, float]]:
     """Widen the tolerances of a predicted loss curve by the deviation of gradient descent from gradient flow.
 
-    On a straight path, where the speed is f = |∇L|, steps of rate η follow the field f − η f f′ / 2 to first order and
-    are later than gradient flow by (η / 2) ln(f / f(0)). As L′ = −f², this delay is ¼ ln(L′ / L′(0)) steps, largest
+    On a straight path with speed f = |∇L|, gradient descent with rate η follows the field f − η f f′ / 2 to first order
+    and lags behind gradient flow by (η / 2) ln(f / f(0)). As L′ = −f², this delay is ¼ ln(L′ / L′(0)) steps, largest
     where the loss falls fastest. One more step is allowed for higher orders and curved paths.
 
     Args:
         observed: The record of a user's curve.
-        predicted: The predicted loss over time, in its units.
+        predicted: The predicted loss over time, in the units of the curve.
         errors: The mean and the largest error of the loss.
 
     Returns:
-        The prediction with tolerances widened by the difference to the same curve after this delay, and at least the
-        change of the loss between logged steps. If one of these exceeds a tenth of the initial loss, the errors are NaN
+        The prediction with tolerances widened by the effect of this delay, and at least as large as the change of the
+        loss between logged steps. If the effect or this change exceeds a tenth of the initial loss, the errors are NaN
         and nothing can be scored.
 
     Example:
@@ -240,7 +240,7 @@ def jump_warnings(reasons: list[str]) -> Iterator[str]:
 
 
 def learning_rate_warnings(ratios: Float[np.ndarray, " judged"], allowed: float) -> Iterator[str]:
-    """Warn if all jumps come too early or too late by about the same factor.
+    """Warn if all jumps occur too early or too late by about the same factor.
 
     Example:
         >>> [len(list(learning_rate_warnings(np.array(ratios), 0.12))) for ratios in ([2.0, 2.1], [2.0, 1.0])]
@@ -253,7 +253,7 @@ def learning_rate_warnings(ratios: Float[np.ndarray, " judged"], allowed: float)
     if abs(ratio - 1) > allowed and max(ratio, 1 / ratio) > _MISTAKEN:
         factor = number(ratio, 3)
         yield (
-            f"Predicted times are about {factor} times the observed ones. Was the learning rate {factor} times the "
+            f"The predicted times are about {factor} times the observed ones. Was the learning rate {factor} times the "
             "stated one, or was the optimiser not plain gradient descent?"
         )
 
@@ -282,21 +282,21 @@ def _curve_warnings(
             yield f"{found}. Check that the data are centred and scaled as in the run, and that the scale is small."
     if curve.noisy:
         yield (
-            f"The loss rises by up to {number(100 * curve.rise, 2)} % of its initial value, as from minibatches or a "
-            "large learning rate. Its best decreasing fit is compared, without a search for extra plateaus. "
-            "Theory assumes small full-batch steps."
+            f"The loss rises by up to {number(100 * curve.rise, 2)} % of its initial value, as with minibatches or a "
+            "large learning rate, but theory assumes small full-batch steps. The best decreasing fit of the loss is "
+            "compared, without a search for extra plateaus."
         )
     if late > _LATE:
         plain = not observed.attrs.get("delay")
         why = f": weights grow by {200 * late:.0f} % in one step, so" if plain else " for this momentum, so that"
         yield (
-            f"The learning rate is large{why} jumps come about {100 * late:.0f} % later than under gradient flow. "
-            "For a sharper comparison, train with a smaller learning rate."
+            f"The learning rate is large{why} jumps occur about {100 * late:.0f} % later than under gradient flow. "
+            "For a stricter comparison, train with a smaller learning rate."
         )
 
 
 def _with_curve_tolerance(predicted: xr.Dataset, blurred: float) -> xr.Dataset:
-    """Add the errors due to noise, steps and logging to the tolerance of the predicted loss."""
+    """Add the errors due to noise, finite steps and logging to the tolerance of the predicted loss."""
     usual, why = (predicted.attrs[f"{names.CURVE}_tolerance{end}"] for end in ("", "_reason"))
     if not blurred >= 1e-3:  # also NaN, for a run that ends before the compared range
         return predicted
@@ -307,7 +307,7 @@ def _with_curve_tolerance(predicted: xr.Dataset, blurred: float) -> xr.Dataset:
 
 
 def _with_levels_to_judge(predicted: xr.Dataset, found: np.ndarray) -> xr.Dataset:
-    """Set infinite settling times for plateaus whose end the run does not show, so that they are not scored."""
+    """Exclude the levels of plateaus whose end the run does not show, by infinite settling times."""
     staircase = StaircaseView(predicted)
     settling = np.zeros(len(found)) if staircase.settling_times is None else staircase.settling_times.copy()
     settling[:-1][np.isnan(found[1:])] = np.inf

@@ -49,27 +49,29 @@ def user_curve(
     The record keeps the logged losses and steps; `compare` converts the prediction to their units.
 
     Args:
-        losses: The loss before each step: an array of NumPy, JAX or PyTorch, or a list, shape (n,); a pandas Series
-            whose index holds the steps; or a DataFrame or a file, read as by `read_table`, with the columns `step` and
+        losses: The loss before each step: a NumPy, JAX or PyTorch array, or a list, shape (n,); a pandas Series whose
+            index contains the steps; or a DataFrame or a file, read as by `read_table`, with the columns `step` and
             `loss`, with `time` and `loss` (time is the sum of the learning rates so far), or with a single column.
-            Exports of TensorBoard, Weights & Biases and Lightning work unchanged. If the loss column has another name,
-            the attribute `warnings` of the record states it.
+            Exports of TensorBoard, Weights & Biases and Lightning can be read without changes. If the loss column has
+            another name, the attribute `warnings` of the record states it.
         learning_rate: The learning rate of all steps, or an array with the rate of each step from step 0. Omit it for a
             curve over time, or if the table has a column `learning_rate` or `lr`.
         momentum: β of `torch.optim.SGD`, at least 0 and below 1. A step of rate η then covers the time η / (1 − β), and
-            lags behind gradient flow like a plain step of (1 + β) η / (1 − β).
+            lags behind gradient flow like a plain step of rate (1 + β) η / (1 − β).
         loss: How the loss is defined: "mse" (mean over samples and outputs, as `torch.nn.MSELoss`), "half_mse" (half
             of it), "squared_norm" (mean over samples of the sum over outputs), "squared" (half of that, the convention
             of this package), or "sum" (over samples and outputs, `torch.nn.MSELoss(reduction="sum")`).
-        steps: For an array, the number of training steps before each loss, shape (n,), if not every step was logged.
+        steps: If `losses` is an array and not every step was logged, the number of training steps before each loss,
+            shape (n,).
 
     Returns:
         A record of `loss` over `time`. Time counts steps if the learning rate is constant, and otherwise is the sum of
         the learning rates.
 
     Raises:
-        InputError: The curve cannot be read, has fewer than two points, a loss that is negative or not finite, or
-            steps that do not increase; or the learning rate, the convention or the momentum is missing or invalid.
+        InputError: The curve cannot be read, has fewer than two points, contains a loss that is negative or not finite,
+            or has steps that do not increase; or the learning rate, the loss definition or the momentum is missing or
+            invalid.
 
     Example:
         >>> curve = user_curve([1.0, 0.9, 0.5, 0.1], learning_rate=0.05, loss="mse")
@@ -127,9 +129,9 @@ def user_curve(
 def _checked_losses(losses: Any, clock: str, places: Float[np.ndarray, " m"] | None) -> Float[np.ndarray, " n"]:
     values = numbers("losses", losses)
     problem = f"the curve has {len(values)} point{'' if len(values) == 1 else 's'}"
-    require(len(values) >= 2, problem, argument="losses", value=len(values), remedy="give at least two")
+    require(len(values) >= 2, problem, argument="losses", value=len(values), remedy="give at least two points")
     for wrong, remedy in (
-        (~np.isfinite(values), "end the curve before it, or train again with a smaller learning rate"),
+        (~np.isfinite(values), "end the curve before this loss, or train again with a smaller learning rate"),
         (values < 0, "give the squared loss, not its logarithm"),
     ):
         first = int(np.argmax(wrong))
@@ -149,19 +151,19 @@ def _checked_losses(losses: Any, clock: str, places: Float[np.ndarray, " m"] | N
 def _checked_places(places: Float[np.ndarray, " m"], clock: str, length: int) -> Float[np.ndarray, " n"]:
     require(
         len(places) == length,
-        f"there are {length} losses and {len(places)} {clock}s",
+        f"there are {length} losses, but {len(places)} {clock}s",
         argument="steps",
         value=(length, len(places)),
-        remedy="give one for each loss",
+        remedy=f"give one {clock} for each loss",
     )
     places = require_array("steps", places, (None,))
     require_increasing("steps", places, remedy="sort the curve and drop duplicate steps")
     require(
         places[0] >= 0,
-        f"the curve starts at {clock} {places[0]:g}",
+        f"the first {clock} is {places[0]:g}",
         argument="steps",
         value=float(places[0]),
-        remedy="count from zero",
+        remedy=f"give non-negative {clock}s, counted from zero",
     )
     return places
 
@@ -169,7 +171,7 @@ def _checked_places(places: Float[np.ndarray, " m"], clock: str, length: int) ->
 def _on_clock(
     places: Float[np.ndarray, " n"], clock: str, learning_rate: Any
 ) -> tuple[Float[np.ndarray, " n"], float | None, float]:
-    """Return the positions on the time axis of the record, the constant learning rate, and the largest step."""
+    """Return the times of the record, the learning rate if it is constant, and the largest step."""
     if clock == _TIME:
         require(
             learning_rate is None,
@@ -225,7 +227,7 @@ class LoggedCurve(NamedTuple):
 
 
 def read_curve(source: Any) -> LoggedCurve:
-    """Find the losses, their clock and their learning rates in an array, a pandas object or a file."""
+    """Find the losses, their steps or times, and the learning rates in an array, a pandas object or a file."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         problem = "is a directory" if path.is_dir() else "does not exist"
@@ -246,7 +248,7 @@ def read_curve(source: Any) -> LoggedCurve:
 def rate_of_each_step(
     rates: Float[np.ndarray, " n"], steps: Float[np.ndarray, " n"]
 ) -> float | Float[np.ndarray, " step"]:
-    """Return the learning rate of each step; each logged rate holds until the next. One number if it is constant."""
+    """Return the learning rate of each step, constant between logged steps; a single number if it never changes."""
     if np.ptp(rates) == 0:
         return float(rates[0])
     lasts = np.diff(np.append(steps, steps[-1] + 1))
@@ -262,7 +264,7 @@ def rate_of_each_step(
 
 
 def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequence[str]) -> LoggedCurve:
-    """The curve in a table, whose empty cells are marked."""
+    """Read the curve in a table; `empty` marks the empty cells."""
     called = [re.sub(r"^[#\s]+", "", str(name)).strip().lower() for name in table.columns]
     rows = [i for i, name in enumerate(table.columns) if is_unnamed(str(name))]
     steps = sorted((i for i, name in enumerate(called) if name in _STEPS), key=lambda i: _STEPS.index(called[i]))
@@ -312,7 +314,7 @@ def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequ
 
 
 def _loss_candidates(names: Sequence[str], values: Sequence[int]) -> list[int]:
-    """Return the column named loss or the only column; otherwise the training losses, or all if there are none."""
+    """Return the column named loss, or the only column; otherwise the columns of training losses, or all columns."""
     named = [i for i in values if names[i] == "loss"]
     if named or len(values) < 2:
         return named or list(values)
@@ -326,14 +328,14 @@ def numbers(name: str, values: Any) -> Float[np.ndarray, " n"]:
     row = np.asarray(array_or_frame(values, name))
     require(
         row.dtype.kind in "biuf",
-        f"{name} are not numbers",
+        f"{name} has values that are not numbers",
         argument=name,
         value=type(values).__name__,
         remedy="give an array of real numbers",
     )
     require(
         row.ndim == 1,
-        f"{name} have shape {row.shape}",
+        f"{name} has shape {row.shape}",
         argument=name,
         value=row.shape,
         remedy="give an array of shape (n,), or a pandas DataFrame with columns step and loss",

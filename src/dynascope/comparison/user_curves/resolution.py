@@ -20,22 +20,22 @@ TOO_ROUGH = 1 / 3
 _WINDOW = 0.03  # fraction of the time on either side over which a noisy curve is averaged; below the tolerance of times
 _DECIMALS = range(7)
 _FEW = 20  # points for an estimate of the noise
-_RISES = 1e-5  # of the first loss, where single precision rounds by 1e-7; smaller rises are ignored
+_RISES = 1e-5  # of the first loss; smaller rises are ignored, since single precision rounds by 1e-7
 _APART = 3  # logged points between two jumps that resolve a plateau
-_HIDDEN = 8.0  # a drop that is fewer standard errors of the curve is not timed
+_HIDDEN = 8.0  # minimum drop, in standard errors of the curve, for a jump to be timed
 _LATE = "the large learning rate explains its delay"
 
 
 class MonotoneFit(NamedTuple):
-    """A loss curve without its noise: gradient descent in small steps only decreases the loss, so any rise is noise.
+    """A loss curve without its noise; gradient descent in small steps only decreases the loss, so any rise is noise.
 
     Attributes:
         time: The logged times, shape (n,).
-        loss: The logged loss, or its best decreasing fit if it is noisy.
-        rise: The largest rise, relative to the first loss.
-        spread: Standard deviation of the logged loss around the fit, up to each time; zero if it is not noisy.
+        loss: The logged loss; if it is noisy, its best decreasing fit.
+        rise: The largest rise of the loss, relative to the first loss.
+        spread: Standard deviation of the logged loss around the fit, up to each time; zero for a curve without noise.
         averaged: Number of points over which the fit is averaged at each time.
-        unit: The power of ten to which the losses were rounded, as in a printed table; zero if they were not.
+        unit: The power of ten to which the losses were rounded, as in a printed table; zero if they were not rounded.
     """
 
     time: Float[np.ndarray, " n"]
@@ -51,18 +51,18 @@ class MonotoneFit(NamedTuple):
         return self.rise > _RISES
 
     def error(self, time: float) -> float:
-        """Standard error of the fit at a time, including rounding."""
+        """Return the standard error of the fit at a time, including rounding."""
         place = min(int(np.searchsorted(self.time, time)), len(self.time) - 1)
         return float(max(self.spread[place] / np.sqrt(self.averaged[place]), self.unit / 4))
 
 
 def monotone_fit(time: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], rest: float) -> MonotoneFit:
-    """The best decreasing fit of a noisy curve, averaged over a small fraction of the time; others stay unchanged.
+    """Return the best decreasing fit of a noisy curve, averaged over short times; curves without noise are unchanged.
 
     Args:
         time: The logged times, shape (n,).
         loss: The logged loss, shape (n,).
-        rest: The time before which the loss is constant according to theory, so that all of it is averaged.
+        rest: The time before which theory predicts a constant loss, so that all earlier losses are averaged.
 
     Example:
         >>> time, noise = np.arange(4000.0), np.random.default_rng(0).normal(size=4000)
@@ -89,12 +89,12 @@ def monotone_fit(time: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], r
 
 
 class Resolution(NamedTuple):
-    """Which jumps a curve resolves.
+    """The jumps that a curve resolves.
 
     Attributes:
         found: Times at which the curve passes the midpoint of each jump; NaN if it never does or starts below it.
-        reasons: Why each jump is not scored; empty if it is.
-        allowed: The relative tolerance of the other times.
+        reasons: The reason why each jump is not scored; empty if it is scored.
+        allowed: The relative tolerance of the times of scored jumps.
         added: The part of the tolerance that is due to the curve, as the end of a sentence.
     """
 
@@ -114,7 +114,7 @@ def resolve_jumps(
         curve: The curve without its noise.
         allowed: The relative tolerance of times according to theory.
         late: The relative delay of jumps due to finite steps.
-        chosen: Whether the user chose the tolerance, which is then kept.
+        chosen: Whether the user chose the tolerance, which is then not changed.
         units: Units of the curve's time axis.
 
     Example:
@@ -143,7 +143,8 @@ def resolve_jumps(
     closeness = np.append(np.inf, np.diff(found))
     rarely = [f"the curve was logged every {number(gap, 3)} {units} there, too rarely to" for gap in gaps]
     vague = (
-        f"at this scale theory predicts times only within {100 * allowed:.0f} %, so twice the learning rate would pass"
+        f"at this scale, theory predicts times only within {100 * allowed:.0f} %, too roughly to detect that the "
+        "learning rate is wrong by a factor of two"
     )
     against = [
         (staircase.slow, [names.SLOW] * len(drops)),

@@ -40,7 +40,7 @@ class LossConvention(NamedTuple):
 
     Attributes:
         formula: The loss as a formula.
-        half: The prefactor of (f(x) − y)², relative to the ½ of L.
+        half: The factor before (f(x) − y)², relative to the ½ of L.
         over_samples: "mean" or "sum".
         over_outputs: "mean" or "sum".
     """
@@ -64,7 +64,7 @@ _RATES = (names.GROWTH_RATE, names.UNSTABLE_RATE)
 
 
 def needed_facts(loss: LossName) -> set[str]:
-    """Return the attributes of a prediction on which a loss definition depends.
+    """Return the attributes of a prediction that a loss definition needs.
 
     Example:
         >>> needed_facts("mse"), needed_facts("squared")
@@ -129,7 +129,7 @@ def is_user_curve(observed: xr.Dataset) -> bool:
 def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
     """Convert the losses, times and rates of a prediction to the units of a user's curve.
 
-    Gradient descent on a L is a times as fast as on L, so a step of rate η takes a η of gradient-flow time.
+    Gradient descent on a L is a times as fast as on L, so a step of rate η takes the gradient-flow time a η.
 
     Args:
         predicted: A prediction for the loss L.
@@ -217,7 +217,7 @@ def in_steps(
     loss: LossName = "squared",
     batch_size: PositiveInt | None = None,
 ) -> xr.Dataset:
-    """Add to a prediction the step and the epoch of each jump, or of each time of a loss curve.
+    """Add the step and the epoch to each jump of a prediction, or to each time of a loss curve.
 
     Args:
         predicted: The record of a staircase, or of a loss over time.
@@ -227,11 +227,11 @@ def in_steps(
         batch_size: The batch size; without it, epochs are not added.
 
     Returns:
-        The record with `jump_step` and, with a batch size, `jump_epoch` (of a curve `training_step` and
-        `training_epoch`); its attribute `steps` describes the steps.
+        The record with `jump_step` and, if the batch size is given, `jump_epoch` (for a curve, `training_step` and
+        `training_epoch`). Its attribute `steps` describes the steps.
 
     Raises:
-        InputError: As for `step_duration`, or the batch size is not between one and the number of samples.
+        InputError: As for `step_duration`, or the batch size exceeds the number of samples.
 
     Example:
         >>> from dynascope.results import make_record
