@@ -69,7 +69,8 @@ def settle(
         shrunk: Stop also when the norm of a neuron falls below this fraction of the largest norm.
         bend: Stop also when the descent accelerates (if 1) or slows down (if −1); ignored if `coarse`.
         longest: Gradient-flow time after which to stop.
-        coarse: Whether a rough trajectory suffices, as for many weights, or at kinks where neurons come to rest.
+        coarse: Whether a rough trajectory suffices, for example with many weights, or at kinks where neurons become
+            stationary.
         implicit: Whether to use implicit steps if the flow is stiff; only for few weights and a velocity without jumps.
         normalised: Whether the rate of each neuron is ‖θ‖^(2−κ).
     """

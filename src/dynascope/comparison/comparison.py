@@ -157,7 +157,7 @@ def compare(
     for name in dimensions:
         require(
             name in known or along == "time",
-            f"along names {name!r}, which neither record has",
+            f"along is {name!r}, but neither record has this dimension",
             argument="along",
             value=name,
             remedy=f"choose from {', '.join(known)}",
@@ -282,7 +282,7 @@ def _require_compared(argument: str, given: Collection[str], errors: Mapping[str
     unknown = sorted(set(given) - set(errors))
     require(
         not unknown,
-        f"{argument} names {', '.join(unknown)}, which is not among the compared quantities",
+        f"{argument} contains {', '.join(unknown)}, but no such quantity is compared",
         argument=argument,
         value=unknown,
         remedy=f"choose from {', '.join(errors)}",

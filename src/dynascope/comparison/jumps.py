@@ -16,11 +16,11 @@ __all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases",
 ESTIMATED = "1.25 times the difference between the small-scale limit and the predicted loss curve at this scale"
 # Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
 _SEPARATE_E_FOLDS = 8.0
-_PAUSE, _SURE_PAUSE = 2.0, 4.0  # factor by which the descent slows down there, in a run and in a predicted curve
+_PAUSE, _SURE_PAUSE = 2.0, 4.0  # minimum slowdown in the pause, in a run and in a predicted curve
 # A run that ends so soon after its last jump, relative to its time, may not show the next level.
 _AFTERMATH = 0.1
-_LATENESS = 0.12  # default relative delay that a jump may have
-_TELLING = 0.05  # of the initial loss; a curve with a larger error is not compared
+_LATENESS = 0.12  # default relative delay allowed for a jump
+_TELLING = 0.05  # maximum tolerance of a compared curve, relative to the initial loss
 _MOVED, _TIMES = (
     0.1,
     2000,
@@ -59,10 +59,10 @@ def compare_staircases(
     found, ends, seen_after = seen_steps(time, loss, levels)
     followed = _followed(staircase, time)
     if staircase.curve is not None and not followed.all() and followed.any():
-        # A level that was left later is read before that.
+        # If a plateau ends after the predicted curve, its level is read before the end of the curve.
         last, end = time[followed][-1], float(staircase.curve["time"][-1])
         _, early_ends, early_levels = seen_steps(time[followed], loss[followed], levels)
-        # A plateau that lasts beyond the curve lasts to its end, and not only to the last recorded time before it.
+        # A plateau that lasts beyond the curve ends with the curve, not at the last recorded time before its end.
         early_ends = np.where(early_ends == last, end, early_ends)
         ends, seen_after = np.where(found <= last, [early_ends, early_levels], [ends, seen_after])
     seen = ~np.isnan(found)
@@ -248,7 +248,7 @@ def _merged(staircase: StaircaseView, found: np.ndarray, time: np.ndarray, loss:
 
 
 def _run_together(time: np.ndarray, loss: np.ndarray, found: np.ndarray, *, pause: float) -> np.ndarray:
-    """Whether the descent between an observed jump and the previous one does not slow down by the factor `pause`."""
+    """Whether the loss falls from one observed jump to the next without slowing down by the factor `pause`."""
     rate = np.maximum(-np.gradient(loss, time), 0.0)
     together = np.zeros(len(found), bool)
     for j in range(1, len(found)):

@@ -27,10 +27,10 @@ def float64_jit(function: _Function, **options: Any) -> _Function:
 
     In float32, 1e-50 underflows to zero and the square of 1e20 overflows.
 
-    If all arguments are NumPy arrays or Python numbers, the results are float64 NumPy arrays, because a JAX array would
-    be rounded to float32 by the next operation. If there are JAX arrays among them, the computation is also in float64,
-    but the results are JAX arrays of the type that JAX promotes the arguments to. Traced arguments require
-    `jax.enable_x64(True)` around the trace, which `validation.real_array` checks.
+    If all arguments are NumPy arrays or Python numbers, the results are float64 NumPy arrays; a JAX array would be
+    rounded to float32 by the next operation. If some arguments are JAX arrays, the computation is also in float64, but
+    the results are JAX arrays of the promoted type. Traced arguments require `jax.enable_x64(True)` around the trace,
+    which `validation.real_array` checks.
 
     Args:
         function: The function to compile.

@@ -21,7 +21,7 @@ __all__ = ["MOST_PICTURES", "LearnedFeatures", "draw_features", "extent", "featu
 MOST_PICTURES = 24
 _PICTURES_IN_A_ROW = 8
 _MOST_TICKS = 30
-_BAR = 18  # letters beside a colour bar, which is as short as there are few jumps
+_BAR = 18  # characters beside a colour bar, whose height is proportional to the number of jumps
 _OF_IMAGES = ("input_feature", "coefficient")
 _OF_TABLES = ("learned_direction", *_OF_IMAGES)
 

@@ -246,7 +246,7 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
     path = Path(path)
     require(
         path.suffix in _DATELESS,
-        f"{path.name!r} has no suffix of a figure format",
+        f"{path.name!r} has no suffix of a supported figure format",
         argument="path",
         value=str(path),
         remedy=f"end the name in {', '.join(_DATELESS)}",

@@ -19,14 +19,14 @@ from dynascope.theory.assumptions import SMALL_START
 
 __all__ = ["MAX_STEPS", "expected_time_error", "predict_by_alternation"]
 
-MAX_STEPS = 20_000  # of a phase, which few need
-# For each of these, after which the search for jumps ends: about half a minute on one core, of which a prediction
-# has two, and the same jumps on every machine.
+MAX_STEPS = 20_000  # per phase; few phases need as many
+# Operations per allowed step, after which the search for jumps ends: about half a minute on one core for each scale.
+# Unlike a time limit, this limit gives the same jumps on every machine.
 _OPERATIONS = 1.5e7
 
-# Where the other scale is for the slope of the times, nearer than a training must go.
+# Factor and divisor for the second scale; it is closer to the first than for a training run.
 _FACTOR, _DIVISOR = 1e-2, 2.0
-_REST = 5.0  # e-folds of growth of the next neuron that the active ones need to come to rest
+_REST = 5.0  # e-folds of growth of the next neuron in which the active neurons become stationary
 
 
 def predict_by_alternation(

@@ -175,7 +175,7 @@ class Case:
         rows = jax.ShapeDtypeStruct((1, self.task.input_dimension), np.float64)
         try:
             found: Any = eqx.filter_eval_shape(self.network, rows)
-        except Exception:  # a user's function may raise anything for inputs that do not fit it
+        except Exception:  # a user's function may raise any error for inputs of the wrong shape
             return False
         return getattr(found, "shape", None) == (1, self.task.output_dimension)
 

@@ -14,11 +14,11 @@ __all__ = ["determining_inputs", "placeholders", "with_doubts"]
 
 _MOST = 10**7  # larger data are not examined
 _EXACT = 1e-4  # relative residual of an affine map to the target
-_FEWEST_ROWS = 5  # fewer lie on a line by chance
+_FEWEST_ROWS = 5  # fewer rows may lie on a line by chance
 _CHANCE = 1e-4  # probability that groups of equal inputs have equal targets by chance
-_FAR = 1.5  # times the range of nine tenths of the other values
-_FEWEST_VALUES = 5  # other values that differ, so that they have a range
-_SHARE = 0.01  # of the rows
+_FAR = 1.5  # minimum distance of a placeholder, in units of the range of nine tenths of the other values
+_FEWEST_VALUES = 5  # minimum number of distinct other values
+_SHARE = 0.01  # minimum fraction of rows with the placeholder
 
 
 def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:

@@ -21,11 +21,11 @@ from dynascope.tasks.task import Task
 
 __all__ = ["exact_flow", "in_context", "kinked"]
 
-_EXACT = 1e-7  # of a step in the variables of linear and diagonal networks, far below what a verdict needs
-_POLAR = 3e-4  # the same of directions and log-norms, which keeps the loss within a thousandth of the initial one
-_FEW_STEPS = 1e5  # explicit ones, beyond which attention is integrated by implicit ones
-_MOST_WORK = 1e10  # of such a step of attention, beyond which its memory is some gigabytes
-_WORK = 2e9  # floating-point operations of an implicit step, beyond which explicit ones are better after all
+_EXACT = 1e-7  # tolerance of a step for linear and diagonal networks, far stricter than a verdict needs
+_POLAR = 3e-4  # tolerance for directions and log-norms; the error of the loss is below a thousandth of the initial loss
+_FEW_STEPS = 1e5  # maximum number of explicit steps for attention; beyond, steps are implicit
+_MOST_WORK = 1e10  # maximum operations of an implicit step for attention; beyond, it needs gigabytes of memory
+_WORK = 2e9  # operations of an implicit step above which explicit steps are faster
 
 Flow = Callable[[float], xr.Dataset]
 

@@ -49,11 +49,11 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
         try:
             longer = loss_curve(task, network, scale=scale, duration=duration, normalised=normalised)
         except DivergenceError as error:
-            # The error states its time in other units than staircases in training steps.
+            # The time in the error message may have other units than the staircase.
             again, failed = failed is None and error.time > 0, failed or re.sub(r" at time [\d.e+-]+", "", str(error))
             if not again:
                 break
-            duration = _SHORTER * error.time  # until shortly before the failure
+            duration = _SHORTER * error.time  # end shortly before the failure
             continue
         if longer is None:
             return staircase
@@ -62,7 +62,7 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
             failed = "the rest takes too many operations"
         arrived = not np.isnan(_seen(staircase, curve).times[-1])
         spent += curve.attrs["operations"]
-        # Operations instead of seconds give the same result on every machine.
+        # A limit in operations, unlike one in seconds, gives the same result on every machine.
         if failed is not None or arrived or spent + _LONGER * curve.attrs["operations"] > _OPERATIONS:
             break
         duration *= _LONGER
@@ -161,7 +161,7 @@ def _blur(
 
 
 def _reason(limit: float, here: float, off: float, blurred: float, *, end: float) -> str:
-    # By ratios, which hold on any clock.
+    # Ratios of times do not depend on the units.
     if limit <= 0:
         return "the small-scale limit predicts it at time zero, so this scale is not small in these units"
     if np.isnan(here):

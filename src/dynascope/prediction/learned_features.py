@@ -21,10 +21,10 @@ from dynascope.tasks.task import Task
 
 __all__ = ["Side", "dependence_words", "direction_words", "output_words", "with_words"]
 
-_NAMED = 3  # inputs, or classes of a side, that are named at most
-_WHOLE = 0.9  # of the square of a direction, beyond which what is left out is not worth a word
-_FAINT = 0.1  # of the largest output, below which no output of the other sign is worth a word
-_CLEAR = 0.6  # of the largest output of a side, from which on another belongs to it
+_NAMED = 3  # maximum number of inputs, or of classes on one side, to name
+_WHOLE = 0.9  # share of the squared norm above which the remaining inputs are not mentioned
+_FAINT = 0.1  # fraction of the largest output below which outputs of the other sign are not mentioned
+_CLEAR = 0.6  # fraction of the largest output on a side from which another output is named with it
 
 
 class Side(enum.Enum):
@@ -56,7 +56,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
     maps, side = record["main_map" if "main_map" in record else "input_feature"].to_numpy(), _side(network)
     outputs = record["output_feature"].to_numpy() if "output_feature" in record else None
     if outputs is not None and side is Side.BOTH:
-        # The sign of a linear pair is free: along its direction the output rises that moves the most.
+        # The sign is arbitrary for odd activations; choose it such that the most affected output increases.
         signs = np.sign(np.take_along_axis(outputs, np.abs(outputs).argmax(axis=1)[:, None], axis=1))
         maps, outputs = signs * maps, signs * outputs
     parts = maps * spreads_of(task)
@@ -94,7 +94,7 @@ def dependence_words(
     moved: Float[np.ndarray, " c"],
     labels: Sequence[str],
 ) -> str:
-    """Describe the inputs that a neuron depends on and the outputs it changes; empty if either is empty.
+    """Describe the inputs that a neuron depends on and the outputs it changes; empty if there are none.
 
     Args:
         parts: Sensitivity to each input, at unit norm.
@@ -189,7 +189,7 @@ def _separated(output: np.ndarray, labels: Sequence[str], means: np.ndarray) -> 
     rising, falling = _clearest(output), _clearest(-output)
     if not rising or not falling:
         return "common to all classes"
-    # One that mends what others do may raise a class in which it hardly answers.
+    # A neuron that corrects other neurons may raise a class in which it is hardly active.
     apart = bool(means[rising].min() > means[falling].max())
     return _contrast(_members(rising, falling, labels), _members(falling, rising, labels), apart=apart)
 

@@ -44,7 +44,7 @@ class _Curve(NamedTuple):
     variables: str = ""
 
 
-_Follow = Callable[[float, float], _Curve]  # of duration and tolerance
+_Follow = Callable[[float, float], _Curve]  # (duration, tolerance) → curve
 
 
 class _Closeness(NamedTuple):
@@ -72,12 +72,12 @@ _ATTENTION = _Closeness(2e-3, 1.5, 4e-5)  # all drops are sharp
 _LINEAR = _Closeness(2e-4, 1.0, 2e-7)
 _DIAGONAL = _Closeness(3e-4, 1.3, 2e-7)
 _LARGE = _Closeness(1e-6, 1.5, 1.5e-6)  # diagonal networks with explicit integration
-_FAR = 3e-3  # error of a curve relative to the initial loss, above which it is refined
-_STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # after which a curve ends, as to follow it further takes too long,
-_OPERATIONS = 1e11  # or after so many of them, which take half a minute at most,
-_IMPLICIT_OPERATIONS = 2e11  # or of implicit steps of neurons, which multiply matrices and are faster,
-_FEWEST = 100  # if they are enough for so many steps
-_POINTS = 2000  # of a curve between whose steps lines are good to a millionth of the initial loss
+_FAR = 3e-3  # error of a curve, relative to the initial loss, above which it is refined
+_STEPS, _IMPLICIT_STEPS = 30_000, 3_000  # maximum number of explicit and of implicit steps
+_OPERATIONS = 1e11  # maximum operations with explicit steps, at most half a minute
+_IMPLICIT_OPERATIONS = 2e11  # with implicit steps, which are faster because they multiply matrices
+_FEWEST = 100  # minimum number of implicit steps within this limit
+_POINTS = 2000  # points of a curve; linear interpolation is then accurate to a millionth of the initial loss
 
 
 def loss_curve(
@@ -85,11 +85,11 @@ def loss_curve(
 ) -> xr.Dataset | None:
     """Integrate gradient flow from a given scale as accurately as predictions require, and estimate the error.
 
-    The variables depend on the network: bundles of neurons for two-layer linear networks, the time integral of the
-    gradient for diagonal networks, and directions and log-norms for any other sum of neurons of degree two or more,
-    including attention (`flows.linear_flow`, `flows.diagonal_flow`, `flows.polar_flow`). The flow is integrated twice,
-    with different tolerances. For neurons with kinks, a third, finer integration follows if the two curves differ too
-    much.
+    The integrated variables depend on the network. Two-layer linear networks are integrated as bundles of neurons
+    (`flows.linear_flow`), and diagonal networks by the time integral of the gradient (`flows.diagonal_flow`). Any other
+    sum of neurons of degree two or more, including attention, is integrated in directions and log-norms
+    (`flows.polar_flow`). The flow is integrated twice, with different tolerances. For neurons with kinks, a third,
+    finer integration follows if the two curves differ too much.
 
     Args:
         task: The data.
@@ -100,9 +100,9 @@ def loss_curve(
 
     Returns:
         A record with `loss` over `time`, and `rougher_loss`, the loss from the coarser integration. Its attribute
-        `error` estimates the mean error of `loss` over log time, relative to the initial loss; it covers nine of ten
-        curves (see `_Closeness`). The record ends before the duration if the integration takes too many steps or
-        operations; the attribute `operations` contains their number. None if there is no method for the network and
+        `error` estimates the mean error of `loss` over log time, relative to the initial loss; nine of ten curves have
+        smaller errors (see `_Closeness`). The record ends before the duration if the integration takes too many steps
+        or operations; the attribute `operations` contains their number. None if there is no method for the network and
         task, or if even a few steps take too long.
 
     Raises:
@@ -144,7 +144,7 @@ def loss_curve(
         # Two curves on the same path may both be wrong.
         apart = max(_distance(rough, better), apart / closeness.finer)
     error = closeness.margin * apart + closeness.floor
-    # A check of what was checked before would take a tenth of the time that a small table does.
+    # Not validated by `make_record`, which would take a tenth of the time for a small table.
     return xr.Dataset(
         {
             "loss": ("time", better.loss),

@@ -21,10 +21,10 @@ from dynascope.theory.second_moment import MEASURED
 
 __all__ = ["violation"]
 
-_PAIRS = 2000  # samples up to which all pairs are looked at
-_OPERATIONS = 1e9  # about so many for the modes of a tangent kernel
-_NEGLIGIBLE = 1e-3  # of what all explain
-_RANK = 1e-10  # of the largest singular value, below which one is rounding
+_PAIRS = 2000  # maximum number of samples for which all pairs are compared
+_OPERATIONS = 1e9  # approximate limit for the modes of an NTK
+_NEGLIGIBLE = 1e-3  # fraction of the explained variance below which a mode is ignored
+_RANK = 1e-10  # fraction of the largest singular value below which others count as zero
 
 
 def violation(assumption: Assumption, case: Case) -> float | None:
@@ -91,7 +91,7 @@ def _aligned(case: Case) -> float | None:
     start = case.layers[0]
     for layer in case.layers[1:]:
         start = start @ layer
-    if len({*sizes.round(12)}) < len(sizes):  # equal singular values leave their vectors free
+    if len({*sizes.round(12)}) < len(sizes):  # the vectors of equal singular values are not unique
         return None
     turned = left.T @ start @ right.T
     off = turned - np.eye(*turned.shape) * turned

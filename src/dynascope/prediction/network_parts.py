@@ -61,14 +61,14 @@ _PARTS = (  # layer types, name patterns, and the nearest theories with the reas
 )
 _LINEAR = re.compile(r"^(Linear|LazyLinear|Dense)$")
 _ACTIVATION = re.compile(r"relu|gelu|tanh|sigmoid|silu|elu|softplus|mish|swish|erf", re.IGNORECASE)
-_MOST = 160  # letters of the error message of a user's module
+_MOST = 160  # characters of an error message of a user's module
 _PYTORCH = (
     "it is a PyTorch module, but the theory needs a JAX function: implement it in equinox, or measure its NTK before "
     "and after training, as shown below"
 )
 _LIBRARIES = {"torch.nn.": "PyTorch", "equinox.nn.": "equinox"}  # modules with known behaviour
 _TO_READ = "give a Linear, an MLP or a Sequential of equinox.nn, without bias"
-_NEAREST_OF_LINEAR = {1: "linear-model", 2: "linear-staircase"}  # by how many layers there are
+_NEAREST_OF_LINEAR = {1: "linear-model", 2: "linear-staircase"}  # by number of layers
 _KERNEL = "probes.kernel.neural_tangent_kernel"
 
 
@@ -143,7 +143,7 @@ def misfit_of(task: Any, network: Any) -> str:
     )
     try:
         found: Any = eqx.filter_eval_shape(network, jax.ShapeDtypeStruct((1, d), np.float64))
-    except Exception as error:  # a user's module may raise anything for inputs that do not fit it
+    except Exception as error:  # a user's module may raise any error for inputs of the wrong shape
         message = next(iter(str(error).strip().splitlines()), "").rstrip(".")
         return f"it does not accept a sample of shape ({d},) ({type(error).__name__}: {message[:_MOST]}); {wanted}"
     shape = getattr(found, "shape", None)

@@ -19,9 +19,9 @@ from dynascope.validation import require_memory
 
 __all__ = ["BLOCK", "COPIES", "TangentModes", "is_linear_in_weights", "tangent_modes"]
 
-_ROUNDING = 1e-12  # of the fastest rate, below which a mode is never learned
-_STRAIGHT = 1e-9  # of the change of outputs, up to which it is straight
-BLOCK = 2**23  # numbers of tangent features that are held at once
+_ROUNDING = 1e-12  # fraction of the largest rate below which a mode is never learned
+_STRAIGHT = 1e-9  # maximum curvature of a linear function, relative to the change of the outputs
+BLOCK = 2**23  # entries of J in memory at once
 COPIES = 3  # copies of the kernel matrix during its decomposition
 
 
@@ -85,7 +85,7 @@ def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float
             matrix += part.T @ part
             slope += part.T @ residual[place]
         rates, axes = np.linalg.eigh(matrix / samples)
-        # The residual along the features J v/√(n κ) of a mode.
+        # Squared residual along each mode, times its rate.
         along = (axes.T @ slope) ** 2 / samples**2
     else:
         for place, part in blocks:

@@ -32,9 +32,12 @@ from dynascope.validation.bounded_scalars import PositiveFloat, Seed
 
 __all__ = ["Probe", "observe"]
 
-_LOOSE = 1e-5  # relative tolerance, which keeps times within some 1e-4, and gets across the kinks of ReLU
-_TIMES, _EARLIEST = 1000, 1e-7  # at which to record: so many evenly, and as many by factors, from this share on
-_UNCOUNTED = 10**9  # steps, where the clock ends a run
+_LOOSE = 1e-5  # relative tolerance; times are accurate to about 1e-4, and integration across kinks succeeds
+_TIMES, _EARLIEST = (
+    1000,
+    1e-7,
+)  # recorded times: evenly spaced, and as many geometrically, from this fraction of the duration
+_UNCOUNTED = 10**9  # steps, if a time limit ends the run
 _STOPPED = "Only jumps predicted before that are scored."
 
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
@@ -76,12 +79,12 @@ def observe(
     Without a duration, gradient flow ends 25 % after the last predicted jump (later at large scales, where the
     prediction is rough), or when a predicted loss curve has converged.
 
-    By default, `observe` chooses the solver of a gradient flow. Two-layer networks, diagonal ones and linear attention
-    from a single initialisation are integrated in variables that remain accurate at any scale (`Solver("exact")`),
-    unless probes or the method need the weights. The attribute `variables` of the record names the variables. All other
-    flows integrate the weights. With `seconds`, they use the solver "fastest" with a relative tolerance of 1e-5;
-    without, the defaults of `Solver`, but the same tolerance if an activation has a kink. An explicit solver or
-    tolerance takes precedence.
+    By default, `observe` chooses the solver of a gradient flow. For a single initialisation of a two-layer network, a
+    diagonal network or linear attention, it integrates variables that remain accurate at any scale (`Solver("exact")`),
+    unless probes or the method need the weights. The attribute `variables` of the record names the integrated
+    variables. All other flows integrate the weights. With `seconds`, they use the solver "fastest" with a relative
+    tolerance of 1e-5; without, they use the defaults of `Solver`, but the same tolerance if an activation has a kink.
+    An explicit solver or tolerance takes precedence.
 
     Raises:
         InputError: An argument is outside its domain, or no duration is given and no theory predicts one.
@@ -214,7 +217,7 @@ def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalise
     except InputError as error:
         if scale == 1 and isinstance(network, TwoLayer | DiagonalLinear | DeepLinear):
             unit, size = at_unit_scale(network)
-            if size <= SMALL_START.almost:  # its weights are small themselves
+            if size <= SMALL_START.almost:  # the weights of the module are already small
                 return _until_learned(task, unit, size, normalised)
         raise InputError(
             f"no duration is given and none can be predicted ({error})", argument="duration", remedy="give a duration"

@@ -69,8 +69,8 @@ def predict_seeds(
         remedy="omit seeds",
     )
     task = as_task(task)
-    # Sequentially: the cost of a step is arithmetic, of which a batch of four needs 1.1 times that of a loop over
-    # them (ReLU, wine and diabetes), and all would take the steps of the one that needs the shortest.
+    # Sequentially, because a batch is not faster: a batch of four takes 1.1 times as long as a loop (ReLU, wine and
+    # diabetes), and all members would use the shortest step that any member needs.
     normalised = bool(options.get("normalised"))
     found = []
     for seed in track(range(first, first + seeds), "seeds"):
@@ -119,7 +119,7 @@ def _curves(found: list[xr.Dataset]) -> dict[str, tuple[str, np.ndarray]]:
     time = found[0]["time"].to_numpy()
     losses = [np.interp(time, each["time"], each[names.CURVE_LOSS], right=np.nan) for each in found]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # where none is known
+        warnings.simplefilter("ignore", RuntimeWarning)  # times beyond all curves
         spread = np.nanmin(losses, axis=0), np.nanmedian(losses, axis=0), np.nanmax(losses, axis=0)
     return {
         f"{names.CURVE_LOSS}_{end}": ("time", curve)

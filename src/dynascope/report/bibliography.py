@@ -30,7 +30,7 @@ def bibtex(reference: str) -> str:
     """
     works = [work.strip() for work in re.split(r"(?<=\d\));\s+|;\s+(?=\w\.\s)", reference) if work.strip()]
     found = _ARXIV.search(works[-1]) if len(works) > 1 and "thesis" in works[-1] else None
-    if found:  # no thesis is on arXiv: the identifier is that of the work before
+    if found:  # theses are not on arXiv, so the identifier belongs to the preceding work
         works[-2:] = [works[-2] + found[0], works[-1][: found.start()]]
     return "\n\n".join(_entry(work) for work in works)
 

@@ -25,7 +25,7 @@ def measured(claim: Claim) -> str:
         >>> measured(Claim("A", "It is small.", 1.0, most=2.0)), measured(Claim("B", "It is small.", 1, 0, 3, most=2))
         ('1', '1 (0 to 3)')
     """
-    # No line ends within a number.
+    # Keep each number on one line.
     value, low, high = (number(each, 2).replace(" ", "\N{NO-BREAK SPACE}") for each in (claim.value, *claim.interval))
     known = any(map(math.isfinite, claim.interval)) and claim.interval[0] < claim.interval[1]
     return f"{value} ({low} to {high})" if known else value

@@ -203,9 +203,9 @@ def _typeset(equation: str) -> Markup:
     if not equation:
         return Markup("")
     try:
-        # The converter escapes nothing.
+        # The converter does not escape special characters.
         return Markup(convert(equation.replace("<", r"\lt ").replace(">", r"\gt "), display="block"))
-    except Exception:  # of many kinds, which have no common class
+    except Exception:  # the converter raises unrelated errors without a common base class
         return escape(equation)
 
 

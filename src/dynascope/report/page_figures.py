@@ -49,7 +49,7 @@ def page_figures(view: Result, room: int) -> tuple[list[PageFigure], list[PageFi
 
     Args:
         view: The result.
-        room: Approximate limit of their total size in bytes.
+        room: Approximate limit on the total size of all figures, in bytes.
 
     Returns:
         Return the declared figures, or the first of the others if none is declared; and the remaining figures.

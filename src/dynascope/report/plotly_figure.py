@@ -22,14 +22,14 @@ Values: TypeAlias = Float[np.ndarray, " n"]
 
 __all__ = ["plotly_figure"]
 
-_LETTERS = 24  # of a label at the end of a line
-_LETTER = 6.5  # pixels
-_IN_A_ROW = 40  # letters of tick labels that fit side by side
-_DECADES = 2.5  # from which on two powers of ten are on an axis
-_FEW_DIGITS = 0.7  # decades, up to which every digit has room
-_PLAIN = (-4.0, 6.0)  # powers of ten between which numbers are written out
-_FLOATS = (1e-37, 1e38)  # sizes that single precision keeps
-_SOLID = {"width": 4.5}  # so broad that the dashes of a prediction are visible on it where both coincide
+_LETTERS = 24  # characters of a label at the end of a line
+_LETTER = 6.5  # pixels per character
+_IN_A_ROW = 40  # characters of tick labels that fit side by side
+_DECADES = 2.5  # minimum number of decades for ticks at powers of ten only
+_FEW_DIGITS = 0.7  # maximum number of decades for a tick at every digit
+_PLAIN = (-4.0, 6.0)  # powers of ten between which numbers are written without exponent
+_FLOATS = (1e-37, 1e38)  # range of magnitudes in single precision
+_SOLID = {"width": 4.5}  # broad enough that the dashes of a coinciding prediction are visible on it
 _LOOKS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "solid": ("lines", _SOLID, {}),
     "arrow": (
@@ -43,7 +43,7 @@ _LOOKS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "dots": ("markers", {}, {"size": 4}),
     "bars": ("markers", {}, {"size": 24, "symbol": "line-ew-open", "line": {"width": 2.5}}),
 }
-_HEAD = 9  # pixels of the head of an arrow
+_HEAD = 9  # size of an arrow head in pixels
 _OPACITIES = {"full": 1.0, "pale": 0.55, "thin": 0.8}
 
 
@@ -131,7 +131,7 @@ def _add_lines(figure: go.Figure, panel: Panel, lines: Sequence[Line], *, in_leg
         legendgroup=name,
         showlegend=in_legend,
         meta=len(lines),
-        # By default, plotly drops points of a line until it is visibly a polygon.
+        # By default, plotly simplifies lines until they are visibly polygons.
         line={"color": first.colour, "simplify": False, **stroke, **({"width": 1} if thin else {})},
         marker={"color": first.colour, **marker},
         opacity=_OPACITIES[first.weight],
@@ -205,7 +205,7 @@ def _axis(axis: Axis) -> dict[str, Any]:
     decades = largest - least
     # A linear axis from 0 to 10⁴ would otherwise be labelled 0.2×10⁴, 0.4×10⁴, ….
     plain = _PLAIN[0] <= (least if axis.log else largest) and largest <= _PLAIN[1]
-    # With automargin the title keeps clear of the numbers, however long they are.
+    # With automargin, the title does not overlap tick labels of any length.
     layout = {
         "title": {"text": html.escape(axis.label), "standoff": 10},
         "type": "log" if axis.log else "linear",
@@ -215,18 +215,18 @@ def _axis(axis: Axis) -> dict[str, Any]:
         "minorloglabels": "complete" if decades <= _DECADES else "none",
     }
     if axis.log and _FEW_DIGITS < decades <= _DECADES:
-        # Between few powers of ten the numbers 2 and 5 are written too, and every one where there is hardly a power.
+        # If there are few powers of ten, ticks at 2 and 5 are added, or at every digit if there is hardly a power.
         layout["dtick"] = "D2"
     elif axis.log and decades == 0:
-        # Around a single number plotly draws two powers, whose numbers would lie over each other.
+        # For a single number, plotly would draw two powers with overlapping labels.
         layout |= {"dtick": "D2", "range": [least - 0.5, least + 0.5]}
     if axis.ticks:
         texts = [html.escape(each) for each in axis.ticks.values()]
         layout |= {"tickvals": list(axis.ticks), "ticktext": texts, "type": "linear"}
     if axis.range:
-        # Words need room beside the first and the last place, or they are left out.
+        # Text labels need space beside the first and the last position, or plotly omits them.
         layout |= {"range": list(axis.range), "ticklabeloverflow": "allow"}
     if sum(map(len, axis.ticks.values())) > _IN_A_ROW:
-        # A label that leans to the left does not leave the figure on the right.
+        # A label tilted to the left cannot extend beyond the right edge.
         layout["tickangle"] = -30
     return layout

@@ -30,9 +30,9 @@ class Chart:
         caption: The caption.
         title: The heading.
         log: Which axes are logarithmic: "", "x", "y" or "xy". A power law is straight on two logarithmic axes.
-        members: For each dimension named here, the labels to draw.
-        places: For each dimension named here, the positions of the members to draw, counted from 0 at the start or from
-            −1 at the end. For labels that are not known in advance; positions beyond an end select the end.
+        members: The labels of the members to draw, by dimension.
+        places: The positions of the members to draw, by dimension, counted from 0 at the start or from −1 at the end;
+            use it if labels are not known in advance. Positions beyond an end select the end.
         symbols: Symbol of a dimension in line labels: {"exponent": "α"} gives α = 0.3. With an empty symbol, the
             members share one colour and thin lines, for example for many neurons.
         interval: The variables with the lower and the upper end of an interval around the only drawn variable. The
@@ -43,7 +43,7 @@ class Chart:
         residual: Draw observed minus predicted values in a panel below, for curves that nearly coincide.
         decades: Number of decades below the largest value to draw; smaller values are omitted.
         staircase: Draw the predicted jumps as a numbered staircase under the observed loss.
-        trained: Variables that theory takes from training, for example by calibration; drawn as observations.
+        trained: Predicted variables that are taken from training, for example by calibration; drawn as observations.
         words: Label of each line, instead of its long name.
         x_label: Label of the x-axis, instead of long name and units.
         y_label: Label of the y-axis.

@@ -172,7 +172,7 @@ def reported_claims(observed: xr.Dataset | None, deciding: Collection[str] = ())
     unknown = sorted(set(deciding) - set(claims))
     require(
         not unknown,
-        f"claims names {', '.join(unknown)}, which the observed record does not contain",
+        f"the observed record contains no claim {', '.join(unknown)}",
         argument="claims",
         value=unknown,
         remedy=f"choose from {', '.join(claims)}" if claims else "add them with report_claims",

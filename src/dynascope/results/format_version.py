@@ -13,10 +13,10 @@ VERSION_ATTRIBUTE = "format_version"  # of the root; results of version 1 have n
 
 
 def require_format_version(found: Any, path: str) -> None:
-    """Raise `InputError` unless a stored result has the version that this package reads.
+    """Raise `InputError` unless a stored result has the format version that this package reads.
 
     Args:
-        found: The attribute of the root; None if it has none, which means version 1.
+        found: The version attribute of the root; None if it is absent, which means version 1.
         path: The path of the result, for the message.
 
     Example:

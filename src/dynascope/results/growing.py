@@ -173,8 +173,8 @@ class GrowingRecord:
         """Add one row, or a block of rows.
 
         Args:
-            values: The value of every growing variable in one row, without the growing axis; or the values of all of
-                them in several rows, with the growing axis in its position.
+            values: The values of all growing variables, either for one row, without the growing axis, or for several
+                rows, with it.
 
         Raises:
             InputError: A variable is missing or unknown, or a value has another shape or does not fit its type.

@@ -41,7 +41,7 @@ class Quantity:
         return not self.judged or bool(self.error <= self.tolerance)
 
     def to_plain(self) -> dict[str, Any]:
-        """Convert to plain values; None is an error of NaN if `agrees` is true, and of infinity otherwise."""
+        """Convert to plain values; errors of NaN and infinity become None, and `agrees` distinguishes them."""
         error = float(self.error)
         plain = {"error": error if math.isfinite(error) else None, "tolerance": self.tolerance, "agrees": self.agrees}
         return {**plain, "reason": self.reason}

@@ -51,7 +51,8 @@ LOSS_AFTER = "loss_after"
 LEARNED = "learned"
 SLOW = "slow"
 REASON = "reason"
-UNSETTLED = "an earlier plateau was not followed to its end"  # a reason that the curve does not replace
+# A reason that the loss curve at this scale does not replace.
+UNSETTLED = "the integration stopped before the loss converged on an earlier plateau"
 TIME_UNCERTAINTY = f"{JUMP_TIME}_uncertainty"  # estimated relative error of the time at this scale
 LEVEL_UNCERTAINTY = "level_uncertainty"  # the same for the loss after the jump, relative to the initial loss
 SETTLING_TIME = "settling_time"  # time from the jump until the plateau is flat, if a theory predicts it

@@ -163,8 +163,8 @@ def require_labels(name: str, labels: Any, samples: int, *, classes: int | None 
         classes: Number of classes, if known.
 
     Raises:
-        InputError: The value is not an array of a known library, or it has another shape, labels that are not integers,
-            or a label without a class.
+        InputError: The value is not an array of a known library or has another shape, or its labels are not integers or
+            not within the range of classes.
 
     Example:
         >>> import numpy as np

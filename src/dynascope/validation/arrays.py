@@ -82,7 +82,7 @@ def require_covariance(name: str, values: Any) -> np.ndarray:
         values: Σ of shape (d, d), or the d variances of independent inputs.
 
     Raises:
-        InputError: The matrix is not symmetric, not positive semi-definite, zero or not finite.
+        InputError: The matrix is asymmetric, not positive semi-definite, zero, or not finite.
 
     Example:
         >>> require_covariance("covariance", [2.0, 1.0])

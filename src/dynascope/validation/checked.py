@@ -61,7 +61,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         nonlocal checks
-        if checks is None:  # not before, as annotations may name what is imported later
+        if checks is None:  # at the first call, because annotations may name later imports
             checks = checks_of(function)
         given = list(arguments)
         try:
@@ -72,11 +72,11 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
                 if name in checks and value is not defaults[name]:
                     named[name] = checks[name](name, value)
         except InputError as error:
-            signature.bind(*arguments, **named)  # Python's own error where the function has no such arguments
-            raise error.with_traceback(None) from None  # the traceback ends where the user called
+            signature.bind(*arguments, **named)  # raises Python's error if the arguments do not match the signature
+            raise error.with_traceback(None) from None  # the traceback ends at the user's call
         return function(*given, **named)
 
-    # Decorators copy the attributes of a function, and so this one says of which function it is true.
+    # The attribute refers to this function, because decorators copy attributes to other functions.
     vars(call)["guarded"] = call
     return call
 
@@ -100,7 +100,7 @@ def face(name: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[
         if not (inspect.isclass(value) or inspect.isfunction(value) or hasattr(value, "__wrapped__")):
             return value
         guarded, room = checked(cast(Callable[..., Any], value)), vars(sys.modules[name])
-        if room.get(attribute) is value:  # in the place of a module of the same name
+        if room.get(attribute) is value:  # replaces a module of the same name
             room[attribute] = guarded
         return guarded
 

@@ -23,7 +23,7 @@ from dynascope.theory.scalar_networks import emergence_time, mode_strength, satu
 
 __all__ = ["CURVES"]
 
-_BALANCED = 1e-10  # of the size of the layers, below which an imbalance is rounding
+_BALANCED = 1e-10  # fraction of the size of the layers below which an imbalance counts as rounding
 
 
 def _unexplained(case: Case) -> float:
@@ -116,7 +116,7 @@ def _neuron_imbalance(case: Case) -> float:
 def _line(case: Case, times: np.ndarray) -> Curve:
     first, second = _two(case)
     direction = np.linalg.eigh(case.task.input_moment)[1][:, -1]
-    along = case.task.inputs @ direction  # all of them, where they are on a line
+    along = case.task.inputs @ direction  # the inputs, if they are on a line
     data = line_inputs.line_data(np.outer(along, direction), case.task.targets)
     path = line_inputs.line_trajectory(line_inputs.LineNetwork(first, second[:, 0]), data, times)
     return Curve(np.asarray(path.loss), {"slope_of_network": (("time",), path.strength)})
@@ -197,29 +197,29 @@ def _is_deep(case: Case) -> bool:
 
 
 def _products(case: Case) -> float:
-    """Estimate operations: matrix products at every time; for small matrices, memory access dominates."""
+    """Estimate the operations for matrix products at every time; for small matrices, memory access dominates."""
     width = _largest(case)
     return POINTS * (8e4 + max(200 * width**2, 0.2 * width**3))
 
 
 def _deep_products(case: Case) -> float:
-    """Estimate operations: the matrix roots of all layers, at each of many small integration steps."""
+    """Estimate the operations for the matrix roots of all layers at many small integration steps."""
     width = _largest(case)
     return POINTS * (2e6 + max(1.3e4 * width**2, 100 * width**3))
 
 
 def _residuals(case: Case) -> float:
-    """Estimate operations: matrix products, and the residuals of all samples, at every time."""
+    """Estimate the operations for matrix products, and for the residuals of all samples, at every time."""
     return _products(case) + 10.0 * POINTS * case.task.samples * case.task.input_dimension
 
 
 def _roots(case: Case) -> float:
-    """Estimate operations: the strength of each mode at given times, by root finding."""
+    """Estimate the operations for finding the strength of each mode at given times."""
     return 1.8e8 * min(case.task.input_dimension, case.task.output_dimension)
 
 
 def _eigenvectors(case: Case) -> float:
-    """Estimate operations: the eigenvectors of the inputs for each output, and sums over them at every time."""
+    """Estimate the operations for the eigenvectors of the inputs per output, and for sums over them."""
     sizes = sorted((case.task.samples, case.task.input_dimension))
     return POINTS * 1.6e5 + 3.0 * case.task.output_dimension * sizes[1] * sizes[0] ** 2
 
@@ -281,7 +281,7 @@ CURVES = (
         r"\quad G = E[x x^\top] W - E[x y^\top]",
         fits=_is_deep,
         operations=_deep_products,
-        cost_factor=8.0,  # of five random maps one took sixty times as long as the others
+        cost_factor=8.0,  # one of five random maps took sixty times as long as the others
         beside=(function_space.layer_spectra, function_space.conserved_matrices),
     ),
     _curve(

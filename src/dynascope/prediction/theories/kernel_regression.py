@@ -20,9 +20,11 @@ from dynascope.theory.features import eigenspectrum, kernel_regression_error, tr
 __all__ = ["KERNELS"]
 
 _NAME = "kernel-regression"
-_ERROR = 0.15  # of a loss, over how far the weights move: the mean over curves of two and three layers is half of it
-_BLOCKS = 4  # of tangent features, that are held at once
-_LEAST = 1e-3  # the same of a flow that is integrated
+_ERROR = (
+    0.15  # error of the loss per relative movement of the weights; twice the mean over curves of two and three layers
+)
+_BLOCKS = 4  # blocks of J in memory at once
+_LEAST = 1e-3  # minimum tolerance, since the observed flow is integrated numerically
 
 
 def _solve(case: Case) -> xr.Dataset:
@@ -55,7 +57,9 @@ def _memory(case: Case) -> float:
 def _operations(case: Case) -> float:
     rows, weights = _sides(case)
     side = min(rows, weights)
-    return 0.1 * side**2 * max(rows, weights) + 0.6 * side**3  # in large products, which run ten times as fast
+    return (
+        0.1 * side**2 * max(rows, weights) + 0.6 * side**3
+    )  # large matrix products run ten times as fast as other operations
 
 
 KERNELS = (

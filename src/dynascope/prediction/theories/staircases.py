@@ -287,6 +287,6 @@ STAIRCASES = (
         ),
         staircase=True,
         operations=lambda case: _STEPS * neurons_of(case) * (case.task.samples if case.samples else 100),
-        cost_factor=20.0,  # benchmarks/theory_costs.py: by how many jumps there are, and how slowly neurons rest
+        cost_factor=20.0,  # benchmarks/theory_costs.py; depends on the number of jumps and on how fast neurons converge
     ),
 )

@@ -15,8 +15,8 @@ from dynascope.theory.domain import Domain
 
 __all__ = ["Theory"]
 
-_MOMENTS = 8  # matrices as large as the second moment of the inputs, while it is decomposed
-_NUMBER = 8  # bytes
+_MOMENTS = 8  # copies of the second moment of the inputs during its decomposition
+_NUMBER = 8  # bytes per number
 
 
 def _of_moments(case: Case) -> float:

@@ -59,7 +59,7 @@ def network(model: Any, example_inputs: Any, params: Any) -> Network:
         f"apply is {shown(model)}",
         argument="apply",
         value=type(model).__name__,
-        remedy="give a torch.nn.Module, or a function of (params, inputs) and its params",
+        remedy="give a torch.nn.Module, or a function of (params, inputs) together with params",
     )
     leaves, tree = jax.tree.flatten(example_inputs)
     tensors = [_input(each) for each in leaves]

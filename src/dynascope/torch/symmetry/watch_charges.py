@@ -132,7 +132,7 @@ def watch_charges(
         "the optimizer has already made steps, whose momentum is unknown",
         argument="optimizer",
         value=type(optimizer).__name__,
-        remedy="call watch_charges before its first step",
+        remedy="call watch_charges before the first step of the optimizer",
     )
     return WatchedCharges(tensors, optimizer, settings, law, grad_scaler, every)
 
