@@ -13,7 +13,7 @@ import xarray as xr
 
 from dynascope.comparison.coverage import share_of_fall
 from dynascope.comparison.curves import compare_curves
-from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases, curve_tells
+from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases, curve_discriminates
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.comparison.user_curves.judging import (
     bare_losses,
@@ -193,7 +193,7 @@ def _compare_records(
             residual, errors, estimated = compare_staircases(observed, predicted, other, tolerance=limit)
             if StaircaseView(predicted).curve is not None:
                 allowed = _judged(names.CURVE, 0.0, predicted, chosen).tolerance
-                known = names.CURVE in chosen or curve_tells(observed, predicted, allowed)
+                known = names.CURVE in chosen or curve_discriminates(observed, predicted, allowed)
                 errors[names.CURVE] = compare_curve(observed, predicted) if known else np.nan
                 twice = observed.attrs.get("variables") == predicted.attrs.get("curve_variables")
                 if twice and _judged(names.CURVE, errors[names.CURVE], predicted, chosen).agrees:

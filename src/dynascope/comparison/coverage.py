@@ -43,8 +43,8 @@ def share_of_fall(view: Result) -> float | None:
     if view.staircase is not None:
         first, last = view.staircase.levels[[0, -1]]
         last = last if predicted is None else np.nanmin([last, predicted[1][-1]])
-        judged = [row for row in view.staircase.rows if row.status == names.JUDGED and row.seen is not None]
-        part = sum(row.loss_before - row.loss_after for row in judged if row.seen and math.isfinite(row.seen.time))
+        scored = [row for row in view.staircase.rows if row.status == names.JUDGED and row.seen is not None]
+        part = sum(row.loss_before - row.loss_after for row in scored if row.seen and math.isfinite(row.seen.time))
     elif predicted is not None:
         known, loss = predicted
         before, after = np.interp(np.clip(observed[0][[0, -1]], known[0], known[-1]), known, loss)

@@ -11,7 +11,7 @@ from dynascope.results.staircase import staircase_residual
 from dynascope.results.steps_seen import crossing_times, resting_levels, seen_steps
 from dynascope.validation import require
 
-__all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases", "curve_tells"]
+__all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases", "curve_discriminates"]
 
 ESTIMATED = "1.25 times the difference between the small-scale limit and the predicted loss curve at this scale"
 # Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
@@ -57,11 +57,11 @@ def compare_staircases(
     staircase = StaircaseView(predicted)
     times, levels, slow = staircase.times, staircase.levels, staircase.slow
     found, ends, seen_after = seen_steps(time, loss, levels)
-    followed = _followed(staircase, time)
-    if staircase.curve is not None and not followed.all() and followed.any():
+    covered = _covered(staircase, time)
+    if staircase.curve is not None and not covered.all() and covered.any():
         # If a plateau ends after the predicted curve, its level is read before the end of the curve.
-        last, end = time[followed][-1], float(staircase.curve["time"][-1])
-        _, early_ends, early_levels = seen_steps(time[followed], loss[followed], levels)
+        last, end = time[covered][-1], float(staircase.curve["time"][-1])
+        _, early_ends, early_levels = seen_steps(time[covered], loss[covered], levels)
         # A plateau that lasts beyond the curve ends with the curve, not at the last recorded time before its end.
         early_ends = np.where(early_ends == last, end, early_ends)
         ends, seen_after = np.where(found <= last, [early_ends, early_levels], [ends, seen_after])
@@ -69,12 +69,12 @@ def compare_staircases(
     late = np.full(len(times), tolerance) if tolerance is not None else staircase.time_uncertainty
     if tolerance is None and late is not None:
         late = np.fmax(late, _spacing(time, found))
-    judged = ~slow & (seen | (times * (1 + (_LATENESS if late is None else late)) <= time[-1]))
+    scored = ~slow & (seen | (times * (1 + (_LATENESS if late is None else late)) <= time[-1]))
     with np.errstate(divide="ignore", invalid="ignore"):
         # A jump found at time zero has no relative error.
         time_error = times / found - 1
     level_error = (levels[1:] - seen_after) / levels[0]
-    settled = judged & ~np.append(slow[1:], False) & ~_cut_short(found, time[-1])
+    settled = scored & ~np.append(slow[1:], False) & ~_cut_short(found, time[-1])
     # If further jumps are unknown, so is the duration of the last plateau.
     settled[-1:] &= staircase.complete
     level_allowed = staircase.level_uncertainty
@@ -83,10 +83,10 @@ def compare_staircases(
     if staircase.settling_times is not None:
         # A plateau that ends before theory expects it to be flat does not show its level.
         settled &= ~seen | (ends - found >= staircase.settling_times)
-    missing = float(np.sum(judged & ~seen) + _merged(staircase, found, time, loss))
+    missing = float(np.sum(scored & ~seen) + _merged(staircase, found, time, loss))
     errors, allowed = {names.INITIAL_LOSS: _initial_error(times, levels, time, loss)}, {}
     for name, error, counted, limit in (
-        (names.JUMP_TIME, time_error, judged, None if tolerance is not None else late),
+        (names.JUMP_TIME, time_error, scored, None if tolerance is not None else late),
         (names.LEVEL, level_error, settled, level_allowed),
     ):
         errors[name] = _largest(error[counted])
@@ -106,14 +106,14 @@ def compare_staircases(
         slope = (crossing_times(*_curve(at_other_scale), (levels[1:] + levels[:-1]) / 2) - found) / difference
         with np.errstate(divide="ignore"):
             slope_error = staircase.accelerated_times / slope - 1
-        errors[names.SLOPE] = _largest(slope_error[judged])
+        errors[names.SLOPE] = _largest(slope_error[scored])
     residual = staircase_residual(
         predicted,
         times=found,
         time_errors=time_error,
         levels=np.append(loss[:1], seen_after),
         level_errors=level_error,
-        status=np.where(slow, names.SLOW, np.where(judged, names.JUDGED, names.NOT_DUE)).tolist(),
+        status=np.where(slow, names.SLOW, np.where(scored, names.JUDGED, names.NOT_DUE)).tolist(),
         slopes=slope,
         slope_errors=slope_error,
     )
@@ -132,7 +132,7 @@ def compare_curve(observed: xr.Dataset, predicted: xr.Dataset) -> float:
     return float(np.mean(np.abs(np.interp(shared, *_curve(observed)) - expected)) / initial)
 
 
-def curve_tells(observed: xr.Dataset, predicted: xr.Dataset, tolerance: float) -> bool:
+def curve_discriminates(observed: xr.Dataset, predicted: xr.Dataset, tolerance: float) -> bool:
     """Whether the tolerance is small enough to exclude a run at half or twice the predicted times."""
     shared, expected, initial = _shared_times(observed, predicted)
     if tolerance > _TELLING or not len(shared):
@@ -272,8 +272,8 @@ def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -
     )
     known = np.append(levels, [level for level, _ in curve])
     extra = 0
-    followed = _followed(staircase, time)
-    time, loss = time[followed], loss[followed]
+    covered = _covered(staircase, time)
+    time, loss = time[covered], loss[covered]
     if not len(time):
         return 0
     if not staircase.complete:
@@ -287,7 +287,7 @@ def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -
     return extra + bool(loss[-1] < levels[-1] - _LEVEL_SHARE * levels[0] and not slow[-1:].any())
 
 
-def _followed(staircase: StaircaseView, time: np.ndarray) -> np.ndarray:
+def _covered(staircase: StaircaseView, time: np.ndarray) -> np.ndarray:
     """Select the times covered by the predicted loss curve; later jumps may be absent from the limit."""
     last = np.inf if staircase.curve is None else staircase.curve["time"].to_numpy()[-1]
     return time <= last

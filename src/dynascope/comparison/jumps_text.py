@@ -65,14 +65,14 @@ def _seen(rows: Sequence[Jump], predicted: str, least: str) -> tuple[str, int]:
         least: The share of the loss that each jump in `rows` exceeds; empty if the table contains all jumps.
     """
     kinds = [row.status for row in rows]
-    judged, left = kinds.count(names.JUDGED), len(kinds) - kinds.count(names.JUDGED)
+    scored, left = kinds.count(names.JUDGED), len(kinds) - kinds.count(names.JUDGED)
     if not rows:
         return f"{predicted}, and none explains more than {least}", 0
     number_of = counted(len(rows))
     explain = f"explains more than {least}" if len(rows) == 1 else f"each explain more than {least}"
     those = f"{predicted}. Of the {number_of} that {explain}," if least else f"{predicted} and"
     if left:
-        return f"{those} {counted(judged).replace('no', 'none')} could be scored{_left_out(kinds)}", judged
+        return f"{those} {counted(scored).replace('no', 'none')} could be scored{_unscored_text(kinds)}", scored
     seen = sum(row.seen is not None and math.isfinite(row.seen.time) for row in rows)
     if len(rows) == 1:
         found = "observed" if seen else "not observed"
@@ -96,7 +96,7 @@ def _within(errors: Sequence[float], scored: int) -> str:
     return f",{whose} with {an_error} of at most {percent_up(abs(worst))}"
 
 
-def _left_out(kinds: Sequence[str]) -> str:
+def _unscored_text(kinds: Sequence[str]) -> str:
     """State why jumps are not scored."""
     reasons = (
         (kinds.count(names.SLOW), "predicted only roughly"),

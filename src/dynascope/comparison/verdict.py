@@ -65,7 +65,7 @@ class Row(NamedTuple):
 
 
 def quantity_rows(quantities: Mapping[str, Quantity], view: Result) -> list[Row]:
-    """Return one row per quantity, which includes its largest error along a curve."""
+    """Return one row per quantity, including its largest error along a curve."""
     rows = []
     for name, whole in quantities.items():
         if name.removesuffix(_MAXIMUM) != name and name.removesuffix(_MAXIMUM) in quantities:
@@ -187,7 +187,7 @@ def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
             row.key: round(row.error or 0) for row in wrong if row.key in (names.MISSING_JUMPS, names.EXTRA_JUMPS)
         }
         others = [row for row in wrong if row.key not in counts]
-        rest = _not_followed(others, len(judged)) if others else ""
+        rest = _disagreement(others, len(judged)) if others else ""
         text = " ".join(filter(None, [text, miscounted_jumps(**counts), rest]))
     elif not text:
         closest = max(judged, key=lambda row: row.share)
@@ -237,7 +237,7 @@ def _called(name: str, view: Result) -> str:
     return describe(name, names_of(*reversed(view.sides.values())))[0]
 
 
-def _not_followed(wrong: Sequence[Row], judged: int) -> str:
+def _disagreement(wrong: Sequence[Row], judged: int) -> str:
     """State how many quantities disagree, and the largest error relative to its tolerance."""
     worst = max(wrong, key=lambda row: row.share)
     error = f"the error of the {worst.name} is {_size(worst)}"

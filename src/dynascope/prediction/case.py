@@ -168,7 +168,7 @@ class Case:
         return type(self.network.module if isinstance(self.network, Rows) else self.network).__name__
 
     @cached_property
-    def answers(self) -> bool:
+    def maps_rows(self) -> bool:
         """Whether the network maps rows of the samples to as many outputs as the task has targets."""
         if self.samples is None or not callable(self.network):
             return False

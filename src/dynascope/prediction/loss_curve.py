@@ -44,7 +44,7 @@ class _Curve(NamedTuple):
     variables: str = ""
 
 
-_Follow = Callable[[float, float], _Curve]  # (duration, tolerance) → curve
+_Integrator = Callable[[float, float], _Curve]  # (duration, tolerance) → curve
 
 
 class _Closeness(NamedTuple):
@@ -118,10 +118,10 @@ def loss_curve(
     found = _flow(task, network, scale, normalised)
     if found is None:
         return None
-    follow, closeness = found
+    integrate, closeness = found
     curves: list[_Curve] = []
     for tolerance in track((closeness.tolerance, closeness.tolerance / closeness.finer), "curves"):
-        curves.append(follow(duration, tolerance))
+        curves.append(integrate(duration, tolerance))
         duration = min(duration, float(curves[-1].time[-1]))
         if duration == 0:
             raise DivergenceError(
@@ -136,7 +136,7 @@ def loss_curve(
             break
         # At a kink a neuron may take either path, which determines the rest of the curve.
         end = float(better.time[-1])
-        finer = follow(end, closeness.tolerance / closeness.finer ** (power + 1))
+        finer = integrate(end, closeness.tolerance / closeness.finer ** (power + 1))
         curves.append(finer)
         if float(finer.time[-1]) < end:
             break
@@ -179,7 +179,7 @@ def _distance(one: _Curve, other: _Curve) -> float:
     return float(np.mean(np.abs(here - there)) / (other.loss[0] or 1.0))
 
 
-def _flow(task: Any, network: Any, scale: float, normalised: bool) -> tuple[_Follow, _Closeness] | None:
+def _flow(task: Any, network: Any, scale: float, normalised: bool) -> tuple[_Integrator, _Closeness] | None:
     """Return the integrator of a loss curve, and its tolerances."""
     if isinstance(task, InContextRegression) and isinstance(network, LinearAttention | MergedAttention):
         return _implicit(few_prompts(task), network, scale, _ATTENTION)
@@ -198,28 +198,28 @@ def _flow(task: Any, network: Any, scale: float, normalised: bool) -> tuple[_Fol
     return _by_neurons(task, network, scale=scale, normalised=normalised), _KINKED
 
 
-def _exactly(prepared: PreparedFlow, variables: str) -> _Follow:
-    def follow(duration: float, tolerance: float) -> _Curve:
+def _exactly(prepared: PreparedFlow, variables: str) -> _Integrator:
+    def integrate(duration: float, tolerance: float) -> _Curve:
         record, took = prepared.solve(
             duration=duration, tolerance=tolerance, max_steps=_STEPS, operations=_OPERATIONS, partial=True
         )
         return _Curve(*resolved_loss(record, _POINTS), took, variables)
 
-    return follow
+    return integrate
 
 
-def _by_neurons(task: Task, network: Any, **options: Any) -> _Follow:
+def _by_neurons(task: Task, network: Any, **options: Any) -> _Integrator:
     limits: dict[str, Any] = {"max_steps": _STEPS, "operations": _OPERATIONS, "partial": True, "points": _POINTS}
 
-    def follow(duration: float, tolerance: float) -> _Curve:
+    def integrate(duration: float, tolerance: float) -> _Curve:
         record = flows.polar_flow(task, network, duration=duration, tolerance=tolerance, **limits | options)
         notes = {name: record.attrs[name] for name in ("operations", "variables") if name in record.attrs}
         return _Curve(record["time"].to_numpy(), record["loss"].to_numpy(), **notes)
 
-    return follow
+    return integrate
 
 
-def _implicit(task: Task, network: Any, scale: float, closeness: _Closeness) -> tuple[_Follow, _Closeness] | None:
+def _implicit(task: Task, network: Any, scale: float, closeness: _Closeness) -> tuple[_Integrator, _Closeness] | None:
     if _FEWEST * work_of_a_step(task, network) > _IMPLICIT_OPERATIONS:
         return None
     limits = {"solver": "stiff", "max_steps": _IMPLICIT_STEPS, "operations": _IMPLICIT_OPERATIONS}

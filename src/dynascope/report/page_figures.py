@@ -52,7 +52,7 @@ def page_figures(view: Result, room: int) -> tuple[list[PageFigure], list[PageFi
         room: Approximate limit on the total size of all figures, in bytes.
 
     Returns:
-        Return the declared figures, or the first of the others if none is declared; and the remaining figures.
+        Return the declared figures and all others; if none is declared, the first of the others takes its place.
 
     Raises:
         InputError: A declared chart names a variable that the result lacks.

@@ -51,9 +51,8 @@ class GrowingRecord:
         written = int(xr.open_zarr(path)["written"])
         record = xr.open_zarr(path).isel(step=slice(written))
 
-    Appended rows stay in memory until a chunk is full or, at the next call, `seconds` have passed; if the process is
-    killed before, they are lost. Counted rows survive a killed process. Files are not flushed to disk, so a power
-    failure may lose more.
+    Appended rows stay in memory until a chunk is full, or until the first call after `seconds`. If the process is
+    killed before, they are lost; counted rows survive. Files are not flushed to disk, so a power failure may lose more.
 
     Attributes:
         path: The folder.

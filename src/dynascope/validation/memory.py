@@ -18,7 +18,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)B?", re.IGNORECASE)
 
-_SHARE = 4  # arrays may take this fraction 1/4 of the memory, because computations make several copies
+_SHARE = 4  # arrays may take 1/_SHARE of the memory, because computations make several copies of them
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
-from dynascope.comparison.jumps import ESTIMATED, between_points, compare_curve, compare_staircases, curve_tells
+from dynascope.comparison.jumps import ESTIMATED, between_points, compare_curve, compare_staircases, curve_discriminates
 from dynascope.comparison.user_curves.reading import CHOOSE_A_LOSS, numbers, read_curve
 from dynascope.comparison.user_curves.resolution import TOO_ROUGH, MonotoneFit, monotone_fit, resolve_jumps
 from dynascope.comparison.user_curves.units import LOSSES, LossName, factor_of, matching_conventions, needed_facts
@@ -160,11 +160,11 @@ def compare_with_staircase(
     if known is not None and staircase.curve is not None:
         blurred = late / 2 + 3 * curve.error(time[0]) / loss[0] + between_points(denoised, predicted)
         predicted = _with_curve_tolerance(predicted, blurred)
-        tells = curve_tells(denoised, predicted, predicted.attrs[f"{names.CURVE}_tolerance"])
-        errors[names.CURVE] = compare_curve(denoised, predicted) if tells else np.nan
+        discriminates = curve_discriminates(denoised, predicted, predicted.attrs[f"{names.CURVE}_tolerance"])
+        errors[names.CURVE] = compare_curve(denoised, predicted) if discriminates else np.nan
     unclear = np.array([bool(each) for each in resolved.reasons], dtype=bool) & ~staircase.slow
     status = np.where(unclear, names.UNCLEAR, residual[names.STATUS].to_numpy())
-    residual, judged = residual.assign({names.STATUS: ("jump", status.astype(str))}), status == names.JUDGED
+    residual, scored = residual.assign({names.STATUS: ("jump", status.astype(str))}), status == names.JUDGED
     seen = np.isfinite(resolved.found)
     for name in (names.OBSERVED_JUMP_TIME, names.TIME_ERROR):
         residual[name] = residual[name].where(seen)
@@ -178,7 +178,7 @@ def compare_with_staircase(
         *predicted.attrs.get("warnings", []),
         *jump_warnings(np.where(unclear, resolved.reasons, "").tolist()),
         *_curve_warnings(observed, predicted, curve, errors[names.INITIAL_LOSS], late),
-        *learning_rate_warnings(staircase.times[judged] / resolved.found[judged], resolved.allowed),
+        *learning_rate_warnings(staircase.times[scored] / resolved.found[scored], resolved.allowed),
     ]
     predicted = predicted.assign_attrs(warnings=warnings)
     allowed = resolved.allowed, tolerance[1] + resolved.added
@@ -239,7 +239,7 @@ def jump_warnings(reasons: list[str]) -> Iterator[str]:
         yield f"{subject} not scored: {reason}."
 
 
-def learning_rate_warnings(ratios: Float[np.ndarray, " judged"], allowed: float) -> Iterator[str]:
+def learning_rate_warnings(ratios: Float[np.ndarray, " scored"], allowed: float) -> Iterator[str]:
     """Warn if all jumps occur too early or too late by about the same factor.
 
     Example:

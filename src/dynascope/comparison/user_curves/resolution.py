@@ -156,8 +156,8 @@ def resolve_jumps(
     ]
     added = 0.0
     if not chosen:
-        judged = np.array([not each for each in _first_reasons(against, len(drops))], bool)
-        added = float(np.max(blur, initial=0.0, where=judged))
+        scored = np.array([not each for each in _first_reasons(against, len(drops))], bool)
+        added = float(np.max(blur, initial=0.0, where=scored))
         hopeless = np.full(len(drops), allowed > TOO_ROUGH)
         allowed += added
         between = (np.abs(error) > TOO_ROUGH) & (np.abs(error) <= allowed)

@@ -70,7 +70,7 @@ KERNELS = (
         gives="the loss over time of the linearised network, determined by its NTK",
         equation=r"\dot r = -\frac{1}{n} K r, \quad K = J J^\top, \quad J = \frac{\partial f}{\partial \theta} \text{ "
         r"at } t = 0",
-        fits=lambda case: case.answers and not case.normalised,
+        fits=lambda case: case.maps_rows and not case.normalised,
         solve=_solve,
         domain=Domain(
             network="any, linearised about its initial weights",

@@ -42,7 +42,7 @@ def _linear(case: Case) -> Staircase:
     )
 
 
-def _tells_times_apart(case: Case) -> bool:
+def _separation_is_measurable(case: Case) -> bool:
     """Whether the separation of the jumps can be measured before they are predicted."""
     return linear_layers(case.network) is not None or isinstance(case.network, DiagonalLinear | LinearAttention)
 
@@ -273,12 +273,12 @@ STAIRCASES = (
         fits=lambda case: (
             isinstance(case.network, SumOfNeurons)
             and case.network.degree >= 2
-            and (case.samples is None or case.answers)
+            and (case.samples is None or case.maps_rows)
         ),
         solve=_alternation,
         domain=None,
         assumes=(SMALL_START,),
-        assumes_too=lambda case: (SEPARATED_TIMES,) if _tells_times_apart(case) else (),
+        assumes_too=lambda case: (SEPARATED_TIMES,) if _separation_is_measurable(case) else (),
         exact=False,
         error=lambda case: (
             time_error(expected_time_error(case.network, case.scale, normalised=case.normalised))
