@@ -1,4 +1,4 @@
-"""dynascope predicts what a neural network will learn, observes it on real training, and compares the two.
+"""dynascope predicts what a neural network will learn, observes real training, and compares the two.
 
 The main functions:
 
@@ -11,9 +11,9 @@ The main functions:
 * `study(name, **fields)` creates the study of a published result; its `run()` returns a `Comparison`.
 * `load(path)` loads a saved result.
 
-A task is a `Task(x, y)`, `read_table("t.csv", target="y")` or `digits()`. A network is the name of a kind, such as
-"relu", a `TwoLayer(width=50, activation="relu")`, or an equinox or PyTorch module. Everything else is in submodules:
-`theory`, `probes`, `flows`, `symmetry`, …
+A task is a `Task(x, y)`, `read_table("t.csv", target="y")` or `digits()`. A network is a
+`TwoLayer(width=50, activation="relu")`, an equinox or PyTorch module, or the name of a kind, such as "relu". Everything
+else is in submodules: `theory`, `probes`, `flows`, `symmetry`, …
 """
 
 import lazy_loader

@@ -49,15 +49,15 @@ def alternating_flow(
     small neurons are *dormant*: the residual r = y − f(x) of the active neurons is frozen, and each dormant neuron
     ascends its utility, θ' = ∇U(θ) with U(θ) = E⟨f(x; θ), r(x)⟩. A dormant neuron becomes *active* when its norm
     reaches a threshold. In the cost phase, the active neurons descend the loss to a stationary point while the dormant
-    neurons are fixed. This phase is instantaneous compared with the growth of dormant neurons.
+    neurons are fixed. The cost phase is instantaneous compared with the growth of dormant neurons.
 
     Args:
         network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its weights at unit scale; or a
             list of networks that differ only in the weights of their neurons.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         scale: Factor α of the initial weights, between 0 and 1, or a list of factors. Values above 0.3 raise a warning.
-            Lists of networks and scales form an ensemble of all combinations. Its programs are compiled once, and on
-            accelerators its members run in batches.
+            Lists of networks and scales form an ensemble of all combinations, for which programs are compiled once. On
+            accelerators, the members run in batches.
         normalised: Whether to use the homogeneity-normalised flow, in which the rate of neuron i is ‖θ_i‖^(2−κ).
         jumps: Maximum number of jumps; None for all.
         duration: Gradient-flow time at which to stop; None for no limit.
@@ -68,21 +68,22 @@ def alternating_flow(
 
     Returns:
         A staircase record (see `results.staircase_record`), whose accelerated times are in units of
-        `results.time_unit`. It also contains, over `jump`: `growth_rate` (κ times the utility at activation),
-        `direction` (over `weight`, the component of the first activated neuron in which it differs from the active
-        neurons), `activated` and `returned` (over `neuron`, whether the neuron became active or became dormant again),
-        and `unstable_rate` (the largest rate at which the active neurons leave the plateau after the jump on their own,
-        zero at a minimum). The attribute `stopped` states why the run ended, `complete` whether nothing is left to
-        learn, and `warnings` the limitations of the result.
+        `results.time_unit`. The record also contains, over `jump`: `growth_rate` (κ times the utility at activation),
+        `direction` (over `weight`, the direction of the first activated neuron, orthogonal to any active neuron with
+        the same function), `activated` and `returned` (over `neuron`, whether the neuron became active or became
+        dormant again), and `unstable_rate` (the largest rate at which the active neurons leave the plateau after the
+        jump on their own, zero at a minimum). The attribute `stopped` states why the run ended, `complete` whether
+        nothing is left to learn, and `warnings` the limitations of the result.
 
-    Limitations. For degree 2, all neurons at the same maximum of the utility become active together, and one neuron
-    represents all of them. This is possible because the others then have no utility in this direction; for ReLU neurons
-    with one output, the others never leave it. For degree above 2, the time and the direction at activation depend on
-    the initial direction. If the maxima form a manifold (for example, frequencies with any phase), directions depend on
-    the initial weights, but levels do not. A stationary point of the active neurons may be a saddle of their loss. They
-    then leave it at a rate given by the Hessian, and this departure is a jump. Neurons whose utility has zero gradient
-    (dead units) never move; `warnings` lists them. Directions have a precision of 1e-16. At scales far below 1e-8, a
-    neuron whose initial direction is even closer to an unstable direction therefore leaves it too early.
+    Limitations. For degree 2, all neurons at the same maximum of the utility become active together. One neuron
+    represents all of them, because the others have no utility in this direction once it is active. For ReLU neurons
+    with one output, the others never leave this direction. For degree above 2, the time and the direction at activation
+    depend on the initial direction. If the maxima form a manifold (for example, frequencies with any phase), directions
+    depend on the initial weights, but levels do not. A stationary point of the active neurons may be a saddle of their
+    loss. The active neurons then leave the saddle at a rate given by the Hessian, and this departure is a jump. Neurons
+    whose utility has zero gradient (dead units) never move; `warnings` lists them. Directions have a precision of
+    1e-16. At scales far below 1e-8, a neuron that starts closer than this to an unstable direction therefore leaves the
+    direction too early.
 
     Raises:
         InputError: If the network is not a sum of neurons of degree κ ≥ 2 or is not homogeneous, if the weights of a

@@ -56,9 +56,9 @@ def predict_next_activation(
 ) -> NextActivation:
     """Predict the next activation of a neuron from any checkpoint of a training run.
 
-    Neurons with norms below the threshold are dormant. They are integrated in the frozen residual r = y − f(x) of the
-    active neurons: each rotates towards a maximum of its utility U(θ) = E⟨f(x; θ), r(x)⟩ and grows, until the first
-    reaches the threshold. `probes.utility_spectrum` makes the same prediction without the rotation.
+    Neurons with norms below the threshold are dormant. Dormant neurons are integrated in the frozen residual
+    r = y − f(x) of the active neurons: each rotates towards a maximum of its utility U(θ) = E⟨f(x; θ), r(x)⟩ and grows,
+    until the first reaches the threshold. `probes.utility_spectrum` makes the same prediction without the rotation.
 
     The prediction is valid on a plateau, where the active neurons are stationary and the dormant neurons together do
     not change the residual. The threshold must be well below the norm at which a neuron changes the loss. Active

@@ -57,8 +57,8 @@ def active_set_descent(
     3. Cost: minimise the loss of all active neurons by L-BFGS, and remove neurons whose norm vanishes.
 
     Training stops with a certificate: if max κÛ ≤ ε, no small neuron can grow, so adding one does not lower the loss.
-    The maximum is taken over the ascents from random directions. It is global for linear neurons, whose utility has no
-    other local maxima, and a lower bound for other neurons.
+    The maximum over the ascents from random directions is global for linear neurons, whose utility has no other local
+    maxima, and a lower bound for other neurons.
 
     Each round makes many passes over all data, and active neurons are never replaced. In eight of eight trials, the
     method recovered a random noiseless teacher of six ReLU neurons with six neurons. On digits, Adam on a network of

@@ -269,8 +269,9 @@ class Alternation:
     def _carry_along(self, before: np.ndarray) -> None:
         """Update the dormant neurons that compute the same function as active neurons.
 
-        The weights of such a neuron are a combination of those of active neurons plus a small deviation. The exact flow
-        moves all of them together, and the deviation later determines when the neuron separates from the active ones.
+        The weights of such a neuron are a combination of active weights plus a small deviation. The exact flow moves
+        the dormant and the active neurons together, and the deviation later determines when the dormant neuron
+        separates.
         """
         directions, log_norms, spent = (np.array(each) for each in self.dormant)
         for j in np.flatnonzero(self.waiting & np.any(spent, axis=1)):

@@ -58,10 +58,10 @@ def rest(
 ) -> tuple[np.ndarray, float, Departure]:
     """Find the stationary point near the active neurons, and its unstable modes.
 
-    Newton steps in the directions of positive curvature complete the gradient flow. Without them, the remaining
+    Newton steps in the directions of positive curvature complete the gradient flow. Without Newton steps, the remaining
     gradient would influence the dormant neurons over the whole plateau. Near a saddle θ*, the flow is linear: the
     deviation along an eigenvector v of the Hessian with eigenvalue −μ < 0 grows as exp(μ t). The gradient determines
-    its current size, ⟨v, ∇L⟩ = −μ ⟨v, θ − θ*⟩.
+    the current deviation, ⟨v, ∇L⟩ = −μ ⟨v, θ − θ*⟩.
 
     Args:
         network: Network that defines the function of a neuron.

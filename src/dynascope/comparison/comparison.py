@@ -64,9 +64,9 @@ def compare(
     between them. An observed plateau at a level that theory does not predict is extra, up to the end of the predicted
     loss curve. Slow jumps, and jumps predicted after the end of the run, are shown but not scored; the `status` of each
     jump is in the residual. If the prediction estimates the error of each time and level at its scale, these estimates
-    are the tolerances. If it contains a loss curve at this scale, the curve is also compared, as `curve`, by the mean
-    distance over log time. If the run was integrated in the same variables as this curve, the comparison of curves is
-    only a check.
+    are the tolerances. If the prediction contains a loss curve at its scale, the loss is also compared with this curve,
+    by the mean distance over log time (`curve`). If the run was integrated in the same variables as the predicted
+    curve, the comparison with the curve is only a check.
 
     Curves: every variable over `time` in both records is compared on the shared times, by the relative L2 norm and by
     the largest error relative to the largest predicted value. `along` selects dimensions other than time. Scalars are

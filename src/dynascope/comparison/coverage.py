@@ -20,8 +20,8 @@ def share_of_fall(view: Result) -> float | None:
 
     The total decrease is L₀ − min(L_end, L_last): from the predicted initial loss to the last observed loss, or to the
     last predicted loss (of plateaus and curve) if that is lower. For a staircase, the scored part is Σ
-    (L_before − L_after) over the scored jumps that were observed. For a loss curve, it is the predicted decrease over
-    the times that both records share.
+    (L_before − L_after) over the scored jumps that were observed. For a loss curve, the scored part is the predicted
+    decrease over the times that both records share.
 
     Args:
         view: A result with both records and the residual.

@@ -27,7 +27,7 @@ class Effect(NamedTuple):
 
     Attributes:
         change: Mean trend over runs: the least-squares slope against the index of the level, times the number of levels
-            minus one. With two levels, this is the difference.
+            minus one. With two levels, the change is the difference between them.
         low: Lower end of the confidence interval of the change; −∞ for a single run.
         high: Upper end of the interval; ∞ for a single run.
         size: The change divided by the standard deviation between runs of one level; NaN if that is zero or unknown,
@@ -80,7 +80,7 @@ class Hypothesis:
         """Compute the effect over runs at increasing levels of the factor, with its Student interval.
 
         The interval has its stated coverage if the trends of the runs are normally distributed, even for two runs. For
-        unpaired runs it is conservative. For a single run, the interval is infinite and the effect undecided. The
+        unpaired runs, the interval is conservative. For a single run, it is infinite and the effect is undecided. The
         interval of a median consists of two order statistics of the paired trends (`median_interval`), which requires
         six runs for 95 %.
 

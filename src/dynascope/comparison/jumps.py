@@ -45,10 +45,10 @@ def compare_staircases(
         tolerance: The tolerance of the relative error of times; replaces the estimates of the theory.
 
     Returns:
-        Three results. The residual over `jump` (see `results.staircase.staircase_residual`): the level of a plateau is
-        read halfway in time between two jumps, and slopes are differences of times divided by differences of the unit
-        of accelerated time. The errors of times, levels, slopes and the initial loss, and the numbers of missing and
-        extra jumps. The tolerances of times and levels, if theory estimates them.
+        The residual over `jump` (see `results.staircase.staircase_residual`); the errors of times, levels, slopes and
+        the initial loss, with the numbers of missing and extra jumps; and the tolerances of times and levels, if theory
+        estimates them. The level of a plateau is read halfway in time between two jumps. Slopes are differences of
+        times divided by differences of the unit of accelerated time.
 
     Raises:
         InputError: An observed record lacks a scale or a single loss over time, or both have the same scale.

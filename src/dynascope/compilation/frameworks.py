@@ -18,8 +18,8 @@ _Found = TypeVar("_Found")
 def also_in_pytorch(module: str) -> Callable[[Callable[_Given, _Found]], Callable[_Given, _Found]]:
     """Dispatch calls with PyTorch arguments to the function of the same name in `dynascope.torch`.
 
-    PyTorch arguments are recognised by the names of their types. `dynascope.torch` requires PyTorch, so it is imported
-    only when such an argument is given.
+    PyTorch arguments are recognised by the names of their types. `dynascope.torch` requires PyTorch and is imported
+    only if an argument is from PyTorch.
 
     Args:
         module: The module that contains the function: "dynascope.torch" or one of its submodules.

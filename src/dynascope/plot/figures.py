@@ -1,7 +1,7 @@
 """Figures of records: the prediction dashed over the solid observation.
 
 Every function accepts labelled data and optionally the axes to draw on. It returns the axes and never displays a
-figure. Without axes, it creates a `matplotlib.figure.Figure` without pyplot, so no display is needed.
+figure. Without axes, the function creates a `matplotlib.figure.Figure` without pyplot, so no display is needed.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def predict_by_alternation(
     """Predict the staircase of any sum of homogeneous neurons.
 
     Alternating gradient flow is run at two scales. The jump times are those at the given scale. The accelerated time of
-    a jump is the slope of its time against the unit of accelerated time, so constant offsets cancel.
+    a jump is the slope of its time against the unit of accelerated time, in which constant offsets cancel.
 
     Args:
         task: The data, or an expectation in closed form.
@@ -52,9 +52,9 @@ def predict_by_alternation(
         max_steps: Maximum number of steps in one phase. It also limits the total number of operations.
 
     Returns:
-        A staircase record, as returned by `alternating.alternating_flow`. For a `TwoLayer` network, it also contains
-        `input_feature` and `output_feature`: the first- and second-layer weights of the neuron activated at each jump,
-        at unit norm.
+        A staircase record, as returned by `alternating.alternating_flow`. For a `TwoLayer` network, the record also
+        contains `input_feature` and `output_feature`: the first- and second-layer weights of the neuron activated at
+        each jump, at unit norm.
 
     Example:
         >>> from dynascope.tasks import Task

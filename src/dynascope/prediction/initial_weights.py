@@ -16,8 +16,8 @@ _POWER_LAW_SCALE = 1e-3  # times grow as a power of 1/scale, so smaller scales t
 def default_scale(network: Any, *, normalised: bool = False) -> float:
     """Return the default scale of a network given by name or without dimensions.
 
-    It is 1e-8, or 1e-3 if the jump times grow as a power of 1/scale rather than its logarithm. `predict`, `observe`,
-    `which` and the command line use it.
+    The default is 1e-8, or 1e-3 if the jump times grow as a power of 1/scale rather than its logarithm. `predict`,
+    `observe`, `which` and the command line use this default.
 
     Args:
         network: The network with weights, of which only the degree of homogeneity matters.

@@ -45,11 +45,11 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
         network: The network.
 
     Returns:
-        The record with new descriptions in `learned`, and with `learned_direction` over (jump, feature). This is the
-        dominant linear map added at the jump (`main_map`) or, if unavailable, the input weights that grow
-        (`input_feature`), at unit norm. It is in units of the standard deviation of each input, so entries are
-        comparable and do not depend on units such as metres or feet. If the activation is odd, the sign is such that
-        the most affected output increases along the direction.
+        The record with new descriptions in `learned`, and with `learned_direction` over (jump, feature): the dominant
+        linear map added at the jump (`main_map`) or, if unavailable, the input weights that grow (`input_feature`), at
+        unit norm. The direction is in units of the standard deviation of each input, so entries are comparable and do
+        not depend on units such as metres or feet. If the activation is odd, the sign is such that the most affected
+        output increases along the direction.
     """
     if "input_feature" not in record:
         return _of_any_neurons(record, task, network)

@@ -67,7 +67,7 @@ def observe(
         scale: Factor on the initial weights; a sequence creates an ensemble. By default, a module starts from its
             weights, and a network given by name or without dimensions starts at `prediction.default_scale`.
         probes: Functions of the network that return further quantities to record: the result of a function of
-            `dynascope.probes`, or a mapping from each name to its dimension names and values. They are compiled, so
+            `dynascope.probes`, or a mapping from each name to its dimension names and values. Probes are compiled, so
             they must be written in JAX.
         seconds: Time limit; none by default. A run that reaches the limit is recorded up to that point, and its
             attribute `stopped` states where it ended.

@@ -46,10 +46,10 @@ def predict_seeds(
 
     Returns:
         The prediction for the first seed, with additional variables for all seeds. `seed_jump_time` over (`seed`,
-        `jump`) contains the times, and `seed_learned` a description of what is learned: that of the jump if it is the
-        same for all seeds or if inputs have no names, otherwise the input with the largest weight. Jumps that a seed
-        lacks are NaN or empty. If there are loss curves, `loss_low`, `loss_median` and `loss_high` contain the minimum,
-        median and maximum over the seeds, at the times of the first.
+        `jump`) contains the times, and `seed_learned` a description of what is learned. This description is that of the
+        jump if it is the same for all seeds or if inputs have no names; otherwise it is the input with the largest
+        weight. Jumps that a seed lacks are NaN or empty. If there are loss curves, `loss_low`, `loss_median` and
+        `loss_high` contain the minimum, median and maximum over the seeds, at the times of the first curve.
 
     Raises:
         InputError: As for `predict`, or the weights of this kind of network are not random.

@@ -22,7 +22,7 @@ def sensitivity(
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " c"]]:
     """Return the sensitivity of a neuron to each input, and its effect on each output.
 
-    The sensitivity to input i is σ_i √(E ‖∂φ/∂x_i‖²), where the standard deviation σ_i of the input makes it
+    The sensitivity to input i is σ_i √(E ‖∂φ/∂x_i‖²). The standard deviation σ_i of the input makes the sensitivity
     independent of units. The effect on an output is the standard deviation of the neuron's contribution.
 
     Args:

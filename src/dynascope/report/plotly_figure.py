@@ -1,7 +1,7 @@
 """Convert the description of a figure to a compact plotly figure.
 
-Numbers are encoded in base64, in single precision if it represents them, which takes half the space of
-decimal text. Lines with the same label share one trace, separated by gaps.
+Numbers are encoded in base64, in single precision if their magnitudes allow; this takes half the space of decimal text.
+Lines with the same label share one trace, separated by gaps.
 """
 
 from __future__ import annotations

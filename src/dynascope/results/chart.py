@@ -32,7 +32,7 @@ class Chart:
         log: Which axes are logarithmic: "", "x", "y" or "xy". A power law is straight on two logarithmic axes.
         members: The labels of the members to draw, by dimension.
         places: The positions of the members to draw, by dimension, counted from 0 at the start or from −1 at the end;
-            use it if labels are not known in advance. Positions beyond an end select the end.
+            for labels that are not known in advance. Positions beyond an end select the end.
         symbols: Symbol of a dimension in line labels: {"exponent": "α"} gives α = 0.3. With an empty symbol, the
             members share one colour and thin lines, for example for many neurons.
         interval: The variables with the lower and the upper end of an interval around the only drawn variable. The

@@ -21,9 +21,9 @@ _LEAST = 1e-300  # below this scale, a much smaller one is not representable
 def time_unit(scale: OpenFraction, *, degree: _Degree = 2, normalised: bool = False) -> float:
     """Return T(α): from scale α, a network has its jumps at t = τ·T(α) + O(1), with accelerated times τ.
 
-    The norm of a neuron of degree κ grows as ‖θ‖' ∝ ‖θ‖^(κ−1). So it takes the time log(1/α) to reach order one if
-    κ = 2, and a time proportional to α^(2−κ) if κ > 2. In the homogeneity-normalised flow, in which each neuron has
-    the rate ‖θ‖^(2−κ), every degree grows exponentially.
+    The norm of a neuron of degree κ grows as ‖θ‖' ∝ ‖θ‖^(κ−1). The norm therefore reaches order one after a time
+    log(1/α) if κ = 2, and after a time proportional to α^(2−κ) if κ > 2. In the homogeneity-normalised flow, in which
+    each neuron has the rate ‖θ‖^(2−κ), neurons of every degree grow exponentially.
 
     Args:
         scale: α, the factor on the initial weights.

@@ -52,7 +52,8 @@ class GrowingRecord:
         record = xr.open_zarr(path).isel(step=slice(written))
 
     Appended rows stay in memory until a chunk is full, or until the first call after `seconds`. If the process is
-    killed before, they are lost; counted rows survive. Files are not flushed to disk, so a power failure may lose more.
+    killed, rows in memory are lost, but counted rows survive. Files are not flushed to disk, so a power failure may
+    lose more rows.
 
     Attributes:
         path: The folder.

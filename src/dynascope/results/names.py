@@ -49,8 +49,8 @@ def describe(name: str, names: Names | None = None, *, steps: bool = False) -> t
 
     Args:
         name: The name in the record.
-        names: Long names and units by name, which take precedence over the table of this package. If a name is in
-            neither, even without its prefix or suffix, it is split into words and considered dimensionless.
+        names: Long names and units by name, which take precedence over the table of this package. A name that is in
+            neither, even without its prefix or suffix, is split into words and considered dimensionless.
         steps: Whether the record counts time in optimiser steps.
 
     Returns:

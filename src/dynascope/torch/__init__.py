@@ -1,6 +1,6 @@
 """Measurements on PyTorch modules, functions and tensors.
 
-Only this package imports PyTorch. Probes load it when they receive PyTorch objects.
+Only this package imports PyTorch. Probes import `dynascope.torch` when they receive PyTorch objects.
 """
 
 import importlib.util

@@ -66,8 +66,8 @@ def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
     """Explain why a curve cannot have started from the predicted initial weights; empty if it can.
 
     A first loss above the loss of the predicted weights shows that the run started from other weights. A lower first
-    loss may be a mean over steps, or logged after some steps. The largest rise of the curve bounds the noise of its
-    first loss, for example due to minibatches; with fewer than 20 logged losses, the bound is half of the first loss.
+    loss may be a mean over steps, or logged after some steps. Noise, for example due to minibatches, is bounded by the
+    largest rise of the curve; with fewer than 20 logged losses, the bound is half of the first loss.
 
     Args:
         observed: The record of a curve, as returned by `user_curve`.
@@ -191,8 +191,8 @@ def with_step_tolerances(
     """Widen the tolerances of a predicted loss curve by the deviation of gradient descent from gradient flow.
 
     On a straight path with speed f = |∇L|, gradient descent with rate η follows the field f − η f f′ / 2 to first order
-    and lags behind gradient flow by (η / 2) ln(f / f(0)). As L′ = −f², this delay is ¼ ln(L′ / L′(0)) steps, largest
-    where the loss falls fastest. One more step is allowed for higher orders and curved paths.
+    and lags behind gradient flow by (η / 2) ln(f / f(0)). As L′ = −f², the lag is ¼ ln(L′ / L′(0)) steps, largest where
+    the loss falls fastest. One more step is allowed for higher orders and curved paths.
 
     Args:
         observed: The record of a user's curve.
@@ -200,9 +200,9 @@ def with_step_tolerances(
         errors: The mean and the largest error of the loss.
 
     Returns:
-        The prediction with tolerances widened by the effect of this delay, and at least as large as the change of the
-        loss between logged steps. If the effect or this change exceeds a tenth of the initial loss, the errors are NaN
-        and nothing can be scored.
+        The prediction with tolerances widened by the effect of the lag, and at least as large as the change of the loss
+        between logged steps. If the effect or the change exceeds a tenth of the initial loss, the errors are NaN and
+        nothing can be scored.
 
     Example:
         >>> run = xr.Dataset({"loss": ("time", [1.0, 0.96, 0.93])}, {"time": [0.0, 0.04, 0.08]})

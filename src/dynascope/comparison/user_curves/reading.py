@@ -53,7 +53,7 @@ def user_curve(
             index contains the steps; or a DataFrame or a file, read as by `read_table`, with the columns `step` and
             `loss`, with `time` and `loss` (time is the sum of the learning rates so far), or with a single column.
             Exports of TensorBoard, Weights & Biases and Lightning can be read without changes. If the loss column has
-            another name, the attribute `warnings` of the record states it.
+            another name, the attribute `warnings` of the record states the name.
         learning_rate: The learning rate of all steps, or an array with the rate of each step from step 0. Omit it for a
             curve over time, or if the table has a column `learning_rate` or `lr`.
         momentum: β of `torch.optim.SGD`, at least 0 and below 1. A step of rate η then covers the time η / (1 − β), and

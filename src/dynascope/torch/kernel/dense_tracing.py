@@ -30,7 +30,7 @@ def dense_uses(model: Model, example: Any, *, excluded: frozenset[int] = frozens
     """Return the products with parameters that have no other uses, in the order of their evaluation.
 
     A parameter is included if all its uses are linear layers, products with an array, convolutions (as the kernel) or
-    embeddings (as the table). It may first be transposed, cast or multiplied by a number.
+    embeddings (as the table). The parameter may first be transposed, cast or multiplied by a number.
     """
     parameters = model.parameters
     tracked = frozenset(i for i, each in enumerate(parameters) if each.ndim >= 2) - excluded

@@ -27,8 +27,8 @@ class Model:
     Attributes:
         call: (tensors in place of the parameters, inputs (n, ...)) → outputs (n, ...).
         parameters: The distinct parameters.
-        tree: The tree of `params`, or of the parameters of the module. Each leaf is the number of its parameter, or −1
-            if it is not a parameter.
+        tree: The tree of `params`, or of the parameters of the module. Each leaf is the index of a parameter, or −1 for
+            other tensors.
         reduction: None for all outputs, "pseudo" for c^(−1/2) Σ_a f_a, or the indices of selected outputs.
     """
 

@@ -234,7 +234,7 @@ def _embedding_bag(
 ) -> Any:
     """Return the sum, mean or maximum of the table rows in each bag.
 
-    The offsets are the first positions of the bags. ATen returns four results, of which these values are the first.
+    Bags begin at the offsets. The aggregated values are the first of four results, as in ATen.
     """
     starts = jnp.asarray(offsets[:-1] if include_last else offsets)
     bags = starts.shape[0]

@@ -66,9 +66,9 @@ def watch_charges(
             `torch.optim.SGD`. Adam has no law.
         momentum: β; None to read it from the parameter groups.
         weight_decay: λ; None to read it from the parameter groups.
-        gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Multiply it by 2¹⁶
-            if autocast multiplies in bfloat16, and by 2¹³ for float16 or TF32. The bound then hides all but large
-            violations, so audit in full precision if possible.
+        gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Multiply the number
+            by 2¹⁶ if autocast multiplies in bfloat16, and by 2¹³ for float16 or TF32. The bound then hides all but
+            large violations, so audit in full precision if possible.
         causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The gradient is
             recorded before any clipping by value or per tensor. Factors common to all parameters, as in clipping by the
             global norm, are included. Not available for data-parallel models, whose gradients are averaged later.
