@@ -147,7 +147,7 @@ def compare(
             not from_user,
             "at_other_scale is not supported for a logged loss curve",
             argument="at_other_scale",
-            remedy="compare each curve with its own prediction",
+            remedy="omit at_other_scale, and compare each curve with a prediction at its scale",
         )
         other = _along_time(validate_record(other))
     if warnings := _differences(run, theory):

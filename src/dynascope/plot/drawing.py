@@ -182,7 +182,7 @@ def _styled(line: Line, chart: Chart, *, several: bool, named: bool) -> Line:
 
 
 def _is_logarithmic(found: Found) -> bool:
-    """Whether the x-axis is a logarithmic quantity, or its points after a leading zero form a geometric sequence."""
+    """Whether the x-axis should be logarithmic, by its quantity or because its points form a geometric sequence."""
     if found.axis in _LOGARITHMIC:
         return True
     x = found.lines[0].x

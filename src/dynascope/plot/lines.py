@@ -167,7 +167,7 @@ def _variables(view: Result, chart: Chart) -> Found:
     unknown = sorted({*chart.members, *chart.places} - dimensions)
     require(
         not unknown,
-        f"one of the figures, of {', '.join(chart.variables)}, selects members of {', '.join(unknown)}, which it lacks",
+        f"the figure of {', '.join(chart.variables)} selects members of {', '.join(unknown)}, but has no such dimension",
         argument="members",
         value=unknown,
         remedy=f"choose from {', '.join(sorted(dimensions))}",
@@ -216,7 +216,7 @@ def _sides_over(view: Result, name: str, over: str) -> dict[str, xr.Dataset]:
     known = dict.fromkeys(str(each) for record in having.values() for each in record[name].dims)
     require(
         fitting,
-        f"one of the figures draws {name!r} over {over or 'time'!r}, but its dimensions are {', '.join(known)}",
+        f"a figure draws {name!r} over {over or 'time'!r}, but its dimensions are {', '.join(known)}",
         argument="over",
         value=over,
         remedy="name one of its dimensions, or a variable over the same dimensions",
@@ -229,7 +229,7 @@ def _sides_with(view: Result, name: str) -> dict[str, xr.Dataset]:
     known = dict.fromkeys(str(each) for record in view.sides.values() for each in record.data_vars)
     require(
         having,
-        f"one of the figures names {name!r}, which the result does not contain",
+        f"a figure contains {name!r}, but the result does not",
         argument="variables",
         value=name,
         remedy=f"choose from {', '.join(known)}",
@@ -261,7 +261,7 @@ def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
         missing = [label for label in labels if label not in known]
         require(
             not missing,
-            f"one of the figures selects {dimension} {missing[:1]} of {str(values.name)!r}, which does not exist",
+            f"a figure selects {dimension} {missing[:1]} of {str(values.name)!r}, which does not exist",
             argument="members",
             value=missing[:1],
             remedy=f"choose from {', '.join(map(str, known))}",

@@ -201,7 +201,7 @@ class Case:
         task = self.task
         require(
             (inputs, outputs) == (task.input_dimension, task.output_dimension),
-            f"the network maps {inputs} inputs to {outputs} outputs, the task has {task.input_dimension} inputs "
+            f"the network maps {inputs} inputs to {outputs} outputs, but the task has {task.input_dimension} inputs "
             f"and {task.output_dimension} targets",
             argument="network",
             value=(inputs, outputs),

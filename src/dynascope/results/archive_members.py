@@ -74,7 +74,7 @@ def _entries(archive: ZipFile) -> list[ZipInfo]:
         (astray, "leads out of it"),
         (packed, "is compressed by a method other than deflate"),
     ):
-        _require(not names, Path(str(archive.filename)), f"is not a record: the name {''.join(names[:1])!r} {problem}")
+        _require(not names, Path(str(archive.filename)), f"is no record: its member {''.join(names[:1])!r} {problem}")
     return entries
 
 
