@@ -167,7 +167,7 @@ def _variables(view: Result, chart: Chart) -> Found:
     unknown = sorted({*chart.members, *chart.places} - dimensions)
     require(
         not unknown,
-        f"the figure of {', '.join(chart.variables)} selects members of {', '.join(unknown)}, but has no such dimension",
+        f"a figure of {', '.join(chart.variables)} selects members of {', '.join(unknown)}, which it lacks",
         argument="members",
         value=unknown,
         remedy=f"choose from {', '.join(sorted(dimensions))}",

@@ -74,7 +74,8 @@ def _entries(archive: ZipFile) -> list[ZipInfo]:
         (astray, "leads out of it"),
         (packed, "is compressed by a method other than deflate"),
     ):
-        _require(not names, Path(str(archive.filename)), f"is no record: its member {''.join(names[:1])!r} {problem}")
+        problem = f"is not a record: its member {''.join(names[:1])!r} {problem}"
+        _require(not names, Path(str(archive.filename)), problem)
     return entries
 
 
