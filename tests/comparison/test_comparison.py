@@ -221,7 +221,7 @@ def test_tolerances_come_from_the_user_then_the_theory_then_the_default(linear):
 
 def test_tolerance_of_what_is_not_compared_is_refused(linear):
     observed, _, predicted = linear
-    with pytest.raises(InputError, match="slope, which is not among") as caught:
+    with pytest.raises(InputError, match="slope, but no such quantity") as caught:
         compare(observed, predicted, tolerance={"slope": 0.1})
     assert caught.value.argument == "tolerance"
 
