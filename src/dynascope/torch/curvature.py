@@ -61,7 +61,7 @@ def module_curvatures(
     seed: int = 0,
     argument: str = "module",
 ) -> TopCurvatures:
-    """Return the largest curvatures of a module; error messages call the module `argument`."""
+    """Return the largest curvatures of a module; `argument` is the name of the module in error messages."""
     require_batched_loss(module, loss, batches, argument=argument)
     module = unwrapped(module)
     parameters = [each for each in module.parameters() if each.requires_grad]
