@@ -43,7 +43,7 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "charge": ("conserved quantity", NONE),
     "part": ("parameter that a symmetry acts on", NONE),
     "imbalance": ("imbalance δ of the layers", NONE),
-    "balance": ("balance λ of the layers", NONE),
+    "balance": ("imbalance λ between the layers", NONE),
     "scaling_parameter": ("scaling parameter", NONE),
     "dial": ("scaled parameter", NONE),
     "architecture": ("kind of network", NONE),

@@ -19,8 +19,8 @@ class ClaimsStudy(Study):
 
     A subclass implements `trained`, which trains and measures networks, and `claimed`, which returns the claims about
     these measurements. The record contains the outcome of every claim, and the claims in `judged_claims` decide the
-    verdict. Exact theoretical values (`exact`) are compared along `along`; those that must hold in every run are listed
-    in `checks`.
+    verdict. Exact theoretical values (`exact`) are compared along `along`; `checks` lists the quantities that must
+    agree in every run.
 
     Example:
         >>> import numpy as np

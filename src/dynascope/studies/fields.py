@@ -43,10 +43,13 @@ def parameter(
     increasing: bool = False,
     zero: str = "",
 ) -> Any:
-    """Declare a field of a study. Its annotation states type and bounds, which are checked when the study is created.
+    """Declare a field of a study.
+
+    The annotation of the field states its type and bounds, which are checked when the study is created.
 
     Args:
-        default: The default value. Each study gets a copy of a list. With None or an empty list, the study chooses.
+        default: The default value. Each study gets a copy of a list. With None or an empty list, the study chooses a
+            value.
         description: Description of the field, in one sentence.
         least: Name of another field that is a lower bound.
         most: Name of another field that is an upper bound.

@@ -40,9 +40,9 @@ class Setup(NamedTuple):
 class StaircaseStudy(Study):
     """A study that compares the plateaus, jump times and slopes of a staircase.
 
-    Levels and times are compared at one initialisation scale, slopes of the times between two scales. A subclass
-    implements `setup` and has a field `scale`, the scale of the initial weights. By default predictions and
-    observations are the same as for user data. A study with its own theory or flow overrides `predicted` or
+    Levels and times are compared at one initial scale; the growth of the times is compared between two scales. A
+    subclass implements `setup` and has a field `scale`, the scale of the initial weights. By default, predictions and
+    observations are computed as for user data. A study with its own theory or flow overrides `predicted` or
     `trained_from`.
 
     Example:
@@ -76,7 +76,7 @@ class StaircaseStudy(Study):
         return other_scale(self.scale)
 
     def compares_slopes(self) -> bool:
-        """Whether theory predicts the same jumps at both scales, as the slopes require."""
+        """Whether theory predicts the same jumps at both scales; the slopes are defined only in this case."""
         return True
 
     def observed(self) -> xr.Dataset:
@@ -110,7 +110,7 @@ class StaircaseStudy(Study):
         )
 
     def figures(self, result: Comparison, /) -> list[Chart]:
-        """The loss with the predicted staircase."""
+        """The figures: the loss with the predicted staircase."""
         loss = result.observed["loss"]
         return [
             Chart(

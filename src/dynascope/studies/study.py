@@ -57,9 +57,9 @@ class Study:
         title: Heading of the page; by default the name of the study without hyphens.
         question: The question that the study answers, in plain language.
         equation: The governing equation, as LaTeX.
-        symbols: Symbols of dimensions in line labels, for all figures that do not set their own.
+        symbols: Symbols of dimensions in line labels, for figures that do not set any.
         tiny: Field values with which the study tests the same claim within seconds.
-        tiny_limits: What the study cannot show with the values of `tiny`; empty if it shows the claim.
+        tiny_limits: Sentence on what the study cannot show with the values of `tiny`; empty if it shows the claim.
         theory: Name of the theory in the predicted record.
         task: Name of the task in both records, if it differs from the name of `_task`. The texts of `task`, `notes`,
             `trains` and `flow` may refer to attributes of the study in braces.

@@ -40,7 +40,7 @@ class RidgeFit(NamedTuple):
         test_loss: ½ E(f̂ − f*)², on all inputs.
         training_loss: ½ of the mean square error on the noisy labels.
         coefficients: Learned coefficients of the modes, shape (k,).
-        learned_fraction: The fraction of each mode that is learned if the mode is the target, shape (k,).
+        learned_fraction: For each mode, the fraction that is learned if this mode is the target, shape (k,).
     """
 
     test_loss: Any
@@ -186,7 +186,7 @@ def least_norm(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def exactly_learned(features: np.ndarray) -> np.ndarray:
-    """The fraction ρ_k e_kᵀ K⁻¹ e_k of each mode that the minimum-norm fit learns if the mode is the target.
+    """For each mode, the fraction ρ_k e_kᵀ K⁻¹ e_k that the minimum-norm fit learns if this mode is the target.
 
     Args:
         features: √ρ_k e_k, of full rank, with fewer samples than modes, shape (…, n, p).

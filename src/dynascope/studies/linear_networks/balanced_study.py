@@ -1,4 +1,4 @@
-"""Base classes of studies of two-layer linear networks with different layer balances."""
+"""Base classes of studies of two-layer linear networks with different layer imbalances."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class TwoTasksStudy(BalancedStudy):
         return whitened(self._maps[1], self.tasks[1])
 
     def _converged(self, rate: float) -> list[TwoLayer]:
-        """Networks trained on the old task for 30 time constants of its slowest rate."""
+        """Networks trained on the old task for 30 time constants of its slowest mode."""
         inputs, outputs = self._maps[0].shape
         sizes = inputs, min(inputs, outputs), outputs
         networks = balanced_networks(sizes, self._balances, one_sign=True, seed=self.seed)
@@ -88,7 +88,7 @@ class TwoTasksStudy(BalancedStudy):
         return np.sort(np.concatenate([np.linspace(0.0, last, self.times - len(fast)), fast]))
 
     def _converged_layers(self) -> tuple[np.ndarray, np.ndarray]:
-        """The layers to which networks converge on the old task, for each balance λ."""
+        """The layers to which networks converge on the old task, for each imbalance λ."""
         old = self._old_task.cross_moment.T
         ends = [converged_layers(old, balance, min(old.shape)) for balance in self._balances]
         first, second = zip(*ends, strict=True)

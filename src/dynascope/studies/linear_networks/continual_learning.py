@@ -1,4 +1,4 @@
-"""Continual learning: the balance of the layers sets the time course of forgetting, but not its final amount."""
+"""Continual learning: the imbalance between the layers affects how forgetting unfolds, but not its final amount."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class ContinualLearning(TwoTasksStudy):
-    """Losses on an old and a new task while two-layer linear networks with different balances learn the new task.
+    """Tests exact solutions for the losses on two tasks while linear networks learn the second task.
 
     The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, and their width is the smaller of the numbers of inputs and outputs.
     Both targets are random maps with the same singular values. Before the new task, the networks are trained to
@@ -75,7 +75,7 @@ class ContinualLearning(TwoTasksStudy):
         return {"loss": found.new_error, "old_loss": found.old_error, "old_loss_at_the_end": ((), found.end)}
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """Losses on the old and the new task."""
+        """The figures: losses on the old and the new task."""
         end = rounded(result.predicted["old_loss_at_the_end"])
         return [
             Chart(
@@ -95,7 +95,7 @@ class ContinualLearning(TwoTasksStudy):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """The final loss on the old task, predicted and measured."""
+        """Summarise the predicted and measured final loss on the old task."""
         end, measured = result.predicted["old_loss_at_the_end"], result.observed["old_loss"].isel(time=-1)
         largest = rounded(self.largest_balance)
         return (

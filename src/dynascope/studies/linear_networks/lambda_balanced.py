@@ -1,4 +1,4 @@
-"""From lazy to rich: the balance of the layers sets how much the representations and the NTK change."""
+"""From lazy to rich: the imbalance between the layers determines how much the representations and the NTK change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class LambdaBalanced(BalancedStudy):
-    """Loss, NTK and representations during training of two-layer linear networks with different balances.
+    """Tests exact solutions for loss, NTK and representations of linear networks with different layer imbalances.
 
     The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I and learn a random target map from whitened inputs. The representations
     of inputs, v_iᵀ W₁W₁ᵀ v_i, and of outputs, u_iᵀ W₂ᵀW₂ u_i, are measured along the singular vectors of the map. A
@@ -86,7 +86,7 @@ class LambdaBalanced(BalancedStudy):
         }
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """Change of the NTK over time and against the balance, and the loss."""
+        """The figures: the change of the NTK over time and against the imbalance, and the loss."""
         distance = result.observed["kernel_distance"].isel(time=-1)
         return [
             Chart(
@@ -114,7 +114,7 @@ class LambdaBalanced(BalancedStudy):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """The effect of the balance, with the smallest and the largest change of the NTK."""
+        """Summarise the effect of the imbalance, with the smallest and the largest change of the NTK."""
         change, largest = result.observed["kernel_change"].isel(time=-1), rounded(self.largest_balance)
         return (
             f"Linear networks with {self.width} hidden neurons were trained on a random map from {self.inputs} inputs "
@@ -128,7 +128,7 @@ class LambdaBalanced(BalancedStudy):
         )
 
     def _measured(self, inner: np.ndarray, outer: np.ndarray) -> dict[str, Any]:
-        """Change of the NTK and the representations, from W₁W₁ᵀ and W₂ᵀW₂ over balances and times."""
+        """Change of the NTK and the representations, from W₁W₁ᵀ and W₂ᵀW₂ over imbalances and times."""
         left, _, right = np.linalg.svd(self._task.cross_moment.T, full_matrices=False)
         angle, size = kernel_sum_path(self.second_rate * inner, self.first_rate * outer)
         by_mode = (*self.axes, "mode")

@@ -21,10 +21,10 @@ from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt
 
 
 class LayerwiseModes(Study):
-    """Mode strengths and loss of a diagonal linear network, for uncorrelated inputs with power-law variances.
+    """Tests the closed forms of the mode strengths and the loss of a diagonal linear network.
 
-    The model is f(x) = Σ aᵢ bᵢ xᵢ with E[xᵢ xⱼ] = λᵢ δᵢⱼ and λᵢ = i^−(exponent + 1), and the targets are
-    y = target · Σ xᵢ. The strength of mode i is aᵢ bᵢ.
+    The model is f(x) = Σ aᵢ bᵢ xᵢ with uncorrelated inputs, E[xᵢ xⱼ] = λᵢ δᵢⱼ and λᵢ = i^−(exponent + 1). The targets
+    are y = target · Σ xᵢ. The strength of mode i is aᵢ bᵢ.
     """
 
     modes: PositiveInt = parameter(5, "Number of modes, equal to the number of inputs.")
@@ -80,7 +80,7 @@ class LayerwiseModes(Study):
         }
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """Strengths of the modes, and the loss."""
+        """The figures: the strengths of the modes, and the loss."""
         loss = result.observed["loss"]
         return [
             Chart(
@@ -99,7 +99,7 @@ class LayerwiseModes(Study):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """The order of the modes, and the deviation of training from the closed form."""
+        """Summarise the order of the modes, and the deviation of training from the closed form."""
         return (
             f"A diagonal linear network f(x) = Σ aᵢ bᵢ xᵢ was trained on {self.modes} uncorrelated inputs. Every input "
             f"has the same coefficient in the target, but the variance of input i is i^{rounded(-self.exponent - 1)}. "

@@ -30,11 +30,11 @@ _ERRORS = 5.0  # tolerance in standard errors
 
 
 class ScalingData(SkillScaling):
-    """The loss of the multilinear model after long training on D samples falls as D^−α/(α+1).
+    """Tests whether the loss of the multilinear model after long training on D samples falls as D^(−α/(α+1)).
 
-    The study compares with theory the mean loss over training sets, its ratio to the power law, the fitted exponent and
-    the prefactor. The prefactor is estimated at the predicted exponent, because the prefactor of a free fit is an
-    extrapolation to a single sample.
+    The study compares the mean loss over training sets, its ratio to the power law, the fitted exponent and the
+    prefactor with theory. The prefactor is estimated at the predicted exponent, because the prefactor of a free fit is
+    an extrapolation to a single sample.
     """
 
     exponents: list[Annotated[float, Ge(0.2)]] = parameter(
@@ -77,7 +77,7 @@ class ScalingData(SkillScaling):
     tiny = {"exponents": [0.4, 0.7], "most_samples": 10_000, "sizes": 5, "training_sets": 320}
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """The loss, the loss relative to its power law, and the fitted exponents."""
+        """The figures: the loss, the loss relative to its power law, and the fitted exponents."""
         caption = (
             f"Loss after long training over the number of samples, averaged over {self.training_sets} training sets."
         )

@@ -29,10 +29,10 @@ _PREFACTOR = (5e-3, "the error of the fitted exponent, extrapolated to a single 
 
 
 class ScalingParameters(SkillScaling):
-    """The loss of the multilinear model after long training with N neurons falls as N^−α.
+    """Tests whether the loss of the multilinear model with N neurons after long training falls as N^(−α).
 
-    The study compares with theory the loss, its ratio to the power law A_N (N + ½)^−α, and the exponent and prefactor
-    of a fit. The fit corrects for the finite number of skills by adding the loss that an infinite task would have on
+    The study compares the loss, its ratio to the power law A_N (N + ½)^(−α), and the exponent and prefactor of a fit
+    with theory. The fit corrects for the finite number of skills by adding the loss that an infinite task would have on
     the skills beyond the last one.
     """
 
@@ -67,7 +67,7 @@ class ScalingParameters(SkillScaling):
     tiny = {"exponents": [0.4, 0.8], "skills": 5000, "most_neurons": 300, "sizes": 9}
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """The loss, the loss relative to its power law, and the fitted exponents."""
+        """The figures: the loss, the loss relative to its power law, and the fitted exponents."""
         caption = (
             "Loss after long training over the number of neurons. Straight dashed lines show the power laws for "
             f"infinitely many skills, dashed curves the exact law for {self.skills} skills."

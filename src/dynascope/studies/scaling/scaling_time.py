@@ -38,13 +38,13 @@ _SMALL = 0.05  # R/S below which the growth of the last skills is negligible
 
 
 class ScalingTime(SkillScaling):
-    """The loss of the multilinear model on fresh samples falls as T^−α/(α+1) until all skills are learned.
+    """Tests whether the loss of the multilinear model on fresh samples falls as T^(−α/(α+1)).
 
-    The study compares the loss, and its ratio to the power law, with the exact law for finitely many skills, from the
-    time at which several skills are being learned at once. It also compares the exponent and prefactor of a fit. The
-    fit corrects for the finite number of skills by adding the loss that an infinite task would have on the skills
-    beyond the last one. The exponent without this correction (`uncorrected_exponent`) is shown but not judged, because
-    it is too large for few skills or a small α.
+    The exact law for finitely many skills predicts the loss and its ratio to the power law, from the time at which
+    several skills are being learned at once. The study compares both, and the exponent and prefactor of a fit, with
+    theory. The fit corrects for the finite number of skills by adding the loss that an infinite task would have on the
+    skills beyond the last one. The exponent without this correction (`uncorrected_exponent`) is shown but not judged,
+    because it is too large for few skills or a small α.
     """
 
     learning_rate: PositiveFloat = parameter(
@@ -76,7 +76,7 @@ class ScalingTime(SkillScaling):
     tiny = {"exponents": [0.4, 0.8], "skills": 5000}
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """The loss, the loss relative to its power law, and the fitted exponents."""
+        """The figures: the loss, the loss relative to its power law, and the fitted exponents."""
         caption = (
             "Loss over training time for each α. Straight dashed lines show the power laws, dashed curves the exact "
             "law for finitely many skills, which departs from the power law once most skills are learned."

@@ -1,4 +1,4 @@
-"""Alternating Gradient Flows of diagonal networks: every depth visits the same saddles, at different times."""
+"""Alternating Gradient Flows of diagonal networks: the saddles are the same at every depth, the times are not."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from dynascope.validation.bounded import OpenFraction, PositiveInt, Seed
 
 
 class AgfDiagonal(StaircaseStudy):
-    """Levels, activation times and slopes of diagonal networks of depth two and more.
+    """Tests the predicted loss staircase of diagonal networks of depth two or more.
 
-    Alternating Gradient Flows (AGF) predict when a dormant neuron, driven by a constant residual, reaches norm one. At
-    a finite scale, all predicted times are the limiting times multiplied by the same factor. The related
-    study `diagonal-staircase` covers depth two and predicts the time at which each jump is half complete.
+    The study compares levels, activation times and the growth of these times between two initial scales. Alternating
+    Gradient Flows (AGF) predict when a dormant neuron, driven by a constant residual, reaches norm one. At a finite
+    scale, the predicted times are the limiting times multiplied by a common factor. The related study
+    `diagonal-staircase` covers depth two and predicts the time at which each jump is half complete.
     """
 
     depth: Annotated[int, Ge(2)] = parameter(
@@ -65,7 +66,7 @@ class AgfDiagonal(StaircaseStudy):
     tiny = {"depth": 2, "scale": 1e-14}
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """The loss and the coefficients."""
+        """The figures: the loss, and the coefficients."""
         return [
             *super().figures(result),
             Chart(
@@ -77,7 +78,7 @@ class AgfDiagonal(StaircaseStudy):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """How theory predicts the jumps, the times of the first and the last, and the role of depth."""
+        """Summarise how theory predicts the jumps, the times of the first and last jumps, and the role of depth."""
         return (
             f"A diagonal linear network of depth {self.depth} was trained from initial weights of "
             f"{rounded(self.scale)}. On a plateau the loss is almost constant, but the weights of dormant inputs grow. "
@@ -96,7 +97,7 @@ class AgfDiagonal(StaircaseStudy):
         return flow(self._task, scale=scale, duration=duration).assign_attrs(task=self._task.name)
 
     def second_scale(self) -> float:
-        """A much smaller scale at depth two, and half the scale at larger depths, whose times grow as a power of it."""
+        """A much smaller scale at depth two; half the scale at larger depths, where times grow as a power of it."""
         return other_scale(self.scale, degree=self.depth, divisor=2.0)
 
     def predicted(self) -> xr.Dataset:

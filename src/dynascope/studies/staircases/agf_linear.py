@@ -15,12 +15,13 @@ from dynascope.validation.bounded import OpenFraction, PositiveInt, Seed
 
 
 class AgfLinear(StaircaseStudy):
-    """Levels, times and slopes of a two-layer linear network on data with exactly known moments.
+    """Tests the predicted loss staircase of a two-layer linear network on data with exactly known moments.
 
-    On data with generic moments, the plateaus are the reduced-rank regressions of the data, in order of rank. If the
-    moments commute, the modes decouple and the network learns them in the order of the singular values of Σyx. The
-    first plateau can then be a saddle among the rank-one maps, protected by symmetry, instead of the best rank-one map.
-    In the commuting example, its loss is 1.485, whereas the best rank-one map has a loss of 0.86.
+    The study compares levels, jump times and the growth of these times between two initial scales. On data with generic
+    moments, the plateaus are the reduced-rank regressions of the data, in order of rank. If the moments commute, the
+    modes decouple and the network learns them in the order of the singular values of Σyx. The first plateau can then be
+    a saddle among the rank-one maps, protected by symmetry, instead of the best rank-one map. In the commuting example,
+    its loss is 1.485, whereas the best rank-one map has a loss of 0.86.
     """
 
     moments: Literal["whitened", "general", "commuting"] = parameter(
@@ -53,7 +54,7 @@ class AgfLinear(StaircaseStudy):
     tiny = {"moments": "commuting", "width": 6}
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """The loss and the strengths of the modes."""
+        """The figures: the loss, and the strengths of the modes."""
         return [
             *super().figures(result),
             Chart(
@@ -65,7 +66,7 @@ class AgfLinear(StaircaseStudy):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """The predicted and observed jumps, the final loss, and the order that theory predicts for these moments."""
+        """Summarise the jumps, the final loss, and the order that theory predicts for these moments."""
         plateaus = (
             "Because these moments commute, theory predicts that the network learns the modes one by one, in the "
             "order of the singular values of Σyx. A plateau need not be the best map of its rank."

@@ -16,7 +16,10 @@ from dynascope.validation.bounded import NonNegativeFloat, OpenFraction, Positiv
 
 
 class DiagonalStaircase(StaircaseStudy):
-    """Levels, times and slopes of the loss staircase of a diagonal linear network on Gaussian data."""
+    """Tests the predicted loss staircase of a diagonal linear network on Gaussian data.
+
+    The study compares levels, jump times and the growth of these times between two initial scales.
+    """
 
     samples: Annotated[int, Ge(2)] = parameter(
         100, "Number of samples. With fewer samples than inputs, many interpolators fit the data."
@@ -47,7 +50,7 @@ class DiagonalStaircase(StaircaseStudy):
     tiny = {"samples": 20, "inputs": 3, "relevant": 2, "correlation": 0.0, "noise": 0.0, "scale": 1e-12}
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """The loss and the coefficients, both over log time."""
+        """The figures: the loss and the coefficients, both over log time."""
         (loss,) = super().figures(result)
         return [
             dataclasses.replace(loss, log="xy", decades=8),
@@ -60,7 +63,7 @@ class DiagonalStaircase(StaircaseStudy):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """How theory predicts the path, and the times of the first and the last jump."""
+        """Summarise how theory predicts the path, and the times of the first and last jumps."""
         return (
             f"A diagonal linear network with {self.inputs} inputs, f(x) = (u ⊙ v)·x, was trained from initial weights "
             f"u = {rounded(self.scale)}. The targets depend on {self.relevant} of the inputs, with noise of standard "

@@ -31,7 +31,10 @@ _KINDS = {
 
 
 class LinearAttentionStaircase(StaircaseStudy):
-    """Levels, times and slopes of the loss staircase of linear attention trained on in-context regression."""
+    """Tests the predicted loss staircase of linear attention trained on in-context regression.
+
+    The study compares levels, jump times and the growth of these times between two initial scales.
+    """
 
     inputs: PositiveInt = parameter(3, "Dimension d of the inputs.")
     condition: Annotated[float, Ge(1)] = parameter(
@@ -69,7 +72,7 @@ class LinearAttentionStaircase(StaircaseStudy):
         require_at_least("context_length", self.context_length, 1)
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """The loss, and the learned fraction along each principal direction."""
+        """The figures: the loss, and the learned fraction along each principal direction."""
         return [
             *super().figures(result),
             Chart(
@@ -82,7 +85,7 @@ class LinearAttentionStaircase(StaircaseStudy):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """How theory predicts the jumps, and the times of the first and the last."""
+        """Summarise how theory predicts the jumps, and the times of the first and last jumps."""
         order = (
             "Theory integrates the growth of each head while all heads are small. It predicts which head learns next, "
             "which principal direction of the inputs it learns, and when."

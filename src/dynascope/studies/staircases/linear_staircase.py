@@ -27,7 +27,10 @@ _OVERLAPPING = "neighbouring modes overlap, less so at smaller scales and larger
 
 
 class LinearStaircase(StaircaseStudy):
-    """Levels, times and slopes of the loss staircase of a two-layer linear network."""
+    """Tests the predicted loss staircase of a two-layer linear network.
+
+    The study compares levels, jump times and the growth of these times between two initial scales.
+    """
 
     data: Literal["digits", "gaussian"] = parameter(
         "digits", '"digits" for the 1797 handwritten digits, or "gaussian" for regression on random correlated inputs.'
@@ -59,7 +62,7 @@ class LinearStaircase(StaircaseStudy):
     tiny = {"data": "gaussian", "samples": 60, "inputs": 4, "outputs": 2, "width": 6, "scale": 1e-20}
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """The loss and the strengths of the modes."""
+        """The figures: the loss, and the strengths of the modes."""
         return [
             *super().figures(result),
             Chart(
@@ -72,7 +75,7 @@ class LinearStaircase(StaircaseStudy):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """The meaning of a jump, and the times of the first and the last."""
+        """Summarise the meaning of a jump, and the times of the first and last jumps."""
         data = "handwritten digits" if self.data == "digits" else "Gaussian data"
         return (
             f"A linear network with {self.width} hidden neurons was trained from initial weights scaled by "

@@ -19,14 +19,14 @@ _MOST_DIGITS = 870  # largest number of class-balanced training digits for which
 
 
 class FeatureMetrics(ClaimsStudy):
-    """A network trained twice from the same initial weights: all layers, and the last layer alone.
+    """Trains a network twice from the same initial weights: all layers, or the last layer alone.
 
-    The last layer alone is a linear model on the initial features. Its outputs are known at all times, and therefore
-    its loss and accuracy, the features it uses, and their distance κ to minimum features. These predictions hold for
-    every linear model and serve as checks. The same metrics are shown for training all layers (`full_…`). The claims
-    compare κ at the end of both ways of training over several initialisations (`end_kappa_cka`). They are undecided if
-    training all layers leaves more than a tenth of the initial loss for any initialisation. Curves show the first
-    initialisation.
+    Training the last layer alone means training a linear model on the initial features. Its outputs are known at all
+    times. The loss, the accuracy, the features used by the outputs and their distance κ to minimum features follow from
+    these outputs. These predictions hold for every linear model and serve as checks. The same metrics are shown for
+    training all layers (`full_…`). The claims compare the final κ of the two ways of training over several
+    initialisations (`end_kappa_cka`). They are undecided if training all layers leaves more than a tenth of the initial
+    loss for any initialisation. Curves show the first initialisation.
     """
 
     data: Literal["digits", "heaviside"] = parameter(

@@ -31,12 +31,12 @@ _UNFITTED, _DECAYING = 0.4, 0.7
 
 
 class Learnability(Study):
-    """Learning curves and learned coefficients of kernel ridge regression with a power-law spectrum.
+    """Tests the predicted learning curves and learned coefficients of kernel ridge regression.
 
     The kernel is Σ_k k^(−a) e_k e_k, and the target is Σ_k k^(−b) e_k with label noise. For each number of samples, the
     regression is solved for many training sets, with an exact average over the noise in each. The mean over training
-    sets is compared with theory; for the sine basis the median is used, because nearly coincident samples on a line
-    give heavy-tailed distributions. The theory assumes Gaussian features. For sine features it predicts the median
+    sets is compared with theory. For the sine basis, the median is used instead, because nearly coincident samples on a
+    line give heavy-tailed distributions. The theory assumes Gaussian features. For sine features it predicts the median
     within about 20 percent if the ridge leaves two fifths of the labels unfitted and b is at least 0.7; other settings
     of the sine basis raise `InputError`.
     """

@@ -20,11 +20,12 @@ from dynascope.validation.bounded import PositiveInt, Seed
 
 
 class LinearInductiveBias(Study):
-    """Models Σ_k w_k √ρ_k √2 sin(2πkx) with decaying or growing intensities ρ_k, on few points and on the population.
+    """Trains models Σ_k w_k √ρ_k √2 sin(2πkx) with decaying or growing intensities ρ_k.
 
-    The intensities are k^(−2α) in the first model and k^(2α) in the second, normalised to a maximum of one. The study
-    compares the gradient flow of all coefficients with the exact solution. The mean learnability of each mode over
-    random points and its prediction for Gaussian features are shown but not judged.
+    The models are trained on few points and on the population. The intensities are k^(−2α) in the first model and
+    k^(2α) in the second, normalised to a maximum of one. The study compares the gradient flow of all coefficients with
+    the exact solution. The mean learnability of each mode over random points and its prediction for Gaussian features
+    are shown but not judged.
     """
 
     samples: Annotated[int, Ge(2)] = parameter(4, "Number n of points, less than the number of modes.")

@@ -19,7 +19,7 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, Positi
 
 
 class MinimumFeatures(ClaimsStudy):
-    """Training settings that reduce the features of a classifier to the minimum, one per class.
+    """Tests which training settings reduce the features of a classifier to the minimum, one per class.
 
     The hypotheses H1 to H9 state the direction in which a setting changes the distance κ_CKA to minimum features (zero
     if the features span no more than the outputs), the sharpness of the spectrum, or the accuracy. The verdict rests on

@@ -18,21 +18,22 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, See
 
 
 class NeuralCollapse(Study):
-    """Neural collapse of unconstrained features, for which theory is exact, and of networks, for which it is not.
+    """Measures neural collapse of unconstrained features, for which theory is exact, and of trained networks.
 
     In the unconstrained feature model, the features are free parameters, trained by gradient flow. From an aligned
-    initialisation, the study compares with theory at all times: the `loss`, the `mode_strength` of each mode, the
+    initialisation, the study compares these curves with theory: the `loss`, the `mode_strength` of each mode, the
     distances `class_mean_norm` of the class means from the global mean, and `nc3`, the distance between class means and
     classifier. From small random initialisations, it compares the final inner products `end_class_mean_gram` and
     `end_classifier_gram`, and `end_between_class_share`, the fraction of the feature variance between classes.
 
-    The study also trains a small convolutional network and an MLP on digits with true or random labels. The claim for
-    each is that NC1, the within-class over the between-class variability of the features, falls at least tenfold. The
-    claim is undecided if a network learns less than 99 % of the labels, as the default convolutional network does with
-    random labels. For all kinds of labels, and for a scalar regression that selects the nearest digit, the page shows
-    over training: `network_nc1` to `network_nc4` (with a centred classifier), `network_kappa_cka` (zero for minimum
-    features), `network_effective_dimension` (excluding the constant), `network_loss`, and the accuracies on the
-    training labels and on the true labels of held-out digits. Classes are always those of the training labels.
+    The study also trains a small convolutional network and an MLP on digits with true or random labels. For each
+    network and kind of labels, one claim states that NC1, the within-class over the between-class variability of the
+    features, falls at least tenfold. The claim is undecided if a network learns less than 99 % of the labels, as the
+    default convolutional network does with random labels. The page shows further curves for all kinds of labels, and
+    for a scalar regression that selects the nearest digit. They are `network_nc1` to `network_nc4` (with a centred
+    classifier), `network_kappa_cka` (zero for minimum features), `network_effective_dimension` (excluding the
+    constant), `network_loss`, and the accuracies on the training labels and on the true labels of held-out digits.
+    Classes are always those of the training labels.
     """
 
     class_sizes: list[PositiveInt] = parameter(

@@ -20,14 +20,15 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveInt, Seed
 
 
 class Overfitting(Study):
-    """Linear models with a few strong and many weak sine modes, trained on noisy labels until they fit them exactly.
+    """Trains linear models with a few strong and many weak sine modes until they fit noisy labels exactly.
 
     The model Σ_k w_k √ρ_k √2 sin(2πkx) has d strong modes of intensity one and a tail of weak modes. The benign target
     lies in a strong mode, the malignant target in the tail. The study compares gradient flow on the samples with the
-    exact solution at all times, and the final function with the exact one in full, in the strong modes and in the tail.
-    It also compares the median learned fraction of each target over many draws with the learnability. Median test
-    losses and the mean square of fits to pure noise (figure 1.4) are shown with their predictions but not judged: the
-    theory assumes Gaussian features, an assumption that nearly coincident samples violate in one dimension.
+    exact solution at all times. It also compares the final function, as well as its parts in the strong modes and in
+    the tail, with the exact solution, and the median learned fraction of each target over many draws with the
+    learnability. Median test losses and the mean square of fits to pure noise (figure 1.4) are shown with their
+    predictions but not judged. The theory assumes Gaussian features, an assumption that nearly coincident samples
+    violate in one dimension.
     """
 
     samples: PositiveInt = parameter(100, "Number n of training samples.")
@@ -123,7 +124,7 @@ class Overfitting(Study):
         return self._experiment.exact()
 
     def prediction_attributes(self) -> Values:
-        """The interval of times in which only the signal is fitted, and the warnings of the theory."""
+        """The interval of times in which the signal is fitted but not the noise, and the warnings of the theory."""
         found = overfitting_error(self._experiment.setups[0])
         return {"fitting_window": found.fitting_window, "theory_warnings": list(found.warnings)}
 

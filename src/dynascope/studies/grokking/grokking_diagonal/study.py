@@ -23,14 +23,15 @@ _REMAINING = 0.01  # training error, relative to its initial value, at which the
 
 
 class GrokkingDiagonal(Study):
-    """A network f = x·(u ⊙ u − v ⊙ v) trained with weight decay from u = v = α on fewer samples than inputs.
+    """Trains f = x·(u ⊙ u − v ⊙ v) with weight decay from u = v = α on fewer samples than inputs.
 
     The targets depend on few of the inputs. The network soon fits them with the interpolant of nearly minimum ℓ2 norm.
     It generalises much later, when weight decay has reduced the products u_i v_i of its weights and moved the
-    interpolant close to minimum ℓ1 norm. Once the network has fitted the samples, the study compares with theory the
-    population test error, relative to the mean square of the targets, and the mean product. It also compares the time
-    ln(α²/b*)/(2λ) + τ at which the test error falls below a threshold, where b* and τ depend on the data alone. The
-    `delay` between a training loss of one percent of its initial value and this threshold is shown but not judged.
+    interpolant close to minimum ℓ1 norm. From the time at which all networks have fitted the samples, the study
+    compares two curves with theory: the population test error, relative to the mean square of the targets, and the mean
+    of u_i v_i. It also compares the time ln(α²/b*)/(2λ) + τ at which the test error falls below a threshold, where b*
+    and τ depend on the data alone. The `delay` from one percent of the initial training loss to this threshold is shown
+    but not judged.
     """
 
     scales: list[PositiveFloat] = parameter([1.0, 2.0, 4.0], "Scales α of the initial weights; the delay grows with α.")

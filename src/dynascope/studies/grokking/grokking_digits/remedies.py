@@ -31,7 +31,7 @@ _CURES = {
 def remedies(
     default: ScaleFactors, *, weights: float, targets: float, inputs: float, outputs: float
 ) -> dict[str, ScaleFactors]:
-    """The default, the remedies, each of which changes one factor of the default, and the twins."""
+    """The default run, the remedies, each of which changes one factor of the default, and the twins."""
     changes = {"weight": weights, "target": targets, "input": inputs, "output": outputs}
     changed = [default._replace(**{factor: value}) for factor, value in changes.items()]
     repeated = twins(default, targets=targets, inputs=inputs, outputs=outputs)

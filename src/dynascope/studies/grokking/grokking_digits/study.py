@@ -25,22 +25,23 @@ _RUNS, _RATIOS = ("run", "seed"), ("dial", "seed", "step")
 
 
 class GrokkingDigits(ClaimsStudy):
-    """An MLP with large initial weights fits digits long before it generalises; four settings may shorten this delay.
+    """Trains an MLP from large initial weights, with which it fits digits long before it generalises.
 
-    A four-layer tanh MLP, y = b·f(a·x), is trained on T times the one-hot class with squared loss by Adam, with a
-    weight decay λ that is part of the loss. Each remedy changes one setting: smaller initial weights, larger targets T,
-    smaller inputs a or smaller outputs b. The delay is the number of steps from the training accuracy reaching its
-    threshold to the test accuracy reaching its threshold. Thresholds that are never reached count as reached at the
-    last step; `reached` is then false, and the claims about this delay are undecided. The study also reports, with
-    confidence intervals over seeds, whether the remedies bring the features closer to minimum features (κ_CKA).
+    A four-layer tanh MLP, y = b·f(a·x), is trained by Adam on one-hot classes multiplied by T, with squared loss and
+    with a weight decay λ that is part of the loss. Each remedy changes one setting: smaller initial weights, larger
+    targets T, smaller inputs a or smaller outputs b. The delay is the number of steps from the training accuracy
+    reaching its threshold to the test accuracy reaching its threshold. Thresholds that are never reached count as
+    reached at the last step; `reached` is then false, and the claims about this delay are undecided. The study also
+    reports, with confidence intervals over seeds, whether the remedies bring the features closer to minimum features
+    (κ_CKA).
 
     Three laws that hold for any data are checked:
 
     - `loss_ratio`: Twins have the same loss at every step up to a known factor. A run is unchanged if b and T are
-      multiplied by a factor and λ and the ε of Adam by its square. Smaller outputs are therefore equivalent to larger
-      targets with a weight decay stronger by 1/b². Similarly, small inputs are equivalent to small first-layer weights
-      with a small learning rate, and small outputs to small last-layer weights. Three remedies are trained a second
-      time as twins.
+      multiplied by a factor, and λ and the ε of Adam by the square of this factor. Smaller outputs are therefore
+      equivalent to larger targets with a weight decay that is larger by 1/b². Similarly, small inputs are equivalent to
+      small first-layer weights with a small learning rate, and small outputs to small last-layer weights. Three
+      remedies are repeated as twins.
     - `blank_weight`: The weights of pixels that are blank in all images are subject to weight decay alone. Adam drives
       their root mean square to zero at about η per step, however small λ is. Values below η count as η, because Adam
       amplifies rounding errors near zero.

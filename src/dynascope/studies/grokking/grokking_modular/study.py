@@ -35,11 +35,11 @@ _CLAIMS = (
 
 
 class GrokkingModular(ClaimsStudy):
-    """A network trained by AdamW on part of the table of an operation modulo p, which it may generalise later.
+    """Trains a network by AdamW on part of the table of an operation modulo p; it may later generalise to the rest.
 
     No theory predicts grokking here; it is known from experiments. The verdict rests on whether the test samples are
-    learned after the training samples. It concerns the median over runs, because a run may not generalise within its
-    steps (by default, one of six does not), and it is undecided if a run does not fit its training samples. The study
+    learned after the training samples. The claim is about the median over runs, because a run may not generalise within
+    its steps (by default, one of six does not). It is undecided if a run does not fit its training samples. The study
     also reports whether the features approach minimum features after overfitting. Each seed has different initial
     weights and a different split of the table. A network counts as overfitted at the geometric mean of the steps at
     which it has learned the training samples and the test samples (`overfitted_step`); its features at this step are
@@ -49,8 +49,9 @@ class GrokkingModular(ClaimsStudy):
 
     - `renamed_loss`: For one-hot inputs, numbers are mere labels. If every nonzero number is renamed to its discrete
       logarithm, and zero to an extra label, a·b modulo p becomes a sum modulo p − 1, and a/b a difference. Training on
-      either table gives the same loss if the rows and columns of the initial weights are permuted accordingly. Renaming
-      a to −a does the same for sums and differences. The ratio of the two losses after 50 steps is one.
+      either table gives the same loss if the rows and columns of the initial weights are permuted accordingly. For sums
+      and differences, renaming a to −a also leaves the loss unchanged. The ratio of the two losses after 50 steps is
+      one.
     - `gradient_balance`: For activations of degree k, ⟨W₁, ∂L/∂W₁⟩ = k ⟨W₂, ∂L/∂W₂⟩ for the layers W₁ before and W₂
       after the last hidden neurons, at every step and for every loss.
     - `total_utilization`: The outputs lie in the span of the features, so the utilizations sum to one.

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
-    """Loss and rank of random networks, the exponents of the initial NTK, and the modes of aligned layers."""
+    """The figures: loss and rank of random networks, exponents of the initial NTK, and modes of aligned layers."""
     return [
         Chart(
             "random_loss",
@@ -52,7 +52,7 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: DeepSaddles, result: Comparison) -> str:
-    """The plateaus and the escape time of random networks beside their predictions."""
+    """Summarise the plateaus and the escape time of random networks, with their predictions."""
     seen, predicted = result.observed, result.predicted
     plateaus, best = seen["plateau_loss"], predicted["plateau_loss"]
     return (

@@ -22,18 +22,20 @@ _SLOPE_ERROR, _SLOPE_REASON = 0.04, "the leading order neglects the duration of 
 
 
 class DeepSaddles(Study):
-    """Networks x W₁ ⋯ W_L with weights of variance width^−γ, at initialisation and in training on whitened inputs.
+    """Tests networks x W₁ ⋯ W_L with weights of variance width^−γ, at initialisation and in training.
 
     At initialisation, the study fits the exponents with which the output variance and the NTK of random networks scale
-    with the width, for every depth and γ; `_error` is the standard error of a fit. Theory predicts a transition at
-    γ = 1: beyond it the NTK vanishes, and the network starts near the saddle at the origin.
+    with the width, for every depth and γ. Variables whose names end in `_error` contain the standard errors of the
+    fits. Theory predicts a transition at γ = 1: beyond it the NTK vanishes, and the network starts near the saddle at
+    the origin.
 
-    For γ > 1, the study trains two kinds of networks. (i) Networks with aligned layers, whose modes have a closed form:
-    `mode_strength`, `loss` and the learned rank Σ sᵢ/σᵢ (`learned_rank`). (ii) Networks with random layers at each of
-    `training_gammas`: for the largest γ, `plateau_rank` and `plateau_loss` are the learned rank and the loss halfway
-    between jumps. The paper conjectures that they are 0, 1, 2, … and the losses of the best maps of these ranks.
-    `escape_slope` is the growth of the time of the first jump with 1/scale, relative to theory (dt/dlog for two layers,
-    dlog t/dlog for more). The prefactor of that time depends on the random weights.
+    For γ > 1, the study trains two kinds of networks on whitened inputs. (i) In networks with aligned layers,
+    `mode_strength`, `loss` and the learned rank Σ sᵢ/σᵢ (`learned_rank`) have closed forms. (ii) Networks with random
+    layers are trained at each of `training_gammas`. For the largest γ, `plateau_rank` and `plateau_loss` are the
+    learned rank and the loss halfway between jumps. The paper conjectures that the ranks are 0, 1, 2, … and that the
+    losses are those of the best maps of these ranks. `escape_slope` is the growth of the time of the first jump with
+    1/scale, relative to theory (dt/dlog for two layers, dlog t/dlog for more). The prefactor of that time depends on
+    the random weights.
     """
 
     depths: list[Annotated[int, Ge(2)]] = parameter(

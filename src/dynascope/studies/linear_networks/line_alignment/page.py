@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: LineAlignment, result: Comparison) -> list[Chart]:
-    """Alignment and norm under gradient flow and, if they were trained, alignment of ReLU networks."""
+    """The figures: alignment and norm under gradient flow and, if they were trained, alignment of ReLU networks."""
     charts = [
         Chart(
             "alignment",
@@ -44,7 +44,7 @@ def figures(study: LineAlignment, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: LineAlignment, result: Comparison) -> str:
-    """The final alignment from three of the initialisations, and the scope of the verdict."""
+    """Summarise the final alignment from three of the initialisations, and the scope of the verdict."""
     alignment = result.observed["alignment"]
     first, last = alignment.isel(time=0), alignment.isel(time=-1)
     ends = {start: rounded(last.sel(start=start)) for start in ("small", "large orthogonal", "nearly parallel")}

@@ -31,18 +31,18 @@ _DISPLAY_NAMES = {"relu": "ReLU", "sgd": "SGD", "adam": "Adam"}
 
 
 class LineAlignment(Study):
-    """Layer alignment, layer norms and loss of two-layer networks on inputs along a line, from five initialisations.
+    """Tests the predicted alignment, norms and loss of two-layer networks on inputs along a line.
 
-    The network is f(x) = x W u, the inputs are x = a n, and the targets are y = S a plus noise. The small
-    initialisation is Gaussian, a fifth of the size that S requires; the large orthogonal one lies in the kernel phase.
-    With parallel or nearly parallel layers the initial output is too large, and with opposite layers it has the wrong
-    sign.
+    The network is f(x) = x W u, the inputs are x = a n, and the targets are y = S a plus noise. Networks start from
+    five initialisations. The small initialisation is Gaussian, a fifth of the size that S requires; the large
+    orthogonal one lies in the kernel phase. With parallel or nearly parallel layers the initial output is too large,
+    and with opposite layers it has the wrong sign.
 
-    The study compares the linear network under gradient flow with the exact solution. One claim counts the
-    initialisations from which the alignment changes in the predicted direction; another counts the same for small steps
-    of SGD, among initialisations with a predicted change. Adam and ReLU networks are reported without affecting the
-    verdict, because the theory does not cover them. ReLU networks have √2 times larger initial weights, because half of
-    their neurons are active on each input.
+    The study compares the linear network under gradient flow with the exact solution. One claim states that the
+    alignment changes in the predicted direction from every initialisation. Another claim states the same for small
+    steps of SGD, from the initialisations with a predicted change. Adam and ReLU networks are reported without
+    affecting the verdict, because the theory does not cover them. ReLU networks have √2 times larger initial weights,
+    because half of their neurons are active on each input.
     """
 
     width: Annotated[int, Ge(2)] = parameter(50, "Number of hidden neurons h.")

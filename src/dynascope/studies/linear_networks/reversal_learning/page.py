@@ -16,7 +16,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: ReversalLearning, result: Comparison) -> list[Chart]:
-    """The strength of the weakest mode over time, and the reversal times against the balance."""
+    """The figures: the strength of the weakest mode over time, and the reversal times against the imbalance."""
     # Negative balances cannot be drawn on a logarithmic axis.
     straight = " On this logarithmic axis the points approach straight lines as λ → 0." if study.sign > 0 else ""
     return [
@@ -40,7 +40,7 @@ def figures(study: ReversalLearning, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: ReversalLearning, result: Comparison) -> str:
-    """The reversal times of the least and the most balanced networks."""
+    """Summarise the reversal times of the networks with the largest and the smallest imbalance."""
     sizes = np.abs(result.observed["balance"].to_numpy())
     observed, predicted = (side["reversal_time"] for side in (result.observed, result.predicted))
     least = {"balance": int(np.argmax(sizes))}

@@ -24,9 +24,9 @@ _INTERPOLATED = 2e-5  # largest relative error of an interpolated time, a fifth 
 
 
 class ReversalLearning(TwoTasksStudy):
-    """Mode strengths of two-layer linear networks that relearn a task after its targets have changed sign.
+    """Tests exact solutions for two-layer linear networks that relearn a task after its targets have changed sign.
 
-    Networks with different balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on a random target map and
+    Networks with different imbalances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on a random target map and
     then on its negative. The study compares the loss, the strength of every mode over time, and the time at which each
     mode crosses zero. That time grows as log(1/|λ|) as λ vanishes.
     """
@@ -78,7 +78,7 @@ class ReversalLearning(TwoTasksStudy):
     tiny = {"inputs": 3, "balances": 2, "smallest_balance": 0.1, "times": 200}
 
     def check(self) -> None:
-        """Check that the smallest balance, and not rounding, determines when the weights leave the saddle."""
+        """Check that the smallest imbalance, and not rounding, determines when the weights leave the saddle."""
         least = _BALANCED * self.strongest
         self.require(self.smallest_balance >= least, "smallest_balance", f"choose at least {least:g}")
 
@@ -95,7 +95,7 @@ class ReversalLearning(TwoTasksStudy):
         return self.run_record(run, values, members="balance", without=["product"])
 
     def exact(self) -> Values:
-        """Evaluate the closed form of each mode for each balance, starting from converged layers."""
+        """Evaluate the closed form of each mode for each imbalance, starting from converged layers."""
         balances = self._balances[:, None]
         path = reversal_trajectory(self._times[:, None], self._strengths, balances[:, None])
         passed = np.asarray(reversal_time(self._strengths, balances))

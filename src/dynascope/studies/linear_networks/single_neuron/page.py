@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
-    """The paths, the change of the NTK and the loss of the three neurons."""
+    """The figures: the paths, the change of the NTK and the loss of the three neurons."""
     return [
         Chart(
             "coefficient_across_target",
@@ -51,7 +51,7 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: SingleNeuron, result: Comparison) -> str:
-    """The effect of the imbalance on the regime and on the change of the NTK."""
+    """Summarise the effect of the imbalance on the regime and on the change of the NTK."""
     change = result.observed["kernel_change"].isel(time=-1)
     first, last = result.predicted["regime"].values[[0, -1]]
     if study.imbalance == 0:

@@ -18,7 +18,7 @@ from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt
 
 
 class SingleNeuron(Study):
-    """Weights, function and NTK of three neurons f(x) = a wᵀx with equal initial functions but different imbalances.
+    """Tests exact solutions for three neurons f(x) = a wᵀx with equal initial functions but different imbalances.
 
     The study compares weights, function and NTK with the exact solution. Its claim is that each of the three neurons
     learns in the regime (lazy, rich or delayed rich) that theory predicts from the initial weights.

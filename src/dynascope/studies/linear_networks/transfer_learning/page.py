@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
-    """Loss and weakest mode of the new readout, and both losses if all layers are trained."""
+    """The figures: loss and weakest mode of the new readout, and both losses if all layers are trained."""
     floor = result.predicted["floor"].isel(balance=-1)
     return [
         Chart(
@@ -50,7 +50,7 @@ def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: TransferLearning, result: Comparison) -> str:
-    """The learned fraction along the direction that the old task used least."""
+    """Summarise the learned fraction along the direction that the old task used least."""
     observed, predicted = (
         side["mode_strength"].isel(mode=-1, time=-1, balance=[0, -1]) for side in (result.observed, result.predicted)
     )

@@ -1,4 +1,4 @@
-"""Transfer learning: the balance of the layers determines which features of an old task a new task can use."""
+"""Transfer learning: the imbalance between the layers determines which features of an old task a new task can use."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ _LOST = 1e-6  # size of a feature, relative to the largest, below which it count
 
 
 class TransferLearning(TwoTasksStudy):
-    """Learning of a new output from the features of an old task, in square two-layer linear networks.
+    """Tests how square two-layer linear networks learn a new output from the features of an old task.
 
-    Networks with balances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on an old task that uses only some input
-    directions; the new target uses all directions equally. The study then trains the networks in two ways:
-    (i) A new readout of the frozen first layer is trained from zero. The study compares `loss`, `mode_strength` along
-    each input direction of the old task, its `speed` √(s² + λ²/4) − λ/2, and `reachable_share`, the share of the new
-    target that lies in the span of the trained features; half of the rest is the floor of the loss.
-    (ii) An output with zero weights is added, and all layers are trained on both targets. The study compares `old_loss`
-    and `new_loss`.
+    Networks with imbalances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on an old task that uses only some
+    input directions; the new target uses all directions equally. The study then trains the networks in two ways:
+
+    - A new readout of the frozen first layer is trained from zero. The study compares `loss`; `mode_strength` along
+      each input direction of the old task; its `speed` √(s² + λ²/4) − λ/2; and `reachable_share`, the share of the new
+      target in the span of the trained features. The loss cannot fall below half the squared norm of the
+      unreachable part.
+
+    - An output with zero weights is added, and all layers are trained on both targets. The study compares `old_loss`
+      and `new_loss`.
     """
 
     dimension: PositiveInt = parameter(3, "Number of inputs, of old outputs and of hidden neurons.")
@@ -80,7 +83,7 @@ class TransferLearning(TwoTasksStudy):
     tiny = {"dimension": 2, "rank": 1, "balances": 2, "times": 40}
 
     def check(self) -> None:
-        """Check that no balance is zero."""
+        """Check that no imbalance is zero."""
         self.require(self.balances % 2 == 0, "balances", "choose an even number")
 
     def trained(self) -> xr.Dataset:

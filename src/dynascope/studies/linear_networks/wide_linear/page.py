@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: WideLinear, result: Comparison) -> list[Chart]:
-    """The change of the NTK, the loss, and the drift of the conserved trace in discrete steps."""
+    """The figures: the change of the NTK, the loss, and the drift of the conserved trace in discrete steps."""
     return [
         Chart(
             "kernel_change",
@@ -39,7 +39,7 @@ def figures(study: WideLinear, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: WideLinear, result: Comparison) -> str:
-    """One equation for both signs of the imbalance, and the error of its solution."""
+    """Explain why one equation describes both signs of the imbalance, with the error of its solution."""
     imbalance, error = rounded(study.imbalance), rounded(result.quantities["coefficients"].error)
     return (
         f"Two linear networks with {study.inputs} inputs and {study.outputs} outputs start from the same linear map. "

@@ -34,11 +34,12 @@ _AXES = {"coefficients": ("time", "feature", "target"), "step_drift": ("learning
 
 
 class WideLinear(Study):
-    """Function and NTK of isotropic two-layer linear networks during training, from one initial function.
+    """Tests the predicted functions and NTKs of two isotropic linear networks that start from the same function.
 
     One network has as many hidden neurons as outputs and a larger second layer (δ > 0); the other has as many as inputs
-    and a larger first layer (δ < 0). Theory predicts that both functions obey the same equation, which contains only
-    δ². The drift of Δ in discrete gradient descent is measured at two step sizes; it is proportional to the step size.
+    and a larger first layer (δ < 0). Theory predicts that both functions obey the same equation, which contains δ only
+    as δ². The drift of Δ in discrete gradient descent is measured at two step sizes; it is proportional to the step
+    size.
     """
 
     inputs: PositiveInt = parameter(3, "Number of inputs.")

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
-    """Margins and directions of the classifiers, the share of the discarded weight, and the collapse of features."""
+    """The figures: margins and directions of the classifiers, discarded weight, and collapse of features."""
     observed = result.observed
     linear, mixed = (rounded(_margin(result, name)) for name in ("linear", "mixed"))
     distance = observed["direction_distance"].sel(architecture="linear")
@@ -81,7 +81,7 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: MaxMargin, result: Comparison) -> str:
-    """How the growth rates of the parameters determine the margin, with the measured margins."""
+    """Explain how the growth rates of the parameters determine the margin, with the measured margins."""
     observed = result.observed
     share = observed["block_share"].sel(parameter_block="single weight").isel(margin_level=-1)
     normalised, free = (observed[f"{name}_nc1"].isel(margin_level=-1).mean() for name in ("normalised", "unnormalised"))

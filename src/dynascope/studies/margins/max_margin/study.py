@@ -27,12 +27,13 @@ _DISTANCE = ("Euclidean margin", "1")
 
 
 class MaxMargin(Study):
-    """The limits of gradient flow on separable data, at a loss of exp(−ν) with ν up to 100,000.
+    """Tests the predicted limits of gradient flow on separable data, at losses of exp(−100,000) and below.
 
-    Three classifiers f = Σ β_j x_j are trained on the same two samples. Each β_j is one weight (linear), each is a
-    product of two weights (products), or the first is one weight and the second a product (mixed). The first two are
-    homogeneous: all parameters grow at one rate, and gradient flow converges to the largest ℓ2 and ℓ1 margin. In the
-    mixed classifier the single weight grows faster, and gradient flow minimises only this weight.
+    Three classifiers f = Σ β_j x_j are trained on the same two samples. In the linear classifier, each β_j is one
+    weight; in the second, each is a product of two weights; in the mixed classifier, the first is one weight and the
+    second a product. The first two are homogeneous: all parameters grow at one rate, and gradient flow converges to the
+    largest ℓ2 and ℓ1 margin, respectively. In the mixed classifier the single weight grows faster, and gradient flow
+    minimises only this weight.
 
     The study compares β/ν with the solution of the asymmetric max-margin problem (`weights`). It also compares the
     Euclidean margin (`end_euclidean_margin`) and the prefactor of the loss over time t, L t (log t)^(2 − 2λ) → 2λ²P

@@ -58,7 +58,7 @@ class SquaredDisplacement(StepStatistic):
         return origin, jnp.zeros((), jnp.result_type(*jax.tree.leaves(origin)))
 
     def advance(self, state: Any, step: Step) -> Any:
-        """Move the origin if it is due at this step, and update the squared distance."""
+        """Place a new origin if one is due at this step, and update the squared distance."""
         since = step.index - self.settle
         begins = (since <= 0) | (since % self.period == 0)
         origin = jax.tree.map(lambda old, now: jnp.where(begins, now, old), state[0], step.weights)

@@ -25,28 +25,29 @@ _CLOSE = 0.1  # tolerance of an exponent, below the difference 1/6 between p = 1
 
 
 class AnomalousDiffusion(ClaimsStudy):
-    """The exponent c of the displacement E‖θ_k − θ_0‖² ∝ kᶜ under stationary SGD, for given spectra and for networks.
+    """Measures the exponent c of E‖θ_k − θ_0‖² ∝ kᶜ under stationary SGD, for given spectra and for networks.
 
     Each mode of the curvature diffuses freely until its restoring force confines it. If curvatures decay as l⁻ᵖ and the
     noise is proportional to them, the number of confined modes grows as k^{1/p}, so c = min(1, 1/p). As a check
-    (`mode_exponent`), the study compares this formula with an exact sum over `modes` modes within the window
-    1 ≪ τ ≪ dᵖ of `diffusion_window`. It then simulates SGD on regressions of `inputs` inputs with this covariance, from
-    weights drawn from the stationary distribution. For each spectrum, one claim states that the exponent over a decade
-    of steps is within 0.1 of the exponent predicted for its modes.
+    (`mode_exponent`), the study compares this formula with an exact sum over `modes` modes within the window 1 ≪ τ ≪ dᵖ
+    of `diffusion_window`. It then simulates SGD on regressions of `inputs` inputs with this covariance, from weights
+    drawn from the stationary distribution. For each spectrum, one claim states that the exponent over a decade of steps
+    is within 0.1 of the exponent predicted for its modes.
 
-    The study also trains networks on images until the loss is stationary and measures curvature and gradient noise on a
-    few minibatches. From these alone, theory forecasts the displacement in further training, without fitted parameters.
-    Two claims state that the measured exponent is within 0.1 of the forecast and below 1, the exponent of ordinary
-    diffusion. The exponent is measured between 1/(1 − β) steps, the memory of momentum, and half of (1 − β)/(ηλ) steps,
-    the memory of weight decay. Theory assumes stationary weights, constant noise and a quadratic loss. The claims are
-    undecided if the loss fell by more than a fifth in the second half of the warm-up (`loss_change`), or if the
-    displacement grows faster than free diffusion beyond the window (`late_exponent` above 1). Beyond the window, the
-    loss of a network grows more slowly than its curvature suggests, and the displacement exceeds the forecast.
+    The study also trains networks on images until the loss is stationary, and measures curvature and gradient noise on
+    a few minibatches. From these measurements alone, theory forecasts the displacement in further training, without
+    fitted parameters. Two claims state that the measured exponent is within 0.1 of the forecast and below 1, the
+    exponent of ordinary diffusion. The exponent is measured between 1/(1 − β) steps, the memory of momentum, and half
+    of (1 − β)/(ηλ) steps, the memory of weight decay. Theory assumes stationary weights, constant noise and a quadratic
+    loss. The claims are undecided if the loss fell by more than a fifth in the second half of the warm-up
+    (`loss_change`), or if the displacement grows faster than free diffusion beyond the window (`late_exponent` above
+    1). Beyond the window, the loss of a network grows more slowly than its curvature suggests, and the displacement
+    exceeds the forecast.
 
     To repeat the experiment of the paper, set `data` to the path of images in IDX, CIFAR or folder format and `network`
-    to "resnet18". This requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes 7 · 10¹⁰
-    single-precision operations, one to two seconds on a CPU core. The forecast for a network costs as much as
-    `batches`² · `products` · 4/3 steps. The study times one step and prints an estimate of the run time first.
+    to "resnet18". This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes
+    7 · 10¹⁰ single-precision operations, one to two seconds on a CPU core. The forecast for a network costs as much as
+    `batches`² · `products` · 4/3 steps. The study first times one step and prints an estimate of the run time.
     """
 
     powers: list[Annotated[float, Interval(ge=0.3, le=4)]] = parameter(

@@ -1,1 +1,1 @@
-"""SGD with momentum on linear regression near the minimum: moments, modified loss and currents."""
+"""SGD with momentum on linear regression samples a modified loss and keeps circulating in phase space."""

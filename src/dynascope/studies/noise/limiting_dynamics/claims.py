@@ -40,7 +40,7 @@ def limiting_claims(
 ) -> list[Claim]:
     """Evaluate the claims about SGD and the Langevin runs.
 
-    Claims that rely on the small-step law are undecided if the learning rate is too large for it.
+    Claims that rely on the small-step law are undecided if the learning rate is too large for this law.
 
     Args:
         worst: Largest deviation of a moment from theory in standard errors, for SGD and for the Langevin runs.

@@ -20,23 +20,31 @@ from dynascope.validation.bounded import Fraction, PositiveFloat, PositiveInt, S
 
 
 class LimitingDynamics(ClaimsStudy):
-    """Ensembles of SGD with momentum and of Langevin dynamics on one linear regression, compared with theory.
+    """Tests the theory of SGD with momentum on linear regression, for ensembles of SGD and of Langevin runs.
 
     Let a and b be the position and velocity along an eigenvector of the Hessian. Their means and covariances are known
     exactly at every step from the data alone, including the dependence of the gradient noise on the current residuals
-    (`theory.noise.finite_data_moments`). Near the minimum and for a small learning rate, they equal those of an
-    underdamped Langevin equation with stationary density exp(−κΦ). The weights then sample a modified loss Φ, in which
-    each direction is as steep as it is noisy, and circulate in the phase plane of a and b. The Langevin runs are a
-    model of SGD: their noise is Gaussian with the covariance that the data give at the minimum.
+    (`theory.noise.finite_data_moments`). Near the minimum and for a small learning rate, these moments equal those of
+    an underdamped Langevin equation with stationary density exp(−κΦ). The weights then sample a modified loss Φ, in
+    which each direction is as steep as it is noisy, and circulate in the phase plane of a and b. The Langevin runs are
+    a model of SGD: their noise is Gaussian with the covariance of the gradient noise at the minimum.
 
-    Two claims test the means and covariances at all times and along all modes, for SGD against the exact values and
-    for the Langevin runs against the Langevin law. The largest deviation must stay below the bound exceeded by chance
-    in one of 100 experiments. Four claims concern SGD in the stationary state: Var a agrees with the Langevin law
-    within 10 percent; Var b/Var a equals 2h/(η(1 + β)) within 10 percent; κΦ has the distribution function 1 − exp(−x)
-    along each mode within 0.05; and oscillating modes circulate at the predicted rate E(a b' − b a')/η = −s/(S(1 − β))
-    within 20 percent, where a' and b' are the values at the next step. These four claims are undecided if the exact
-    variances differ from the Langevin law by more than 5 percent, for example at a large learning rate. As a check,
-    the loss must equal a quadratic form of the positions (`quadratic_share`).
+    Two claims test the means and covariances at all times and along all modes: SGD against the exact values, and the
+    Langevin runs against the Langevin law. The largest deviation must stay below the bound exceeded by chance in one
+    of 100 experiments. Four claims concern SGD in the stationary state:
+
+    - Var a agrees with the Langevin law within 10 percent.
+
+    - Var b/Var a equals 2h/(η(1 + β)) within 10 percent.
+
+    - κΦ has the distribution function 1 − exp(−x) along each mode within 0.05.
+
+    - Oscillating modes circulate at the predicted rate E(a b' − b a')/η = −s/(S(1 − β)) within 20 percent, where a'
+      and b' are the values at the next step.
+
+    These four claims are undecided if the exact variances differ from the Langevin law by more than 5 percent, for
+    example at a large learning rate. As a check, the loss must equal a quadratic form of the positions
+    (`quadratic_share`).
     """
 
     curvatures: list[Annotated[float, Interval(ge=0.02, le=4)]] = parameter(

@@ -1,1 +1,1 @@
-"""Stochastic collapse: gradient noise drives weights to zero or keeps them away from zero."""
+"""Stochastic collapse: gradient noise drives weights to zero, even at a maximum of the loss, or repels them from it."""

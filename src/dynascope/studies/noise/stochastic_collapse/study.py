@@ -20,37 +20,39 @@ from dynascope.validation.bounded import PositiveFloat, Seed
 
 
 class StochasticCollapse(ClaimsStudy):
-    """Gradient noise that vanishes with the weights and either drives them to zero or repels them from zero.
+    """Simulates gradient noise that vanishes with the weights and either drives them to zero or repels them from zero.
 
     Some sets of weights are invariant under training, for example the networks in which all weights of a unit are zero.
     Near an invariant set, noise multiplies the distance from it by random factors, and the mean logarithm of these
-    factors determines whether the distance shrinks. The study simulates three models. In the double well dθ =
-    (θ − θ³) dt + ζθ dW, θ² has a Gamma distribution for ζ² < 2; otherwise θ decays to the maximum at zero at the rate
-    1 − ζ²/2. A student uv trained on noisy labels is such a double well: it learns max(s − ης²/2, 0) from a teacher of
-    strength s. A neuron with n inputs and m outputs under isotropic label noise shrinks to zero for n = m = 1 and grows
-    for n = m ≥ 3 at the rate (n − 2)/2 ης² (`theory.noise.matrix_noise_exponent` covers other sizes).
+    factors determines whether the distance shrinks. The study simulates three models. In the double well dθ = (θ − θ³)
+    dt + ζθ dW, θ² has a Gamma distribution for ζ² < 2. For larger ζ², θ decays to zero, a maximum of the loss, at the
+    rate 1 − ζ²/2. A student uv trained on noisy labels behaves like such a double well: it learns max(s − ης²/2, 0)
+    from a teacher of strength s. A neuron with n inputs and m outputs under isotropic label noise shrinks to zero for
+    n = m = 1 and grows for n = m ≥ 3 at the rate (n − 2)/2 ης² (`theory.noise.matrix_noise_exponent` covers other
+    sizes).
 
     The verdict rests on five claims, each judged for all noise levels or sizes together:
 
     - The distribution of θ² agrees with the Gamma law within a Kolmogorov-Smirnov distance of 3 percent.
     - Above the threshold, weights decay at the predicted rate within 0.05.
     - The threshold ης²/2 of students, where a line through the strengths learned from strong teachers crosses zero,
-      agrees within 2 percent.
+      agrees with theory within 2 percent.
     - Neurons grow at the predicted rates within 0.05.
     - Noise repels the neurons that theory predicts to be repelled.
 
-    For students and neurons, the term linear in the noise, of expectation zero, is subtracted to reduce the variance.
-    As a check, the imbalance of the layers must follow its exact law (u² − v²)ₙ = (u² − v²)₀ Π(1 − η²z²) with errors z
-    (`imbalance_ratio`).
+    To reduce the variance of the results for students and neurons, the study subtracts the term linear in the noise,
+    which has expectation zero. As a check, the imbalance of the layers must follow its exact law
+    (u² − v²)ₙ = (u² − v²)₀ Π(1 − η²z²) with errors z (`imbalance_ratio`).
 
     The study also reports claims about trained networks, with confidence intervals over initial weights; they do not
     affect the verdict. A ReLU network with one hidden layer and a convolutional network learn digits with squared loss,
-    plain SGD and weight decay. They are trained for equal times at several learning rates, on true labels and on labels
-    a fraction of which is redrawn at random in every step, and then continue at the smallest rate with true labels. A
-    unit has vanished if it is smaller than 10⁻³ of the largest unit, and two units count as one if all their weights
-    agree within 10⁻² (`probes.redundancy`). A dead unit is inactive on every digit. In further runs of the MLP, one
-    neuron starts at 10⁻¹² of its usual size. Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is the direction of
-    its weights and H is the Hessian, either averaged over all data and the preceding training or of one minibatch.
+    plain SGD and weight decay. Training takes the same time at each of several learning rates, with true labels or with
+    a fraction of the labels redrawn at random in every step. All networks are then trained further at the smallest rate
+    with true labels. A unit has vanished if it is smaller than 10⁻³ of the largest unit, and two units count as one if
+    all their weights agree within 10⁻² (`probes.redundancy`). A dead unit is inactive on every digit. In further runs
+    of the MLP, one neuron starts at 10⁻¹² of its usual size. Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is
+    the direction of its weights. The Hessian H is either averaged over all data and the preceding training, or computed
+    on one minibatch.
     """
 
     settling: list[Annotated[float, Interval(ge=0.05, le=0.7)]] = parameter(

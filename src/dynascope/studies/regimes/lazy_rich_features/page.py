@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: LazyRichFeatures, result: Comparison) -> list[Chart]:
-    """Features, functions and test error from rich to lazy, and the approach to the lazy limit."""
+    """The figures: features, functions and test error from rich to lazy, and the approach to the lazy limit."""
     return [
         Chart(
             "kappa_cka",
@@ -61,7 +61,7 @@ def figures(study: LazyRichFeatures, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: LazyRichFeatures, result: Comparison) -> str:
-    """Features and test error from the smallest factor to the lazy limits, and the error of the expansion."""
+    """Summarise features and test error from the smallest factor to the lazy limits, and the error of the expansion."""
     kappa, error = (result.observed[name].mean("seed") for name in ("kappa_cka", "final_test_error"))
     linear, last = {"run": "linearised"}, {"run": "last layer only"}
     depth = "one hidden layer" if study.hidden_layers == 1 else f"{study.hidden_layers} hidden layers"

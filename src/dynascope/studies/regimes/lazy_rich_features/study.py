@@ -22,24 +22,24 @@ _EXACT = (1e-6, "the theory is exact for every step of gradient descent")
 
 
 class LazyRichFeatures(Study):
-    """A network F = α (f − f₀), where f₀ is the initial network, learns labels and becomes lazy for large α.
+    """Trains networks F = α (f − f₀), where f₀ is the initial network; learning is lazy for large α.
 
     In other words, f learns labels divided by α. The expansion in 1/α is F = F₁ + F₂/α + …, where F₁ is the network
     linearised in all its weights at initialisation, not the network in which only the last layer is trained. Both
-    terms, and the movement of the last-layer features, are computed without training and compared with trained networks
-    at lazy α: losses, test errors, the distance to the linearised network times α (`correction`), the movement of the
-    features times α (`feature_movement`), and the distance κ_CKA of the features from minimum features
-    (`lazy_kappa_cka`). These decide the verdict. The study also checks that the linearised network and the last layer
-    trained alone follow their linear recursions.
+    terms, and the movement of the last-layer features, are computed without training. They are compared with trained
+    networks at lazy α: losses, test errors, the distance to the linearised network times α (`correction`), the movement
+    of the features times α (`feature_movement`), and the distance κ_CKA of the features from minimum features
+    (`lazy_kappa_cka`). These comparisons decide the verdict. The study also checks that the linearised network and the
+    last layer trained alone follow their linear recursions.
 
     Between rich and lazy learning, the study reports how features change with α, as hypotheses with 95 % confidence
-    intervals over initialisations. They concern κ_CKA, effective dimensions, similarity to the initial features, test
-    error, and which limit is closer.
+    intervals over initialisations. The hypotheses concern κ_CKA, effective dimensions, similarity to the initial
+    features, test error, and which limit is closer.
 
     In a network with one input and many linear neurons, a single number measures richness: the final growth ln γ₊ of
-    the weights (`final_log_growth`), which is known exactly. The study checks it for initial weights ±1. It also checks
-    three equally rich variants (weights divided by √factor, the target multiplied by the factor, or the output divided
-    by it), and lazier networks, which are wider and have outputs over √width.
+    the weights (`final_log_growth`), which is known exactly. The study checks this number for initial weights ±1 and
+    for three equally rich variants (weights divided by √factor, the target multiplied by the factor, or the output
+    divided by it). It also checks lazier networks, which are wider and whose outputs are divided by √width.
     """
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: ScalarNetwork, result: Comparison) -> list[Chart]:
-    """The final growth for each scaled quantity, the growth over time, and the learned part of the target."""
+    """The figures: final growth for each scaled quantity, growth over time, and learned part of the target."""
     error = rounded(result.quantities["log_growth_maximum"].error)
     return [
         Chart(
@@ -50,7 +50,7 @@ def figures(study: ScalarNetwork, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: ScalarNetwork, result: Comparison) -> str:
-    """The growth of the weights at the first and the last factor, over all scalings."""
+    """Summarise the growth of the weights at the first and the last factor, over all scalings."""
     growth, predicted = (side["final_log_growth"] for side in (result.observed, result.predicted))
 
     def of(place: int) -> str:

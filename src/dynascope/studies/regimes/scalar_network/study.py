@@ -26,13 +26,12 @@ _DIALS = ("target", "output", "input", "weights")
 
 
 class ScalarNetwork(Study):
-    """The network f(x) = (x/Z) Σ aᵢ bᵢ learns y = S x under four scalings by the same factors c.
+    """Trains the network f(x) = (x/Z) Σ aᵢ bᵢ on y = S x under four scalings by the same factors c.
 
     The scalings multiply the target by c, divide the output by c, divide the input by c while the labels stay the same,
     and divide the weights by √c. Each network is trained on samples. Its learning rate compensates for the time scale
     of its scaling, so that the distance to the target finally falls as exp(−t). Theory then predicts the same curves
-    for all four scalings: the same growth ln γ of the weights, the same learned part of the target, the same relative
-    loss.
+    for all four scalings: the growth ln γ of the weights, the learned part of the target, and the relative loss.
     """
 
     factors: list[PositiveFloat] = parameter(

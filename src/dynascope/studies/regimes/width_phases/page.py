@@ -16,7 +16,7 @@ _WIDTH = "width κ, or output multiplier"
 
 
 def figures(study: WidthPhases, result: Comparison) -> list[Chart]:
-    """The change of the NTK against κ, the fitted exponents and, if they were trained, networks on digits."""
+    """The figures: change of the NTK against κ, fitted exponents and, if they were trained, networks on digits."""
     charts = [
         Chart(
             "log_kernel_change",
@@ -59,7 +59,7 @@ def figures(study: WidthPhases, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: WidthPhases, result: Comparison) -> str:
-    """The range of the kernel exponents, measured and predicted."""
+    """Summarise the measured and predicted range of the kernel exponents."""
     seen, predicted = (side["kernel_exponent"] for side in (result.observed, result.predicted))
     error = rounded(result.quantities["kernel_exponent_maximum"].error)
     digits = f" ReLU networks also learned handwritten digits. {_judged(result)}" if study.digits_seeds else ""
@@ -78,7 +78,7 @@ def meaning(study: WidthPhases, result: Comparison) -> str:
 
 
 def _judged(result: Comparison) -> str:
-    """Whether networks on digits count towards the verdict."""
+    """State whether networks on digits count towards the verdict."""
     if "digits_keeps_kernel" in result.quantities:
         return "The verdict on these networks depends only on whether their NTK stays constant."
     return "These networks do not count towards the verdict, because a fitted exponent lies halfway between the phases."

@@ -29,19 +29,20 @@ _KEEPS = "a yes/no outcome leaves no room for errors; the NTK counts as changing
 
 
 class WidthPhases(Study):
-    """Scaling of the learning speed and of the NTK change with κ, for the parametrisations of table 1 of the paper.
+    """Measures how the learning speed and the change of the NTK scale with κ, for all standard parametrisations.
 
-    The study trains the five standard parametrisations, and those that the output multiplier of corollaries 2 and 3
-    moves into the other phase, at learning rates that are independent of κ. Learning rates proportional to κ^c in both
-    layers only multiply the speed by κ^c, so these eight entries determine the phases of all twenty in the table.
+    The study trains the five standard parametrisations in table 1 of the paper, and those that the output multiplier of
+    corollaries 2 and 3 moves into the other phase, at learning rates that are independent of κ. Learning rates
+    proportional to κ^c in both layers only multiply the speed by κ^c, so these eight entries determine the phases of
+    all twenty in the table.
 
     On a line, each linear network is compared with its closed form. The exponents of the ensemble are compared with the
-    phase diagram, and may deviate from it as much as the closed form does at these κ. The claim is that the measured
-    exponents place every parametrisation in the predicted phase. No closed form is known for two-layer ReLU networks on
-    handwritten digits. For them, the verdict tests whether the NTK stays constant, which means that its relative change
-    falls faster than κ^(−1/2). It ignores digits if an exponent lies within 0.25 of −1/2. Exponents are fitted to means
-    over seeds on log–log axes; `_error` is the standard error. Initial weights on the line are stratified in the
-    overlap of the layers, so that few networks suffice.
+    phase diagram; the tolerance is the deviation of the closed form from the diagram at these κ. The claim is that the
+    measured exponents place every parametrisation in the predicted phase. No closed form is known for two-layer ReLU
+    networks on handwritten digits. For these networks, the verdict tests whether the NTK stays constant, which means
+    that its relative change falls faster than κ^(−1/2). The verdict ignores digits if an exponent lies within 0.25 of
+    −1/2. Exponents are fitted to means over seeds on log–log axes; variables whose names end in `_error` are standard
+    errors. Initial weights on the line are stratified in the overlap of the layers, so that few networks suffice.
     """
 
     scaling_parameters: list[Annotated[float, Ge(16)]] = parameter(

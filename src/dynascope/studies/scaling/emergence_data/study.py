@@ -18,13 +18,13 @@ _INTERPOLANT = (1e-3, "directions without samples keep their initial weights, wh
 
 
 class EmergenceData(EmergenceStudy):
-    """The strength R_k/S of each skill of multitask sparse parity after training on D samples.
+    """Tests forecasts of the strength R_k/S of each skill of multitask sparse parity, learned from D samples.
 
     Two-layer ReLU networks are trained to convergence on D fixed samples. The number of samples D_c that one skill
-    needs is calibrated on networks trained on that skill alone. It gives a forecast for the strength of every skill,
-    measured by correlation (`strength`) and by loss (`loss_equivalent`, negative for a network worse than the zero
-    function), and for the number of samples at half strength (`half_samples`; `half_samples_ratio` relative to the
-    forecast).
+    needs is calibrated on networks trained on that skill alone. From D_c, the study forecasts the strength of every
+    skill, measured by correlation (`strength`) and by loss (`loss_equivalent`, negative for a network worse than the
+    zero function). It also forecasts the number of samples at half strength (`half_samples`; `half_samples_ratio` is
+    relative to the forecast).
 
     The verdict rests on the claim `forecast`: the number of samples at which networks learn half of a skill is nearer
     to the forecast for this skill than to the forecast for any other skill. Three further claims compare the measured

@@ -17,13 +17,14 @@ _EXACT = (1e-6, "the limit of training is known exactly, and training converges 
 
 
 class EmergenceParameters(EmergenceStudy):
-    """The strength R_k/S of each skill of multitask sparse parity in networks of N neurons, trained to convergence.
+    """Tests forecasts of the strength R_k/S of each skill of multitask sparse parity in networks of N neurons.
 
-    Two-layer ReLU networks of N neurons are trained by Adam with weight decay on all inputs. The number of neurons N_c
-    that one skill needs is calibrated on networks trained on one skill alone. It gives a forecast for the mean strength
-    of every skill, measured by correlation (`strength`) and by loss (`loss_equivalent`), and for the number of neurons
-    at half strength (`half_neurons`; `half_neurons_ratio` relative to the forecast). Individual networks vary widely:
-    `out_of_order` is the fraction of networks in which a rarer skill is clearly stronger than a more frequent one.
+    Two-layer ReLU networks of N neurons are trained to convergence by Adam with weight decay on all inputs. The number
+    of neurons N_c that one skill needs is calibrated on networks trained on one skill alone. From N_c, the study
+    forecasts the mean strength of every skill, measured by correlation (`strength`) and by loss (`loss_equivalent`). It
+    also forecasts the number of neurons at half strength (`half_neurons`; `half_neurons_ratio` is relative to the
+    forecast). Individual networks vary widely: `out_of_order` is the fraction of networks in which a rarer skill is
+    clearly stronger than a more frequent one.
 
     The verdict rests on the claim `forecast`: the number of neurons at which networks learn half of a skill is nearer
     to the forecast for this skill than to the forecast for any other skill. A further claim for each skill states that
@@ -31,15 +32,16 @@ class EmergenceParameters(EmergenceStudy):
     networks; the interval of the judged claim includes the standard error of the calibration.
 
     The default task of two skills of three bits is small enough to train sufficiently many networks. The claim holds
-    although the forecast is rough: the first skill needs 1.3 times the forecast number of neurons and the
-    second 0.8 times, because networks begin to learn the second skill before they have learned the first. The claim
-    would fail if one skill alone needed a fifth more neurons or a third fewer. Three skills (`skills=3`, `bits=9`) take
-    more than ten times as long; sixteen networks of each width, trained half as long at half the learning rate, did not
-    decide the claim.
+    although the forecast is rough: the first skill needs 1.3 times the forecast number of neurons and the second 0.8
+    times, because networks begin to learn the second skill before they have learned the first. The claim would fail if
+    one skill alone needed a fifth more neurons or a third fewer. Three skills (`skills=3`, `bits=9`) take more than ten
+    times as long. With sixteen networks of each width, trained half as long at half the learning rate, the claim was
+    undecided.
 
     The checks concern the solvable model f = Σ_k a_k Σ_l B_kl e_kl, which has N of the features e_kl: N_c for each
-    skill g_k = Σ_l e_kl/√N_c, the most frequent skill first. Trained on all inputs, skill k must converge to a fraction
-    φ = min(max(N/N_c − (k − 1), 0), 1) of its strength (`basis_strength`) and retain 1 − φ of its loss (`basis_loss`).
+    skill g_k = Σ_l e_kl/√N_c, the most frequent skill first. After training on all inputs, the strength of skill k must
+    be a fraction φ = min(max(N/N_c − (k − 1), 0), 1) of its full strength (`basis_strength`), and its loss a fraction
+    1 − φ of its initial loss (`basis_loss`).
     """
 
     skills: PositiveInt = parameter(2, "Number of skills n_s.")

@@ -30,12 +30,12 @@ _REASON = (
 
 
 class EmergenceTime(EmergenceStudy):
-    """The strength R_k/S of each skill of multitask sparse parity after T steps of gradient descent.
+    """Tests forecasts of the strength R_k/S of each skill of multitask sparse parity during training.
 
     The forecast is calibrated on two-layer ReLU networks trained on one skill alone. Fitting the logistic curve
-    logit(R/S) = 2 η S r T − ln c to their mean strength between 0.05 and 0.6 gives the rate r and the offset ln c.
-    Together with the frequencies P(k), these two numbers predict the strength of every skill in networks trained on all
-    skills, and the step T_k = ln c/(2 η S r P(k)) at which skill k reaches half strength.
+    logit(R/S) = 2 η S r T − ln c to their mean strength after T steps, between 0.05 and 0.6, gives the rate r and the
+    offset ln c. Together with the frequencies P(k), these two numbers predict the strength of every skill in networks
+    trained on all skills, and the step T_k = ln c/(2 η S r P(k)) at which skill k reaches half strength.
 
     The study compares the logarithm of the mean half-strength step (`log_half_strength_step`) with a tolerance of 15 %
     of the step for early and late skills alike. The full curves (`strength`) are drawn but not judged, because networks
@@ -43,11 +43,11 @@ class EmergenceTime(EmergenceStudy):
 
     The law describes gradient flow. If the loss of networks trained on one skill rises by a quarter of its initial
     value, the learning rate is too large and the study raises `InputError`. The law also assumes wide networks; skills
-    learned later emerge later than forecast. At the default fields, the first skill emerges as forecast, the second
-    about 5 percent late and the third about 8 percent late, at width 800 as at width 400. The delay of the third skill
-    is 11 percent at width 200 and 15 to 25 percent at width 100, where theory and experiment disagree. They also
-    disagree for skills of two bits with S = 1.4 and α = 0.94, where the second and third skills are 17 and 25 percent
-    late at any width.
+    learned later emerge later than forecast. With the default fields, the first skill emerges as forecast, the second
+    about 5 percent late and the third about 8 percent late, at width 800 as well as at width 400. The delay of the
+    third skill is 11 percent at width 200 and 15 to 25 percent at width 100, where theory and experiment disagree. They
+    also disagree for skills of two bits with S = 1.4 and α = 0.94, where the second and third skills are 17 and 25
+    percent late at any width.
     """
 
     paper: bool = parameter(

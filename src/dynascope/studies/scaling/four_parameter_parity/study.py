@@ -28,14 +28,14 @@ _EXACT = (1e-6, "the equations are exact, and both solvers keep the error of eac
 
 
 class FourParameterParity(Study):
-    """A ReLU network w·σ(W x + b) + c with tied weights learns the parity of three bits from all eight inputs.
+    """Trains a ReLU network w·σ(W x + b) + c with tied weights on the parity of three bits, from all eight inputs.
 
     The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). Gradient flow
-    trains (α, β, γ, c) through the network. The study compares training with the closed equations for α², β², γ² and c:
-    the parameters, the loss and the strength of each neuron over time, the time at which each neuron first reaches half
-    of its final strength, and the fixed point α² = β² = γ² = 2S, c = −S. The strength of the skill is the sum over
-    neurons. It rises over a longer time than the logistic curve of the multilinear model (`multilinear_strength`),
-    which is shown but not judged.
+    trains (α, β, γ, c) through the network. The study compares training with the closed equations for α², β², γ² and c.
+    It compares the parameters, the loss and the strength of each neuron over time; the time at which each neuron first
+    reaches half of its final strength; and the fixed point α² = β² = γ² = 2S, c = −S. The strength of the skill is the
+    sum over neurons. It rises over a longer time than the logistic curve of the multilinear model
+    (`multilinear_strength`), which is shown but not judged.
     """
 
     target_scale: PositiveFloat = parameter(5.0, "Size S of the targets ±S.")

@@ -30,11 +30,12 @@ _FEWEST = 50  # fewest neurons of a best model, for which the correction of half
 
 
 class ScalingCompute(SkillScaling):
-    """The lowest loss of models of N neurons trained for a time T = C/N decays with compute C as C^−α/(α+2).
+    """Tests the predicted lowest loss of models of N neurons that are trained for a time C/N at compute C.
 
-    The study compares the loss of every model at every budget with the law for finite time and size. For each budget it
-    compares the lowest loss, its ratio to the power law, and the best training time and number of neurons with the
-    optimum of this law. Fitted exponents and prefactors are compared with the power laws for large compute.
+    Theory predicts that the lowest loss decays as C^(−α/(α+2)). The study compares the loss of every model at every
+    budget with the law for finite time and size. For each budget it compares the lowest loss, its ratio to the power
+    law, and the best training time and number of neurons with the optimum of this law. Fitted exponents and prefactors
+    are compared with the power laws for large compute.
     """
 
     learning_rate: PositiveFloat = parameter(

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: AgfOptimizer, result: Comparison) -> list[Chart]:
-    """The loss of ReLU and of linear networks, and the growth rate of the next linear neuron."""
+    """The figures: losses of ReLU and of linear networks, and the growth rate of the next linear neuron."""
     return [
         Chart(
             ("relu_loss", "sgd_loss", "adam_loss"),
@@ -46,7 +46,7 @@ def figures(study: AgfOptimizer, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: AgfOptimizer, result: Comparison) -> str:
-    """The method, the loss of linear neurons, the guarantee of ReLU neurons, and the mean losses of the optimisers."""
+    """Summarise the method, the losses of linear and ReLU neurons, and the mean losses of the optimisers."""
     predicted, observed = result.predicted["loss"], result.observed
     linear = observed["loss"]
     return (

@@ -29,19 +29,20 @@ _RATES: dict[Literal["sgd", "adam"], tuple[float, ...]] = {"sgd": (0.1, 0.3, 1.0
 
 
 class AgfOptimizer(Study):
-    """Loss against the number of neurons, if each new neuron is the one with the largest utility.
+    """Trains a network by repeatedly adding the neuron with the largest utility, and compares its loss with theory.
 
-    The verdict compares training with predictions made before it. For linear neurons, the `loss` with k neurons equals
-    the loss of the best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx), which is zero
-    beyond the rank of the targets. Each ReLU neuron lowers the loss at least as much as its utility guarantees
-    (`guarantee` is the decrease over this bound, at most one). At a minimum, E‖f‖² + 2L = E‖y‖²
-    (`power_balance` is the ratio of both sides).
+    The predictions are computed before training. For linear neurons, the `loss` with k neurons equals the loss of the
+    best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx), which is zero beyond the rank of
+    the targets. Each ReLU neuron lowers the loss at least as much as its utility guarantees (`guarantee` is the
+    decrease divided by this bound, capped at one). At a minimum, E‖f‖² + 2L = E‖y‖² (`power_balance` is the ratio of
+    the two sides).
 
-    The study also reports, without effect on the verdict, `relu_loss` next to `sgd_loss` and `adam_loss` of ReLU
-    networks with k neurons, the best of three learning rates and all seeds. It reports wall times without compilation:
-    `relu_seconds` to reach k neurons, and `sgd_seconds` and `adam_seconds` for all rates and seeds of one width, padded
-    to the largest width. The attribute `neurons_to_one_percent` is the number of neurons with which each method reaches
-    one percent of the initial loss (0 if it never does).
+    The study also reports quantities that do not affect the verdict. `relu_loss` is the loss of this method with k ReLU
+    neurons; `sgd_loss` and `adam_loss` are the losses of ReLU networks of the same width, for the best of three
+    learning rates and all seeds. Wall times exclude compilation: `relu_seconds` is the time to reach k neurons, and
+    `sgd_seconds` and `adam_seconds` are the times for all learning rates and seeds at one width, padded to the largest
+    width. The attribute `neurons_to_one_percent` is the number of neurons with which each method reaches one percent of
+    the initial loss (0 if it never does).
     """
 
     data: Literal["teacher", "digits"] = parameter(

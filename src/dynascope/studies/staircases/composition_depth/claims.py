@@ -29,7 +29,7 @@ _CLAIMS = (
 
 @dataclasses.dataclass(frozen=True)
 class WidthSearch:
-    """A search for the smallest sufficient width that doubles the width.
+    """A search for the smallest sufficient width by repeated doubling.
 
     Attributes:
         smallest_width: The first width.
@@ -45,7 +45,7 @@ class WidthSearch:
         return self.smallest_width * 2.0 ** math.floor(math.log2(self.largest_width / self.smallest_width))
 
     def interval(self, found: float, sufficient: int) -> tuple[float, float, float]:
-        """Lower bound, found value and upper bound of the width that training needs.
+        """Lower bound, found value and upper bound of the smallest width at which training succeeds.
 
         Args:
             found: The width found, or 0 if no width was sufficient.

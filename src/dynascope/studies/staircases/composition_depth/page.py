@@ -16,7 +16,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: CompositionDepth, result: Comparison) -> list[Chart]:
-    """Width and depth of the constructed networks, and the width that training needs."""
+    """The figures: width and depth of the constructed networks, and the width that training needs."""
     return [
         Chart(
             "width",
@@ -49,7 +49,7 @@ def figures(study: CompositionDepth, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: CompositionDepth, result: Comparison) -> str:
-    """The sizes of the constructed networks, the widths that training needs, and the claims that are tested."""
+    """Summarise the sizes of the constructed networks, the widths that training needs, and the claims."""
     observed = result.observed
     width, depth = observed["width"].max("length"), observed["depth"].max("length")
     longest = observed["trained_width"].isel(length=-1)

@@ -31,19 +31,19 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 
 class CompositionDepth(Study):
-    """Width and depth of networks that compose k = 2, 3, … elements of a group, constructed and trained.
+    """Tests the width and depth of constructed and of trained networks that compose k elements of a group.
 
-    The checks cover the constructed networks. For each k, they test the width, the depth (number of consecutive
-    nonlinear layers) and the exactness, 1 − (largest error over all nᵏ sequences) / (largest target). The constructed
-    widths are sufficient.
+    For each k, the checks test three properties of the constructed networks: the width, the depth (number of
+    consecutive nonlinear layers) and the exactness, 1 − (largest error over all nᵏ sequences) / (largest target). The
+    constructed widths are sufficient but may not be minimal.
 
-    The verdict covers trained networks: `trained_width` is the smallest width, by doubling, at which training reaches
-    the target loss (0 if it never does), and `trained_loss` is the loss at this width. From k = 2 to the longest
-    sequences, this width must at least double with each further element in two-layer networks. In recurrent networks
-    and trees it must at most double in total, which is the resolution of the search. The needed width lies between half
-    the width found and that width, so its growth is known up to an interval. If training fails at a width that suffices
-    by construction, the growth is unknown. The needed width may be smaller than the constructed one, because the inputs
-    are finitely many: on a commutative group, a width polynomial in k suffices.
+    The verdict covers trained networks. `trained_width` is the smallest width, found by doubling, at which training
+    reaches the target loss (0 if it never does), and `trained_loss` is the loss at this width. In two-layer networks,
+    the trained width must at least double with each further element. In recurrent networks and trees, it must at most
+    double from k = 2 to the longest sequences; the search cannot resolve less. The smallest sufficient width lies
+    between half the trained width and the trained width, so its growth is known up to an interval. If training fails at
+    a width that suffices by construction, the growth is unknown. Training may need less width than the construction,
+    because the number of inputs is finite: on a commutative group, a width polynomial in k suffices.
     """
 
     group: str = parameter("D3", 'Name of the group, such as "D3"; its elements are encoded one-hot, minus the mean.')

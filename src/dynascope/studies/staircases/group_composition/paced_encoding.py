@@ -27,7 +27,7 @@ def paced_encoding(
         irreps: The irreps in the encoding, in the intended order of learning.
         sequence_length: Number k of composed elements.
         amplitudes: Amplitude of each irrep. By default, the first irrep is learned at t = log(1/scale), and each
-            further irrep 2.5 times as late as its predecessor.
+            further irrep at 2.5 times the time of the previous one.
         seed: Seed of the encoding.
     """
     k = sequence_length
@@ -43,7 +43,10 @@ def paced_encoding(
 def undisturbed_irreps(
     group: Group, sequence_length: int, *, most: int = 3, scale: float = 1e-5, seed: int = 0
 ) -> list[Irrep]:
-    """Choose irreps that are not predicted to be slow in this order, first one of each dimension, smallest first."""
+    """Choose irreps that theory does not predict to be slow when they are learned in this order.
+
+    Candidates are the first irrep of each dimension, smallest dimension first, then the second of each, and so on.
+    """
     _, *offered = real_irreducible_representations(group)
     found: dict[int, list[Irrep]] = {}
     for irrep in offered:

@@ -16,7 +16,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: GroupComposition, result: Comparison) -> list[Chart]:
-    """The loss, in total and in each irreducible representation."""
+    """The figures: the loss in total, and the loss in each irreducible representation."""
     return [
         *StaircaseStudy.figures(study, result),
         Chart(
@@ -29,7 +29,7 @@ def figures(study: GroupComposition, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: GroupComposition, result: Comparison) -> str:
-    """The task, how theory orders the irreps, the times of the first and the last jump, and the conditions."""
+    """Summarise the task, the order of the irreps, the times of the first and last jumps, and the conditions."""
     return (
         f"A two-layer network was trained from neurons of norm {rounded(study.scale)} to compute the product of "
         f"{study.sequence_length} elements of the group {study.group} from their vector encodings. An encoding is a "

@@ -31,12 +31,13 @@ _SURPLUS = 2
 
 
 class GroupComposition(StaircaseStudy):
-    """Levels, times and slopes of the loss staircase of a two-layer network with the activation zᵏ on all sequences.
+    """Tests the predicted loss staircase of a two-layer network with the activation zᵏ, trained on all sequences.
 
-    The encoding of the elements contains a few irreps. All singular values of the Fourier coefficient of an irrep
-    equal its amplitude. Each neuron starts near one irrep, and larger irreps have more neurons. The flow is
-    homogeneity-normalised: each neuron has the learning rate norm^(1−k). The observed record also contains the part of
-    the loss in each irrep, which shows the order of learning.
+    The study compares levels, jump times and the growth of these times between two initial scales. The encoding of the
+    elements contains a few irreps. In the Fourier coefficient of each irrep, all singular values equal the amplitude of
+    the irrep. Each neuron starts near one irrep, and larger irreps have more neurons. The flow is
+    homogeneity-normalised: each neuron has the learning rate norm^(1−k). The observed record also contains the loss in
+    each irrep, which shows the order of learning.
     """
 
     group: str = parameter("D7", "Name of the group: C11, C5xC5, D7, S4, A5, Q8, Oh, …")

@@ -16,7 +16,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: ModularAddition, result: Comparison) -> list[Chart]:
-    """The loss, in each frequency and in total."""
+    """The figures: the loss in each frequency, and the total loss."""
     return [
         Chart(
             "frequency_loss",
@@ -29,7 +29,7 @@ def figures(study: ModularAddition, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: ModularAddition, result: Comparison) -> str:
-    """The task, how theory predicts the jumps, the times of the first and the last, and the initial weights."""
+    """Summarise the task, the prediction, the times of the first and last jumps, and the initial weights."""
     clock = (
         "The flow is homogeneity-normalised: the learning rate of a neuron is the inverse of its norm, so that small "
         "neurons grow exponentially."

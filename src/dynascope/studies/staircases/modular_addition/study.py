@@ -33,10 +33,11 @@ _SMALLEST_PLAIN = 1e-3  # smallest scale in the plain flow, at which training ta
 
 
 class ModularAddition(StaircaseStudy):
-    """Levels, times and slopes of the loss staircase of a two-layer quadratic network on all pairs of numbers.
+    """Tests the predicted loss staircase of a two-layer quadratic network, trained on all pairs of numbers.
 
-    Each neuron starts near one of the frequencies, assigned in turn, with random phases and with norm `scale`. With the
-    plain clock, the phases of its three parts are aligned, so that all neurons of a frequency grow at the same time.
+    The study compares levels, jump times and the growth of these times between two initial scales. Each neuron starts
+    near one of the frequencies, assigned in turn, with random phases and with norm `scale`. With the plain clock, the
+    phases of the three parts of a neuron are aligned, so that all neurons of a frequency grow at the same time.
     """
 
     p: Annotated[int, Ge(3)] = parameter(17, "Modulus of the addition.")

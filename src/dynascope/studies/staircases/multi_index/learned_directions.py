@@ -20,7 +20,7 @@ def with_overlaps(predicted: xr.Dataset, directions: np.ndarray, strengths: Sequ
     Args:
         predicted: The staircase from `alternating_flow`, for a target Σ_r g_r φ(⟨w_r, x⟩).
         directions: w_r, orthonormal, shape (r, d).
-        strengths: g_r, by which the directions are named.
+        strengths: g_r, used to name the directions.
     """
     weights = predicted["direction"].to_numpy()[:, : directions.shape[1]]
     overlaps = weights @ directions.T / np.linalg.norm(weights, axis=1, keepdims=True)

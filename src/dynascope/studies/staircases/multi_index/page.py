@@ -16,7 +16,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: MultiIndexStaircase, result: Comparison) -> list[Chart]:
-    """The loss and the learned strength of each direction."""
+    """The figures: the loss, and the learned strength of each direction."""
     return [
         *StaircaseStudy.figures(study, result),
         Chart(
@@ -30,7 +30,7 @@ def figures(study: MultiIndexStaircase, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: MultiIndexStaircase, result: Comparison) -> str:
-    """The task, the theory, the times of the first and the last jump, and the limits of the claim."""
+    """Summarise the task, the theory, the times of the first and last jumps, and the limits of the claim."""
     theory = (
         "Alternating gradient flow predicts from the initial weights which direction is learned next, and when."
         if study.theory == "alternating-flow"

@@ -32,10 +32,11 @@ _OFFSET = 3.0  # e-folds of growth that a predicted time may neglect
 
 
 class MultiIndexStaircase(StaircaseStudy):
-    """Levels, times and slopes of the loss staircase of a two-layer network on y = Σ_r g_r ⟨w_r, x⟩^k, x ~ N(0, I).
+    """Tests the predicted loss staircase of a two-layer network on y = Σ_r g_r ⟨w_r, x⟩^k, x ~ N(0, I).
 
-    The activation is z^k as well, and the loss is the exact expectation over inputs. In the homogeneity-normalised flow
-    used here, each neuron has the learning rate ‖θ_i‖^(1−k), and the durations of plateaus grow as log(1/scale).
+    The study compares levels, jump times and the growth of these times between two initial scales. The activation is
+    also z^k, and the loss is the exact expectation over inputs. In the homogeneity-normalised flow used here, each
+    neuron has the learning rate ‖θ_i‖^(1−k), and the durations of plateaus grow as log(1/scale).
     """
 
     dimension: PositiveInt = parameter(10, "Number of inputs d.")

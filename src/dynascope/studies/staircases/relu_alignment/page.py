@@ -16,7 +16,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: ReluAlignment, result: Comparison) -> list[Chart]:
-    """The directions and sizes of the neurons in the plane, or the loss of a staircase."""
+    """The figures: directions and sizes of the neurons in the plane, or the loss staircase."""
     if study.data != "plane":
         return StaircaseStudy.figures(study, result)
     return [
@@ -36,7 +36,7 @@ def figures(study: ReluAlignment, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: ReluAlignment, result: Comparison) -> str:
-    """The alignment of the neurons in the plane, or the jumps of a staircase."""
+    """Summarise the alignment of the neurons in the plane, or the jumps of the loss staircase."""
     network = f"A ReLU network with {study.width} neurons was trained"
     if study.data == "plane":
         loss = result.observed["loss"]

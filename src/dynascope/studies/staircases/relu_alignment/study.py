@@ -29,11 +29,11 @@ _LIMITS = curve_tolerance(
 
 
 class ReluAlignment(StaircaseStudy):
-    """Directions and growth of every neuron of a ReLU network, or the staircase of its loss.
+    """Tests the predicted direction and growth of every neuron of a ReLU network, or its loss staircase.
 
-    The network is f(x) = Σ aᵢ relu(wᵢ·x), with |aᵢ| = ‖wᵢ‖ at t = 0. On data in the plane, training stops
-    when the largest neuron has reached a norm of 0.001. Neurons that are predicted to shrink more than twentyfold are
-    excluded, because discrete steps do not keep such small neurons balanced.
+    The network is f(x) = Σ aᵢ relu(wᵢ·x), with |aᵢ| = ‖wᵢ‖ at t = 0. On data in the plane, training stops when the
+    largest neuron has reached a norm of 0.001. Neurons that are predicted to shrink more than twentyfold are excluded,
+    because discrete steps unbalance neurons that small.
     """
 
     data: Literal["plane", "orthogonal", "general"] = parameter(
@@ -118,7 +118,7 @@ class ReluAlignment(StaircaseStudy):
         return compare(observed, predicted)
 
     def labels(self) -> Values:
-        """Times and neurons of the paths."""
+        """Labels of the times and neurons of the paths."""
         return {"time": self._experiment.times, "neuron": self._experiment.compared}
 
     @functools.cached_property

@@ -1,1 +1,1 @@
-"""Conserved quantities of gradient flow, and their drift if ε breaks a symmetry."""
+"""Gradient flow conserves a charge for every symmetry; the ε of a normalisation makes it drift at a known rate."""

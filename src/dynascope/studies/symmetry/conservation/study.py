@@ -30,7 +30,7 @@ _MOVED = 0.1  # smallest relative change of the weights for which conserved char
 
 
 class Conservation(ClaimsStudy):
-    """Charges of several networks along gradient flow on data from a teacher network.
+    """Measures the charges of several networks during gradient flow on data from a teacher network.
 
     The networks are three linear layers; two hidden ReLU layers with biases; a convolution with batch normalisation,
     with ε = 0 and with ε > 0; and a transformer block with two heads, squared ReLU and RMS norms. Their symmetries are
@@ -39,8 +39,8 @@ class Conservation(ClaimsStudy):
     Theory predicts that every charge θᵀGθ keeps its initial value: AᵀA − WWᵀ for linear layers, ‖out‖² − ‖in‖² for
     units, ‖w‖² for channels before a normalisation, and the matrix-valued charges of queries and keys and of values and
     outputs. The charge ‖w‖² before a normalisation by √(v + ε) is conserved only at ε = 0. At ε > 0, scaling the
-    weights is equivalent to changing ε, so d‖w_c‖²/dt = 4 ε ∂L/∂ε_c. The study subtracts the integral of this rate
-    from the charge; a claim states that the integral equals the change of the charge within 1 percent.
+    weights is equivalent to changing ε, so d‖w_c‖²/dt = 4 ε ∂L/∂ε_c. The study subtracts the integral of this rate from
+    the charge. One claim states that the integral equals the change of the charge within 1 percent.
     """
 
     networks: list[str] = parameter(

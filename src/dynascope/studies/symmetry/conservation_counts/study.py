@@ -31,15 +31,15 @@ _CONSERVED = (1e-5, "the solver error is 1e-7 per step over about a hundred step
 
 
 class ConservationCounts(ClaimsStudy):
-    """The number of conservation laws of small networks, and of two-layer linear networks of random sizes.
+    """Counts the conservation laws of small networks and of two-layer linear networks of random sizes.
 
     A conservation law that holds for every loss and all data is constant along the gradient of every output. The
     dimension of the space orthogonal to all gradients at one point is therefore an upper bound on the number of laws.
     Lie brackets of the gradients, which describe sequential training on different data, reduce this bound to the exact
     number. The study computes both numbers from gradients at random points, without information about the architecture,
     and compares them with closed forms. It also finds the explicit charges: sums of squares, of products or of weights.
-    One claim states that every law is one of these charges, another that they agree with the charges found by analysing
-    the program of the network. As a check, training must conserve the charges of each network.
+    One claim states that every law is one of these charges. Another states that the charges agree with those found by
+    analysing the program of the network. As a check, training must conserve the charges of each network.
     """
 
     networks: list[str] = parameter(list(_LAWS), "Small networks with closed forms.", options=list(_LAWS))

@@ -1,1 +1,1 @@
-"""Minima of the loss are orbits of symmetries and are flat along them."""
+"""Minima of the loss are orbits of symmetries: flat along the orbit, but of varying sharpness."""

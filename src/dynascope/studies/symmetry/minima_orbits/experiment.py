@@ -65,7 +65,7 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """The dimension of each orbit, the sharpness for each balance, and loss and gradient along the orbits."""
+        """The dimension of each orbit, the sharpness for each imbalance, and loss and gradient along the orbits."""
         half = self.balances[:, None] / 2
         both, factors = np.hypot(self.study.strongest, half), np.exp(2 * self.places)
         losses, gradients = zip(*(self._predicted_path(name) for name in self.study.networks), strict=True)
@@ -107,7 +107,7 @@ class Experiment:
         return Formula(jax.tree.map(np.add, self._teacher(name).weights, noise.weights), noise.apply)
 
     def _teacher(self, name: str) -> Formula:
-        """A random network; hidden neurons have unit-norm weights and small biases, so that none is always off."""
+        """A random network; hidden neurons have unit-norm weights and small biases, so that none is always inactive."""
         teacher = drawn(SMALL[name], np.random.default_rng([self.study.seed, 2]))
         if "bias" not in teacher.weights:
             return teacher
@@ -147,7 +147,7 @@ class Experiment:
     # Sharpness of the linear networks.
 
     def _sharpness(self) -> np.ndarray:
-        """The largest curvature of linear networks at points of their orbits, shape (balances, places)."""
+        """The largest curvature of linear networks at points of their orbits, shape (imbalances, places)."""
         study = self.study
         modes = min(study.inputs, study.outputs)
         strengths = np.linspace(study.strongest, study.weakest, modes)
@@ -166,7 +166,7 @@ class Experiment:
 
     @property
     def balances(self) -> np.ndarray:
-        """The balances λ of the linear networks."""
+        """The imbalances λ of the linear networks."""
         return np.linspace(-self.study.largest_balance, self.study.largest_balance, self.study.balances)
 
     @property

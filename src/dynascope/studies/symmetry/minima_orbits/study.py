@@ -20,16 +20,16 @@ _IDENTITY = (1e-9, "the identity is exact, but rounding errors grow where the we
 
 
 class MinimaOrbits(Study):
-    """Flat directions of trained networks, and the sharpness of linear networks with several layer balances.
+    """Counts the flat directions of trained networks, and measures the sharpness of linear networks.
 
     Each small network is trained on a teacher of its architecture, from initial weights near the teacher, until the
     loss vanishes up to rounding. The number of zero eigenvalues of the Hessian is compared with the dimension of the
-    orbit of the symmetry group: n for n rescaled units, and r² for r linear units that can be mixed. Two-layer linear
-    networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I learn a random map with singular values s₁ > s₂ > … from white inputs. All of
-    them end on one orbit, at a point determined by the balance λ, with largest curvature √(4 s₁² + λ²). At the point
-    (e^−τ W₁, e^τ W₂) of the orbit it is s e^(2τ) + r e^(−2τ), with s, r = √(s₁² + λ²/4) ± λ/2. The verdict rests on the
-    number of flat directions and on this sharpness, both predicted without training. The checks concern the loss and
-    its gradient along the orbits of random points.
+    orbit of the symmetry group: n for n units that can be rescaled, and r² for r linear units that can be mixed.
+    Two-layer linear networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I learn a random map with singular values s₁ > s₂ > … from white
+    inputs. All of them end on one orbit, at a point determined by the imbalance λ, with largest curvature √(4
+    s₁² + λ²). At the point (e^−τ W₁, e^τ W₂) of the orbit, the largest curvature is s e^(2τ) + r e^(−2τ), with s,
+    r = √(s₁² + λ²/4) ± λ/2. The verdict rests on the number of flat directions and on this sharpness, both predicted
+    without training. The checks test the loss and its gradient along the orbits of random points.
     """
 
     networks: list[str] = parameter(
@@ -89,7 +89,7 @@ class MinimaOrbits(Study):
     tiny = {"networks": ["linear 2-2-2", "ReLU"], "balances": 2, "places": 2}
 
     def check(self) -> None:
-        """Require a network with a symmetry, and balances at which layers align in reasonable time."""
+        """Require a network with a symmetry, and imbalances at which layers align in reasonable time."""
         self.require(any(FLAT_DIRECTIONS[each] for each in self.networks), "networks", "add a network other than tanh")
         slow = self.largest_balance > _LARGEST_BALANCE * self.weakest
         remedy = f"choose at most {_LARGEST_BALANCE} times the weakest"
@@ -105,5 +105,5 @@ class MinimaOrbits(Study):
         return self.experiment.trained()
 
     def exact(self) -> Values:
-        """The dimension of each orbit, the sharpness for each balance, and loss and gradient along the orbits."""
+        """The dimension of each orbit, the sharpness for each imbalance, and loss and gradient along the orbits."""
         return self.experiment.exact()

@@ -1,1 +1,1 @@
-"""Distance of gradient descent from gradient flow and from a modified flow."""
+"""Gradient descent deviates from gradient flow at first order in the learning rate, from a modified flow at second."""

@@ -32,16 +32,17 @@ _OUTPUTS, _TEACHER_WIDTH, _TEACHER_SCALE = 2, 12, 2.0
 
 
 class ModifiedFlow(Study):
-    """Distance of gradient descent with momentum from three flows, at successively halved learning rates.
+    """Measures the distance of gradient descent with momentum from three flows, at successively halved learning rates.
 
-    A tanh network with loss L, including weight decay, is trained with momentum from zero velocity. All flows use the
-    time t = ηk of step k. Gradient flow on L/(1 − β) is the limit of infinitesimal steps. The modified flow descends
-    L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖²; it starts either at θ_0 or at the shifted point θ_0 + ηβ/(1 − β)² ∇L(θ_0).
-    The study measures the distance of the final weights from the end point of each flow. The verdict rests on the
-    `order` p of these distances, ∝ ηᵖ for small η, computed between consecutive learning rates and extrapolated to
-    η = 0 from the three smallest rates. Theory predicts order 1 for gradient flow, order 2 for the modified flow from
-    the shifted point, and order 1 without the shift (order 2 at β = 0, where the shift vanishes). The modified flow
-    also predicts the distance of gradient descent from gradient flow (`straying`), which is drawn but not judged.
+    A tanh network with loss L, including weight decay, is trained with momentum from zero velocity. In all flows, step
+    k corresponds to the time t = ηk. Gradient flow on L/(1 − β) is the limit of infinitesimal steps. The modified flow
+    descends L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖²; it starts either at θ_0 or at the shifted point θ_0 + ηβ/(1 − β)²
+    ∇L(θ_0). The study measures the distance of the final weights from the end point of each flow. The verdict rests on
+    the `order` p of these distances, ∝ ηᵖ for small η. The order is computed between consecutive learning rates and
+    extrapolated to η = 0 from the three smallest rates. Theory predicts order 1 for gradient flow, order 2 for the
+    modified flow from the shifted point, and order 1 without the shift (order 2 at β = 0, where the shift vanishes).
+    The modified flow also predicts the distance of gradient descent from gradient flow (`straying`), which is drawn but
+    not judged.
     """
 
     inputs: PositiveInt = parameter(3, "Number of inputs.")

@@ -1,1 +1,1 @@
-"""Noether charges of a convolutional network during SGD."""
+"""During SGD, the Noether charges of a convolutional network change according to known laws."""

@@ -1,4 +1,4 @@
-"""The Noether charges of a convolutional network change during SGD along the trajectories of known laws."""
+"""During SGD, the Noether charges of a convolutional network change according to known laws."""
 
 from __future__ import annotations
 
@@ -26,26 +26,28 @@ _IDENTIFIED = "another optimiser"
 
 
 class NeuralMechanics(ClaimsStudy):
-    """Charges of all symmetries of a convolutional network with batch normalisation, trained on digits by SGD.
+    """Measures the charges of all symmetries of a convolutional network with batch normalisation, trained by SGD.
 
-    The symmetries are found by analysing the program of the network. A constant may be added to all logits
+    The network learns digits. Its symmetries are found by analysing its program. A constant may be added to all logits
     (translation); each channel before a normalisation may be scaled (scale); and each channel or neuron before a ReLU
     may be scaled if its outgoing weights are scaled by the inverse (rescale). Gradient flow conserves a charge for each
-    symmetry. A finite learning rate η, momentum β, weight decay λ and minibatches change it. Two laws predict every
-    charge r from the displacements of the weights: the exact law of the discrete steps, and the paper's continuous law,
+    symmetry. A finite learning rate η, momentum β, weight decay λ and minibatches change the charges. Two laws predict
+    every charge r from the displacements of the weights: the exact law of the discrete steps, and the paper's
+    continuous law,
 
         r'' + 2γ r' + ω² r = 2 θ'ᵀGθ',  γ = (1 − β)/η(1 + β),  ω² = 4λ/η(1 + β).
 
     The discrete law is an identity for every run of the declared optimiser. As a check, each charge must therefore
-    agree with it up to rounding at all recorded steps (`within_rounding`). The verdict rests on two kinds of claims.
-    For each kind of symmetry, the root mean square error of the continuous law is at most 5 percent of the change of
-    the charges in every layer (`continuous_error`). And the charges identify the optimiser: in each layer, the largest
-    residual of the discrete law with 1 percent less momentum, 1 percent less weight decay or decoupled weight decay
-    exceeds the rounding bound (`excess`, the ratio of the two).
+    agree with this law up to rounding at all recorded steps (`within_rounding`). The verdict rests on two kinds of
+    claims. First, for each kind of symmetry, the root mean square error of the continuous law is at most 5 percent of
+    the change of the charges in every layer (`continuous_error`). Second, the charges identify the optimiser. In each
+    layer, the discrete law is evaluated with 1 percent less momentum, 1 percent less weight decay or decoupled weight
+    decay, and its largest residual must exceed the rounding bound (`excess` is the ratio of the two).
 
     To repeat the experiment of the paper, set `data` to the path of images in IDX, CIFAR or folder format and `network`
-    to "vgg16" (batch normalisation with ε = 0). This requires a GPU: a step on 50 colour images of 32 × 32 pixels at
-    width 64 takes 10¹¹ operations. Sums of weights that are initially zero are omitted, because they remain zero.
+    to "vgg16" (batch normalisation with ε = 0). This experiment requires a GPU: a step on 50 colour images of 32 × 32
+    pixels at width 64 takes 10¹¹ operations. Sums of weights that are initially zero are omitted, because they remain
+    zero.
     """
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')

@@ -1,1 +1,1 @@
-"""Norms of normalised layers under momentum, weight decay and minibatches."""
+"""The norm of a normalised layer acts as an adaptive learning rate: steps increase it, weight decay reduces it."""

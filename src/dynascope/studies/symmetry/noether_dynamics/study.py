@@ -32,25 +32,25 @@ _CLOSE = 0.05  # tolerated relative difference at equilibrium
 
 
 class NoetherDynamics(ClaimsStudy):
-    """Squared norms r = ‖W‖² of scale-invariant layers under momentum, weight decay and minibatches.
+    """Measures the squared norms r = ‖W‖² of scale-invariant layers under momentum, weight decay and minibatches.
 
     A tanh network with normalised layers learns digits, a fraction of which have random labels. The gradients are
     orthogonal to the weights of a layer, so steps can only increase its norm, and only weight decay reduces it. The
-    growth depends on the correlation of gradients between steps, and two closures describe the limits. Coherent
+    growth depends on the correlation of gradients between steps, and two closures describe the limiting cases. Coherent
     gradients hardly change within 1/(1 − β) steps, which gives (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 − β)³ ‖ĝ‖², where
     ĝ is the gradient at unit norm. White gradients are independent between steps, which multiplies the second term by
     (1 − β)/(1 + β). `growth_share` is the measured growth due to steps relative to the coherent closure, computed with
     ‖ĝ‖² of every step.
 
     The study makes two runs with the same optimiser: full-batch training without weight decay, in which only steps
-    change the norm, and minibatch training with weight decay until equilibrium. The claims state that the coherent
-    closure describes the first run and the white closure the second within a factor of 1.25, and that in the last half
-    of the second run r is at the equilibrium of white gradients and a step rotates a layer by √(2ηλ/(1 + β)), both
-    within 5 percent. Both closures require 4ηλ ≪ (1 − β)². The coherent closure does not cover the first 1/(1 − β)
-    steps, in which momentum builds up; its claim is undecided if they contribute more than a fifth of its growth
-    (`startup_share`). The claims about equilibrium are undecided if more than 5 percent of the fourth power of a norm
-    remains from the initial weights (`remembered_share`). As a check, the norm must follow its exact law under
-    momentum, weight decay and minibatches: `within_rounding` is the fraction of steps that agree up to rounding.
+    change the norm, and minibatch training with weight decay until equilibrium. Two claims state that the coherent
+    closure describes the first run, and the white closure the second, within a factor of 1.25. Two further claims
+    concern the last half of the second run: r is at the equilibrium of white gradients, and a step rotates a layer by
+    √(2ηλ/(1 + β)), both within 5 percent. Both closures require 4ηλ ≪ (1 − β)². The coherent closure does not cover the
+    first 1/(1 − β) steps, in which momentum builds up; its claim is undecided if they contribute more than a fifth of
+    its growth (`startup_share`). The claims about equilibrium are undecided if more than 5 percent of the fourth power
+    of a norm remains from the initial weights (`remembered_share`). As a check, the norm must follow its exact law
+    under momentum, weight decay and minibatches: `within_rounding` is the fraction of steps that agree up to rounding.
     """
 
     samples: Annotated[int, Interval(ge=10, le=1797)] = parameter(200, "Number of training digits.")
