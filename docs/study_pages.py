@@ -73,7 +73,7 @@ def _index(subjects: dict[str, list[StudyEntry]]) -> str:
     questions = questions.replace("](docs/studies/", "](").replace("](docs/", "](../")
     return _joined(
         "# Studies",
-        "Each study tests a published claim: it predicts and observes the same quantities and reaches a verdict.",
+        "Each study tests a published claim: it compares predictions with training runs and reaches a verdict.",
         f"## By question\n\n{questions}",
         "## By subject",
         *(f"### [{name.capitalize()}]({_file(name)}.md)\n\n{_gallery(group)}" for name, group in subjects.items()),
@@ -115,7 +115,7 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
     source = f"../../src/{entry.module.replace('.', '/')}.py"
     texts = _texts().get(entry.name, {})
     meaning = texts.get("meaning")
-    verdict = f"**{texts['verdict'].capitalize()}** with the default settings: {texts['in words']}" if texts else ""
+    verdict = f"Verdict with the default settings: **{texts['verdict']}**. {texts['in words']}" if texts else ""
     picture = _picture(entry.name)
     figures = [f"{i}. {each}" for i, each in enumerate(texts.get("figures", "").splitlines(), start=1)]
     return _joined(
@@ -129,10 +129,10 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         *_commands(usual),
         "## Method",
         _prose(inspect.getdoc(study) or ""),
-        f"## Result\n\n{meaning} (Numbers from a run with the default fields.)" if meaning else "",
-        "## Figures on its page\n\n" + "\n".join(figures) if figures else "",
-        "## Fields\n\nEach field is an option of the command (lists as in `--name 1 2 3`) and an argument in Python:\n"
-        f'`find_study("{entry.name}")(name=value)`.',
+        f"## Result\n\n{meaning} (The numbers are from a run with the default fields.)" if meaning else "",
+        "## Figures\n\n" + "\n".join(figures) if figures else "",
+        "## Fields\n\nEach field is an option of the command (lists are written `--name 1 2 3`) and an argument in Python:"
+        f'\n`find_study("{entry.name}")(name=value)`.',
         _table(("field", "default", "description"), list(_fields(usual))),
         "## Tolerances",
         _tolerances(study),
@@ -146,7 +146,7 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
 def _commands(usual: Study) -> Iterator[str]:
     yield f"    dynascope run {usual.name}"
     duration = _duration(usual.minutes)
-    yield f"This takes {duration} on two cores, prints the verdict, and writes a page and a record. In Python:"
+    yield f"The command takes {duration} on two cores, prints the verdict, and writes a page and a record. In Python:"
     yield f'```python\nfrom dynascope.studies import find_study\n\nresult = find_study("{usual.name}")().run()\n```'
     if usual.tiny and usual.minutes >= 0.5:
         command = type(usual)(**usual.tiny).command
@@ -176,8 +176,8 @@ def _tolerances(study: type[Study]) -> str:
     limits = study.tolerance
     if not limits:
         return (
-            "Levels, times, slopes and the number of jumps must agree within the tolerances that theory states for the "
-            "scale: [What is judged](../concepts/conventions.md#what-is-judged)."
+            "Levels, times, slopes and the number of jumps must agree within the tolerances that the theory gives for "
+            "this initial scale: [What is judged](../concepts/conventions.md#what-is-judged)."
         )
     worst = {f"{name}_maximum" for name, limit in limits.items() if limits.get(f"{name}_maximum") == limit}
     rows = []

@@ -131,7 +131,7 @@ def verdict_sentence(
     checks: Sequence[Row] = (),
     share: float | None = None,
 ) -> str:
-    """Summarise the comparison in a sentence: the observed jumps, or the error closest to its tolerance.
+    """Summarise the comparison in a sentence: the observed jumps, or the largest error relative to its tolerance.
 
     If the verdict is agreement but less than half of the decrease of the loss was scored, the sentence states the
     share.
@@ -151,7 +151,7 @@ def verdict_sentence(
         >>> verdict_sentence([], None, claims=["holds", "undecided"])
         'One of two claims holds; one is undecided.'
         >>> verdict_sentence([], None, claims=["holds"], reported=["holds", "does not hold"])
-        'The claim holds. Of two further claims, outside the verdict, one holds and one is refuted.'
+        'The claim holds. Of two further claims that do not affect the verdict, one holds and one is refuted.'
     """
     failed = [row for row in checks if not row.agrees]
     if failed:
@@ -195,8 +195,9 @@ def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
             text = f"Training follows theory: the error of the {closest.name} is {_size(closest)}."
         else:
             all_of = "Both" if len(judged) == 2 else f"All {counted(len(judged))}"
-            text = f"{all_of} quantities agree with theory. "
-            text += f"The error closest to its tolerance is that of the {closest.name}, {_size(closest)}."
+            exact = closest.error == 0 and not closest.largest
+            largest = f" The largest error, relative to its tolerance, is in the {closest.name}: {_size(closest)}."
+            text = f"{all_of} quantities agree with theory{' exactly.' if exact else f'.{largest}'}"
     left = [f"the {row.name}" for row in rows if not row.judged]
     if not left:
         return text
@@ -229,8 +230,10 @@ def _of_further_claims(claims: Sequence[Outcome]) -> str:
     if len(parts) == 1:
         things = "claim" if size == 1 else "claims"
         verb = _OUTCOMES[next(iter(counts))][size > 1]
-        return f"{counted(size).capitalize()} further {things}, outside the verdict, {verb}."
-    return f"Of {counted(size)} further claims, outside the verdict, {', '.join(parts[:-1])} and {parts[-1]}."
+        effect = "does not" if size == 1 else "do not"
+        return f"{counted(size).capitalize()} further {things} {verb} but {effect} affect the verdict."
+    listed = f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"Of {counted(size)} further claims that do not affect the verdict, {listed}."
 
 
 def _called(name: str, view: Result) -> str:

@@ -119,7 +119,9 @@ def find_study(name: str) -> type[Study]:
         f"no study is called {shown(name)!r}",
         argument="study",
         value=name,
-        remedy=f"did you mean {close[0]}? `dynascope list` shows all" if close else f"choose from {', '.join(entries)}",
+        remedy=f"did you mean {close[0]}? `dynascope list` shows all studies"
+        if close
+        else f"choose from {', '.join(entries)}",
     )
     return entries[name].load()
 

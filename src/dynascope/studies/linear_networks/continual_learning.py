@@ -43,8 +43,9 @@ class ContinualLearning(TwoTasksStudy):
 
     reference = Reference.of(
         papers.BALANCED,
-        "While a two-layer linear network learns a new task, the two tasks and the balance of its layers determine "
-        "its loss on the old task exactly. The balance sets the time course of forgetting, but not its final amount.",
+        "While a two-layer linear network learns a new task, the two tasks and the imbalance between its layers "
+        "determine its loss on the old task exactly. The imbalance affects how forgetting unfolds, but not its final "
+        "amount.",
     )
     question = "How does a network forget an old task while it learns a new one?"
     equation = (
@@ -81,8 +82,8 @@ class ContinualLearning(TwoTasksStudy):
             Chart(
                 "old_loss",
                 title="Forgetting",
-                caption="Loss on the old task while the new task is learned. According to theory, the balance λ "
-                f"of the layers sets the time course, and the tasks alone set the final value, {end}.",
+                caption="Loss on the old task while the new task is learned. According to theory, λ, the imbalance "
+                f"between the layers, sets the time course. The final value, {end}, depends on the tasks alone.",
             ),
             Chart(
                 "loss",
@@ -100,13 +101,12 @@ class ContinualLearning(TwoTasksStudy):
         largest = rounded(self.largest_balance)
         return (
             f"Linear networks were trained to convergence on a task with {self.inputs} inputs and {self.outputs} "
-            "outputs, and then on an unrelated task. They differ in the balance λ of their layers, "
-            f"W₂W₂ᵀ − W₁ᵀW₁ = λI, from −{largest} (larger first layer) to {largest} (larger second layer). The "
-            "prediction uses the two tasks and λ, but not the trained weights. It gives a final loss of "
-            f"{rounded(end)} on the old task for every λ. At the end of training, this loss was between "
-            f"{rounded(measured.min())} and {rounded(measured.max())}. According to the theory, the balance of the "
-            "layers can delay forgetting but cannot reduce it. It applies to linear networks without rehearsal of the "
-            "old task."
+            "outputs, and then on an unrelated task. They differ in the imbalance λ between their layers, W₂W₂ᵀ − "
+            f"W₁ᵀW₁ = λI, from −{largest} (larger first layer) to {largest} (larger second layer). The prediction uses "
+            f"the two tasks and λ, but not the trained weights. It gives a final loss of {rounded(end)} on the old "
+            f"task for every λ. At the end of training, this loss was between {rounded(measured.min())} and "
+            f"{rounded(measured.max())}. According to the theory, layer imbalance can delay forgetting but cannot "
+            "reduce it. The theory applies to linear networks without rehearsal of the old task."
         )
 
     @functools.cached_property

@@ -50,10 +50,10 @@ class LambdaBalanced(BalancedStudy):
     reference = Reference.of(
         papers.BALANCED,
         "The initial weights of a two-layer linear network determine its function, representations and NTK exactly at "
-        "all times. The balance of its layers controls the transition from lazy to rich learning.",
+        "all times. The imbalance between its layers controls the transition from lazy to rich learning.",
     )
     title = "Layer balance: from lazy to rich learning"
-    question = "How does the balance of its two layers affect how a network learns?"
+    question = "How does the imbalance between its two layers affect how a network learns?"
     equation = (
         r"\dot P = F P + P F - P^2, \quad F = \begin{pmatrix} -\frac{\lambda}{2} I & \Sigma \\ \Sigma^\top & "
         r"\frac{\lambda}{2} I \end{pmatrix}, \quad P = Q Q^\top, \quad Q = \begin{pmatrix} W_1 \\ W_2^\top "
@@ -94,22 +94,23 @@ class LambdaBalanced(BalancedStudy):
                 title="Rotation of the NTK",
                 caption="Distance 1 − cos φ, where φ is the angle between the NTK and the initial NTK. If the NTK "
                 "hardly rotates, learning is lazy; if it rotates far, the network learns features. The final distance "
-                f"is between {rounded(distance.min())} and {rounded(distance.max())}, depending on the balance λ.",
+                f"is between {rounded(distance.min())} and {rounded(distance.max())}, depending on the imbalance λ.",
             ),
             Chart(
                 "kernel_change",
                 over="balance",
                 places={"time": (-1,)},
                 title="Final change of the NTK",
-                caption="Change of the NTK by the end of training, relative to its initial norm, against the balance.",
-                x_label="balance λ (left: larger first layer, right: larger second layer)",
+                caption="Change of the NTK by the end of training, relative to its initial norm, against the imbalance "
+                "λ.",
+                x_label="imbalance λ (left: larger first layer, right: larger second layer)",
                 points=True,
             ),
             Chart(
                 "loss",
                 title="Loss",
-                caption="Loss for each balance. A hidden layer narrower than the rank of the target leaves a positive "
-                "loss.",
+                caption="Loss over time for each λ. A hidden layer narrower than the rank of the target leaves a "
+                "positive loss.",
             ),
         ]
 
@@ -118,13 +119,13 @@ class LambdaBalanced(BalancedStudy):
         change, largest = result.observed["kernel_change"].isel(time=-1), rounded(self.largest_balance)
         return (
             f"Linear networks with {self.width} hidden neurons were trained on a random map from {self.inputs} inputs "
-            f"to {self.outputs} outputs. They differ in the balance λ of their layers, which gradient flow conserves: "
-            f"from λ = −{largest} (larger first layer) to λ = {largest} (larger second layer). From the initial "
-            "weights alone, theory predicts the loss, the representations and the NTK at every time. By the end of "
-            f"training the NTK has changed by {rounded(change.min())} times its initial norm in the network that "
-            f"changes least, and by {rounded(change.max())} times in the one that changes most. According to the "
-            "theory, the balance of the layers, and not only the overall size of the weights, decides between lazy and "
-            "rich learning. The theory assumes whitened inputs and linear networks."
+            f"to {self.outputs} outputs. They differ in the imbalance λ between their layers, which gradient flow "
+            f"conserves: from λ = −{largest} (larger first layer) to λ = {largest} (larger second layer). From the "
+            "initial weights alone, theory predicts the loss, the representations and the NTK at every time. By the "
+            f"end of training the NTK has changed by {rounded(change.min())} times its initial norm in the network "
+            f"that changes least, and by {rounded(change.max())} times in the one that changes most. According to the "
+            "theory, the imbalance between the layers, and not only the overall size of the weights, determines "
+            "whether learning is lazy or rich. The theory assumes whitened inputs and linear networks."
         )
 
     def _measured(self, inner: np.ndarray, outer: np.ndarray) -> dict[str, Any]:

@@ -87,9 +87,9 @@ class LayerwiseModes(Study):
                 "mode_strength",
                 residual=True,
                 title="Strength of each mode",
-                caption="Strength of each mode. The variance of input i is "
-                f"i^{rounded(-self.exponent - 1)}. A mode with a small initial strength stays near zero for a long "
-                "time and then rises quickly. The lower panel shows training minus theory.",
+                caption=f"Strength of each mode over time. The variance of input i is i^{rounded(-self.exponent - 1)}. "
+                "A mode with a small initial strength stays near zero for a long time and then rises quickly. The "
+                "lower panel shows training minus theory.",
             ),
             Chart(
                 "loss",

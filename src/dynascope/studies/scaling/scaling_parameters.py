@@ -74,7 +74,7 @@ class ScalingParameters(SkillScaling):
         )
         ratio = (
             f"The same loss divided by the power law for infinitely many skills. With {self.skills} skills, less "
-            "remains to be learned, so the ratio falls below one, most for small α."
+            "remains to be learned, so the ratio falls below one, most strongly for small α."
         )
         return [
             law_chart("neurons", caption, result, points=True),

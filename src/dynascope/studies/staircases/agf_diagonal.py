@@ -44,7 +44,8 @@ class AgfDiagonal(StaircaseStudy):
     )
     samples: Annotated[int, Ge(2)] = parameter(
         40,
-        "Number of samples of the Gaussian data. With fewer samples than inputs, the jump times have larger offsets.",
+        "Number of samples of the Gaussian data. With fewer samples than inputs, the jump times deviate more from the "
+        "prediction.",
     )
     inputs: PositiveInt = parameter(5, "Number of inputs of the Gaussian data.")
     seed: Seed = parameter(0, "Seed of the Gaussian data.")
@@ -52,7 +53,7 @@ class AgfDiagonal(StaircaseStudy):
     reference = Reference.of(
         papers.ALTERNATING,
         "Alternating Gradient Flows predict the saddles that a diagonal linear network visits and the times at which "
-        "its neurons activate. The depth changes these times but not the sequence of saddles.",
+        "its neurons activate. Depth changes the times but not the sequence of saddles.",
     )
     title = "Diagonal networks of any depth"
     question = (

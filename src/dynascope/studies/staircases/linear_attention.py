@@ -56,7 +56,8 @@ class LinearAttentionStaircase(StaircaseStudy):
     reference = Reference.of(
         papers.ATTENTION,
         "From small initialisation, linear attention with rank-one keys and queries learns in-context regression one "
-        "principal component at a time. With merged keys and queries, it learns all components in one drop.",
+        "principal component at a time. With merged keys and queries, it learns all components in one drop of the "
+        "loss.",
     )
     title = "In-context regression with linear attention"
     question = "In which order does linear attention learn to perform regression on the examples in its prompt?"
@@ -87,10 +88,11 @@ class LinearAttentionStaircase(StaircaseStudy):
     def meaning(self, result: Comparison) -> str:
         """Summarise how theory predicts the jumps, and the times of the first and last jumps."""
         order = (
-            "Theory integrates the growth of each head while all heads are small. It predicts which head learns next, "
-            "which principal direction of the inputs it learns, and when."
+            "The prediction integrates the growth of each head while all heads are small. The result shows which head "
+            "learns next, which principal direction of the inputs it learns, and when."
             if self.parametrisation == "rank-one"
-            else "Theory predicts that all principal directions of the inputs are learned together, in one drop."
+            else "Theory predicts that all principal directions of the inputs are learned together, in one drop of the "
+            "loss."
         )
         examples = rounded(self.context_length) if math.isfinite(self.context_length) else "infinitely many"
         return (

@@ -50,7 +50,7 @@ class LinearStaircase(StaircaseStudy):
     reference = Reference.of(
         papers.GREEDY,
         "From small initialisation, a two-layer linear network visits the reduced-rank regressions of the data in "
-        "order of rank. The jump times grow as log(1/scale), with slopes set by the residual singular values.",
+        "order of rank. The jump times grow as log(1/scale), with slopes that the residual singular values determine.",
     )
     title = "Rank-by-rank learning in linear networks"
     question = "In which order does a linear network learn the modes of its data, and when?"

@@ -36,7 +36,7 @@ def figures(study: FeatureMetrics, result: Comparison) -> list[Chart]:
             title="Fraction of the outputs in the strongest features",
             x_label="number of features, strongest first",
             caption="Fraction of the outputs explained by the strongest features at the end of training, over the "
-            "number of features. Where it reaches 1, the outputs do not use the remaining features.",
+            "number of features. Where a curve reaches 1, the outputs do not use the remaining features.",
             points=True,
         ),
         _CHART_OF_BOTH(

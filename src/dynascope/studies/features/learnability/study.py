@@ -125,7 +125,7 @@ class Learnability(Study):
             remedy = f"choose {_DECAYING} or more for sine features, so that aliased modes do not dominate"
             self.require(self.target_exponent >= _DECAYING, "target_exponent", remedy)
         problem = f"with samples {self.samples} and {self.modes} modes, the fit leaves too few degrees of freedom"
-        remedy = "choose more samples, a ridge above zero, or numbers further from the number of modes"
+        remedy = "choose more samples, a ridge above zero, or sample sizes further from the number of modes"
         self.require(asymptotic_error(self._error, self.samples) < WORTH, "samples", remedy, problem=problem)
 
     def trained(self) -> Values:

@@ -193,7 +193,7 @@ def _network(run: ClassifierRun, data: LabelledImages, seed: int) -> Any:
             f"images have {channels} channels",
             argument="network",
             value=run.network,
-            remedy="choose residual for images of several channels",
+            remedy="choose residual for images with several channels",
         )
         return Convolutional((height, width), data.classes, width=run.width, scale=2**0.5, seed=seed)
     if run.network == "residual":

@@ -26,7 +26,7 @@ def figures(study: NeuralCollapse, result: Comparison) -> list[Chart]:
             title="Collapse of unconstrained features",
             caption="Fraction of the feature variance between classes, for unconstrained features from small random "
             f"initial values. Its final value, averaged over all random initialisations, is {rounded(share)}; the "
-            "prediction is 1, where all features of a class coincide.",
+            "prediction is 1, which means that all features of a class coincide.",
         ),
         Chart(
             "mode_strength",
@@ -83,8 +83,8 @@ def meaning(study: NeuralCollapse, result: Comparison) -> str:
         "In the unconstrained feature model, the last-layer features of every training sample are free parameters, "
         "trained jointly with the classifier. From small random values, theory predicts collapse: all features of a "
         f"class coincide. Training ends with {percent(share)} of the feature variance between classes, averaged over "
-        "random initialisations. From an aligned initialisation, the full trajectory is known in closed form; the "
-        f"training loss deviates from it by {rounded(loss)} (relative error). " + _networks(study, result)
+        "random initialisations. From an aligned initialisation, the full trajectory is known in closed form, and the "
+        f"relative error of the training loss is {rounded(loss)}. " + _networks(study, result)
     )
 
 

@@ -102,7 +102,8 @@ class NeuralCollapse(Study):
     tolerance = exact("loss", "mode_strength", "class_mean_norm", "nc3") | exact(
         *("end_class_mean_gram", "end_classifier_gram", "end_between_class_share"),
         error=1e-3,
-        reason="the limit differs from that of a vanishing initialisation by the square of its size, at most 0.02",
+        reason="the limit differs from the limit for vanishing initialisation by the square of the initial scale, "
+        "which is at most 0.02",
     )
     tiny = {"class_sizes": [4, 4, 4], "features": 4, "starts": 1, "times": 30, "networks": []}
 

@@ -56,10 +56,10 @@ def figures(study: Overfitting, result: Comparison) -> list[Chart]:
             title="Mean square of fits to pure noise",
             x_label="number of modes p",
             y_label="mean square of the fit to noise of variance 1",
-            caption=f"Mean square of the function learned by a model with p equally strong modes that fits "
+            caption="Mean square of the function learned by a model with p equally strong modes that fits "
             f"{NOISE_SAMPLES} samples of pure noise exactly. Points show the median over draws. The dashed curve "
             f"{NOISE_SAMPLES}/(p − {NOISE_SAMPLES}) is the prediction for Gaussian features and is not judged. Nearly "
-            "coincident samples raise the mean square, most for few modes.",
+            "coincident samples raise the mean square, most strongly for few modes.",
             points=True,
         ),
     ]
@@ -75,8 +75,8 @@ def meaning(study: Overfitting, result: Comparison) -> str:
     return (
         f"A linear model with {study.strong_modes} strong and {study.modes - study.strong_modes} weak sine modes is "
         f"trained on {study.samples} samples {noise} until it fits the labels. It learns {percent(learned[0])} of a "
-        f"target in a strong mode, with a test loss of {rounded(test_loss[0])}, but {percent(learned[1])} of a target "
-        f"in a weak mode, with a test loss of {rounded(test_loss[1])} (medians over {study.draws} draws of the "
+        f"target in a strong mode, with a test loss of {rounded(test_loss[0])}, but only {percent(learned[1])} of a "
+        f"target in a weak mode, with a test loss of {rounded(test_loss[1])} (medians over {study.draws} draws of the "
         "samples). The two cases differ only in the mode of the target, so a training loss near zero does not show "
         "whether a model generalises. The spectrum of the model was chosen to separate the two cases; in real data, "
         "targets usually have components in both strong and weak modes."

@@ -33,9 +33,8 @@ def figures(study: GrokkingDiagonal, result: Comparison) -> list[Chart]:
             log="xy",
             title="Training loss",
             y_label="training loss",
-            caption=f"Loss on the {study.samples} training samples over time. Theory predicts that all networks have "
-            f"fitted the samples by time {rounded(theory['fitting_time'])}; weight decay then keeps the loss above "
-            "zero.",
+            caption=f"Loss on the {study.samples} training samples over time. Theory predicts that all networks fit "
+            f"the samples by time {rounded(theory['fitting_time'])}; weight decay then keeps the loss above zero.",
         ),
         Chart(
             "grokking_time",
@@ -52,9 +51,9 @@ def figures(study: GrokkingDiagonal, result: Comparison) -> list[Chart]:
             "weight_product",
             log="y",
             title="Product of paired weights",
-            caption="Mean product of the paired weights u and v over time. Whatever the data, it decays exponentially "
-            f"at the rate 2λ with λ = {decay}, a straight line on the log y-axis. Theory predicts that the network "
-            f"generalises {rounded(theory['grokking_lag'])} time units after the product has fallen to "
+            caption="Mean product of the paired weights u and v over time. For any data, it decays exponentially at "
+            f"the rate 2λ with λ = {decay}, which is a straight line on the log y-axis. Theory predicts that the "
+            f"network generalises {rounded(theory['grokking_lag'])} time units after the product has fallen to "
             f"{rounded(theory['critical_product'])}; both numbers depend on the data alone.",
         ),
     ]
@@ -64,17 +63,17 @@ def meaning(study: GrokkingDiagonal, result: Comparison) -> str:
     """Summarise the measured and predicted grokking times, and explain them."""
     observed, predicted = (side["grokking_time"] for side in (result.observed, result.predicted))
     times = " ".join(
-        f"From initial weights of scale {rounded(scale)}, it does so at time {rounded(observed.sel(scale=scale))} "
-        f"(predicted: {rounded(predicted.sel(scale=scale))})."
+        f"From initial weights of scale {rounded(scale)}, the network generalises at time "
+        f"{rounded(observed.sel(scale=scale))} (predicted: {rounded(predicted.sel(scale=scale))})."
         for scale in dict.fromkeys((study.scales[0], study.scales[-1]))
     )
     fitted = rounded(result.predicted.attrs["fitting_time"])
     return (
         f"A diagonal linear network with weight decay {rounded(study.weight_decay)} is trained on {study.samples} "
-        f"samples of a target that depends on {study.relevant} of {study.inputs} inputs. Theory predicts that it has "
-        f"fitted the samples by time {fitted}. It counts as generalising when its relative test error falls below "
-        f"{rounded(study.threshold)}. {times} The network first fits the samples with nearly minimum ℓ2 norm; weight "
-        "decay then moves it slowly, at a known rate, towards the interpolant of minimum ℓ1 norm, which uses few "
-        "inputs. The grokking time therefore follows from the data, the initial weights and the weight decay, provided "
-        "that weight decay is much slower than fitting."
+        f"samples of a target that depends on {study.relevant} of {study.inputs} inputs. Theory predicts that the "
+        f"network fits the samples by time {fitted}. A network counts as generalising when its relative test error "
+        f"falls below {rounded(study.threshold)}. {times} The network first fits the samples with nearly minimum ℓ2 "
+        "norm; weight decay then moves the network slowly, at a known rate, towards the interpolant of minimum ℓ1 "
+        "norm, which uses few inputs. The grokking time therefore follows from the data, the initial weights and the "
+        "weight decay, provided that weight decay is much slower than fitting."
     )

@@ -36,11 +36,11 @@ class GrokkingDiagonal(Study):
 
     scales: list[PositiveFloat] = parameter([1.0, 2.0, 4.0], "Scales α of the initial weights; the delay grows with α.")
     weight_decay: PositiveFloat = parameter(
-        0.005, "Weight decay λ of ½ λ(‖u‖² + ‖v‖²); must be much smaller than the rates of fitting."
+        0.005, "Weight decay λ of ½ λ(‖u‖² + ‖v‖²); must be much smaller than the fitting rates."
     )
     samples: PositiveInt = parameter(30, "Number of training samples.")
     inputs: PositiveInt = parameter(60, "Number of inputs, greater than the number of samples.")
-    relevant: PositiveInt = parameter(2, "Number of inputs that the target depends on.", most="inputs")
+    relevant: PositiveInt = parameter(2, "Number of inputs on which the target depends.", most="inputs")
     threshold: PositiveFloat = parameter(0.1, "Relative test error below which the network counts as generalising.")
     times: Annotated[int, Ge(20)] = parameter(400, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the data.")

@@ -55,8 +55,8 @@ def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
             "loss_ratio",
             log="xy",
             title="Loss ratio of twin runs",
-            caption="Three runs each have a twin, in which other settings change in an equivalent way. Theory predicts "
-            "the ratio of the two losses at every step (dashed).",
+            caption="Three runs were repeated as twins, in which an equivalent change is made to other settings. "
+            "Theory predicts the ratio of the two losses at every step (dashed).",
         ),
     ]
 
@@ -71,10 +71,10 @@ def meaning(study: GrokkingDigits, result: Comparison) -> str:
     first = rounded(result.observed["train_step"].sel(run="default").mean())
     return (
         f"From large initial weights, a network reaches a training accuracy of {percent(study.train_threshold)} on "
-        f"{study.samples} images at step {first}, and a test accuracy of {percent(study.test_threshold)} "
-        f"after {rounded(delay.sel(run='default'))} more steps, on average over {study.seeds} initialisations. This "
-        f"delay becomes {weights} steps with smaller initial weights, {targets} with larger targets, {inputs} with "
-        f"smaller inputs and {outputs} with smaller outputs; it is negative if the test accuracy reaches its threshold "
+        f"{study.samples} images at step {first}, and a test accuracy of {percent(study.test_threshold)} after "
+        f"{rounded(delay.sel(run='default'))} more steps, on average over {study.seeds} initialisations. This delay "
+        f"becomes {weights} steps with smaller initial weights, {targets} with larger targets, {inputs} with smaller "
+        f"inputs and {outputs} with smaller outputs; a delay is negative if the test accuracy reaches its threshold "
         "first. The verdict rests on whether each of these remedies shortens the delay by more than the variation "
         "between initialisations. The checks include exact equivalences between settings: a twin run that changes a "
         "different setting has the same loss at every step, up to a known factor."

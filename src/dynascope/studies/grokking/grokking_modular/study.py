@@ -131,7 +131,10 @@ class GrokkingModular(ClaimsStudy):
         **{"p": 5, "train_fraction": 0.6, "network": "relu", "width": 12},
         **{"learning_rate": 3e-3, "weight_decay": 1.0, "steps": 300, "times": 6, "seeds": 6},
     }
-    tiny_limits = "It tests the identities; the claim stays undecided, because some of such small networks do not fit."
+    tiny_limits = (
+        "This version tests the identities; the claim is undecided, because some networks of this size do not fit "
+        "their samples."
+    )
 
     def trained(self) -> Values:
         """Train and measure all seeds, then train for a few steps with original and renamed numbers."""

@@ -37,8 +37,8 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
             error="kernel_exponent_error",
             title="Width exponent of the initial NTK",
             caption="Power of the width with which the initial NTK grows, against γ, for weights of variance width^−γ. "
-            "If it is positive, wide networks learn lazily. If it is negative, their NTK vanishes, and they start near "
-            "the saddle at the origin.",
+            "If this power is positive, wide networks learn lazily. If it is negative, the NTK of wide networks "
+            "vanishes, and they start near the saddle at the origin.",
             points=True,
         ),
         Chart(
@@ -60,8 +60,8 @@ def meaning(study: DeepSaddles, result: Comparison) -> str:
         "of many more were measured at initialisation. Theory puts the transition from lazy to saddle-to-saddle "
         "learning at γ = 1. In the network with the smallest weights, the loss on successive plateaus goes from "
         f"{rounded(plateaus[0])} to {rounded(plateaus[-1])}; the best linear maps of rank 0 to {len(best) - 1} have "
-        f"losses from {rounded(best[0])} to {rounded(best[-1])}. As the weights shrink, the network waits longer "
-        f"before its first jump. The measured slope of this waiting time is {rounded(seen['escape_slope'])} times the "
-        f"leading-order slope (predicted: {rounded(predicted['escape_slope'])}). The paper conjectures that random "
-        "networks visit these saddles in turn; this study tests the conjecture for one network and one target."
+        f"losses from {rounded(best[0])} to {rounded(best[-1])}. With smaller initial weights, the first jump comes "
+        f"later. This time grows with a slope of {rounded(seen['escape_slope'])} times the leading-order slope "
+        f"(predicted: {rounded(predicted['escape_slope'])}). The paper conjectures that random networks visit these "
+        "saddles in turn; this study tests the conjecture for one network and one target."
     )

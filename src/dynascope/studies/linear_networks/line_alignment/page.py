@@ -35,7 +35,7 @@ def figures(study: LineAlignment, result: Comparison) -> list[Chart]:
                 f"relu_{optimizer.lower()}_alignment",
                 over="step",
                 title=f"ReLU networks trained by {optimizer}",
-                caption=f"Alignment of the two layers of ReLU networks along the steps of {optimizer}, from the same "
+                caption=f"Alignment of the two layers of ReLU networks over the steps of {optimizer}, from the same "
                 "initialisations. The theory does not cover these networks.",
                 y_label="alignment of the layers",
             )

@@ -129,7 +129,7 @@ class LineAlignment(Study):
         sign = np.asarray(line_inputs.alignment_change(self._start, self._data).sign)
         statement = (
             "From every initialisation, the alignment in the linear network under gradient flow changes in the "
-            "predicted direction, or stays constant where no change is predicted."
+            "predicted direction, or stays constant if no change is predicted."
         )
         claims = [
             direction_claim("gradient flow", statement, run["alignment"].transpose("time", "start").to_numpy(), sign)

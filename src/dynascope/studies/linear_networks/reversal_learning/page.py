@@ -32,8 +32,8 @@ def figures(study: ReversalLearning, result: Comparison) -> list[Chart]:
             over="balance",
             log="x" if study.sign > 0 else "",
             title="Reversal time",
-            caption="Time at which each mode crosses zero, against the balance λ. Theory predicts that it grows as the "
-            f"logarithm of 1/|λ|.{straight}",
+            caption="Time at which each mode crosses zero, against the imbalance λ. Theory predicts that this time "
+            f"grows as log(1/|λ|).{straight}",
             points=True,
         ),
     ]
@@ -46,12 +46,13 @@ def meaning(study: ReversalLearning, result: Comparison) -> str:
     least = {"balance": int(np.argmax(sizes))}
     most = {"balance": int(np.argmin(sizes))}
     return (
-        "Linear networks were trained to convergence on a task, and then on the same task with the sign of all targets "
-        "changed. Each mode must cross zero, which is a saddle of the loss: exactly balanced layers (λ = 0) would stop "
-        f"there. In the least balanced network, |λ| = {rounded(study.largest_balance)}, the first mode crosses zero at "
-        f"time {rounded(observed.isel(least).min())} (predicted: {rounded(predicted.isel(least).min())}). In the most "
-        f"balanced one, |λ| = {rounded(study.smallest_balance)}, the last mode does so at time "
-        f"{rounded(observed.isel(most).max())} (predicted: {rounded(predicted.isel(most).max())}). According to the "
-        "theory, a small imbalance of the layers is enough for a network to relearn quickly. The theory describes "
-        "gradient flow; the noise of stochastic steps would also move a network away from the saddle."
+        "Linear networks were trained to convergence on a task, and then on the same task with the sign of all "
+        "targets changed. Each mode must cross zero, which is a saddle of the loss: exactly balanced layers (λ = 0) "
+        f"would stop there. In the network with the largest imbalance, |λ| = {rounded(study.largest_balance)}, the "
+        f"first mode crosses zero at time {rounded(observed.isel(least).min())} (predicted: "
+        f"{rounded(predicted.isel(least).min())}). In the network with the smallest imbalance, |λ| = "
+        f"{rounded(study.smallest_balance)}, the last mode crosses zero at time {rounded(observed.isel(most).max())} "
+        f"(predicted: {rounded(predicted.isel(most).max())}). According to the theory, a small imbalance between the "
+        "layers is enough for a network to relearn quickly. The theory describes gradient flow; the noise of "
+        "stochastic steps would also move a network away from the saddle."
     )

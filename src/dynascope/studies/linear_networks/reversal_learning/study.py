@@ -37,7 +37,7 @@ class ReversalLearning(TwoTasksStudy):
     weakest: PositiveFloat = parameter(
         1.0, "Smallest singular value. The others are equally spaced between these two.", most="strongest"
     )
-    largest_balance: PositiveFloat = parameter(1.0, "Largest |λ| of the balance W₂ W₂ᵀ − W₁ᵀ W₁ = λ I of the layers.")
+    largest_balance: PositiveFloat = parameter(1.0, "Largest |λ| of the layer imbalance W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.")
     smallest_balance: PositiveFloat = parameter(1e-3, "Smallest |λ|.", below="largest_balance")
     balances: Annotated[int, Ge(2)] = parameter(4, "Number of log-spaced values of |λ|.")
     sign: Literal[1, -1] = parameter(1, "Sign of λ, 1 or -1; the prediction does not depend on it.")
@@ -47,7 +47,7 @@ class ReversalLearning(TwoTasksStudy):
     reference = Reference.of(
         papers.BALANCED,
         "After the targets of a two-layer linear network change sign, the time at which each mode crosses zero has a "
-        "closed form. It grows logarithmically as the balance of the layers approaches zero.",
+        "closed form. This time grows logarithmically as the imbalance between the layers approaches zero.",
     )
     along = ("time", "balance")
     question = "How long does a network take to relearn a task whose targets have changed sign?"

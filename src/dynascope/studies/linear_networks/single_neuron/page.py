@@ -45,7 +45,7 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
             log="x",
             residual=True,
             title="Loss",
-            caption="Loss for each imbalance. The lower panel shows training minus theory.",
+            caption="Loss over time for each imbalance. The lower panel shows training minus theory.",
         ),
     ]
 

@@ -40,9 +40,9 @@ def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
             places={"balance": (0, -1)},
             decades=8,
             title="All layers trained on both tasks",
-            caption="Losses on both tasks when all layers are trained on both, for the smallest and the largest "
-            "balance. The old task is already learned at t = 0. While the network learns the new task, the old "
-            f"loss is at most {rounded(result.observed['old_loss'].max())} for all balances.",
+            caption="Losses on both tasks when all layers are trained on both, for the smallest and the largest λ. "
+            "The old task is already learned at t = 0. While the network learns the new task, the loss on the old "
+            f"task is at most {rounded(result.observed['old_loss'].max())} for every λ.",
             words=("old task", "new task"),
             y_label="loss",
         ),
@@ -57,10 +57,11 @@ def meaning(study: TransferLearning, result: Comparison) -> str:
     largest = rounded(study.largest_balance)
     return (
         f"Linear networks were trained to convergence on a task that uses {study.rank} of {study.dimension} input "
-        "directions. Then a new readout was trained on their frozen first layer, for a target that uses all directions "
-        f"equally. Along the direction that the old task used least, the readout learned {percent(observed[0])} of the "
-        f"target at λ = −{largest} (predicted: {percent(predicted[0])}) and {percent(observed[1])} at λ = {largest} "
-        f"(predicted: {percent(predicted[1])}). In theory, a network with a larger first layer (λ < 0) keeps "
-        "features that its task does not need, and a new task can use them. A network with a larger second layer "
-        "(λ > 0) keeps only the features of its task. The theory assumes that training on the old task has converged."
+        "directions. Then a new readout was trained on their frozen first layer, for a target that uses all "
+        "directions equally. Along the direction that the old task used least, the readout learned "
+        f"{percent(observed[0])} of the target at λ = −{largest} (predicted: {percent(predicted[0])}) and "
+        f"{percent(observed[1])} at λ = {largest} (predicted: {percent(predicted[1])}). According to theory, a network "
+        "with a larger first layer (λ < 0) keeps features that its task does not need, and a new task can use them. A "
+        "network with a larger second layer (λ > 0) keeps only the features of its task. The theory assumes that "
+        "training on the old task has converged."
     )

@@ -23,7 +23,7 @@ def figures(study: WideLinear, result: Comparison) -> list[Chart]:
             caption="Change of the NTK relative to its initial norm, for a larger second layer (δ > 0) and a larger "
             "first layer (δ < 0). One equation predicts both curves. The lower panel shows training minus theory.",
         ),
-        Chart("loss", log="y", title="Loss", caption="Loss for each imbalance δ."),
+        Chart("loss", log="y", title="Loss", caption="Loss over time for each imbalance δ."),
         Chart(
             "step_drift",
             over="learning_rate",
@@ -44,9 +44,9 @@ def meaning(study: WideLinear, result: Comparison) -> str:
     return (
         f"Two linear networks with {study.inputs} inputs and {study.outputs} outputs start from the same linear map. "
         f"One has a larger second layer (δ = {imbalance}) and one hidden neuron for each output; the other has a "
-        f"larger first layer (δ = −{imbalance}) and one for each input. Theory predicts that both maps obey the same "
-        f"equation, which contains only δ². In training they differ from its solution by at most {error} of their "
-        "size. According to this equation, it does not matter which layer is larger, in contrast to a single neuron. "
-        "The theory holds for isotropic layers of these widths. Discrete steps break the conservation law of gradient "
-        "flow, in proportion to the step size."
+        f"larger first layer (δ = −{imbalance}) and one hidden neuron for each input. Theory predicts that both maps "
+        "obey the same equation, which contains δ only as δ². In training, the maps differ from the solution of this "
+        f"equation by at most {error} of their size. According to this equation, it does not matter which layer is "
+        "larger, in contrast to a single neuron. The theory holds for isotropic layers of these widths. Discrete "
+        "steps break the conservation law of gradient flow, in proportion to the step size."
     )

@@ -87,19 +87,20 @@ def meaning(study: MaxMargin, result: Comparison) -> str:
     normalised, free = (observed[f"{name}_nc1"].isel(margin_level=-1).mean() for name in ("normalised", "unnormalised"))
     first = observed["direction_distance"].sel(architecture="mixed").isel(margin_level=0)
     return (
-        "Once a classifier is correct on all samples, its loss falls further only as its outputs grow, and theory "
+        "Once a classifier is correct on all samples, its loss falls further only as its outputs grow. Theory "
         "predicts that gradient flow minimises a norm of the parameters at a given margin. If all parameters grow at "
-        "the same rate, the norm includes all of them. For the linear classifier this maximises the Euclidean margin, "
-        f"which ended at {rounded(_margin(result, 'linear'))}. If some parameters grow faster, the norm includes only "
-        "these. The mixed classifier can represent the same functions, with a product of two weights in place of one, "
-        f"and its Euclidean margin ended at {rounded(_margin(result, 'mixed'))}. Theory predicts that fast parameters "
-        "are discarded where they are not needed: the share of the unnecessary weight in the margin ended at "
-        f"{rounded(share)}. A layer before a normalisation does not grow at all, and its norm is free. Theory then "
-        "predicts neural collapse: the features move to where the readout has the smallest norm. The within-class "
-        f"variance of the features over their between-class variance ended at {rounded(normalised)} with normalisation "
-        f"and at {rounded(free)} without. Convergence is slow. At the loss exp(−10), the relative distance of the "
-        f"mixed classifier from its limit was still {rounded(first)}. The verdict compares the limits at losses of "
-        "exp(−100000) or less, which training in discrete steps does not reach."
+        "the same rate, the norm includes all of them. For the linear classifier, gradient flow then maximises the "
+        f"Euclidean margin, which ended at {rounded(_margin(result, 'linear'))}. If some parameters grow faster, the "
+        "norm includes only these. The mixed classifier can represent the same functions, with a product of two "
+        f"weights in place of one, and its Euclidean margin ended at {rounded(_margin(result, 'mixed'))}. Theory "
+        "predicts that fast parameters are discarded if they are not needed: the share of the unnecessary weight in "
+        f"the margin ended at {rounded(share)}. A layer before a normalisation does not grow at all, and its norm is "
+        "free. For such a layer, theory predicts neural collapse: the features converge to values at which the "
+        "readout has the smallest norm. The within-class variance of the features over their between-class variance "
+        f"ended at {rounded(normalised)} with normalisation and at {rounded(free)} without. Convergence is slow. At "
+        f"the loss exp(−10), the relative distance of the mixed classifier from its limit was still {rounded(first)}. "
+        "The verdict compares the limits at losses of exp(−100000) or less, which training in discrete steps does not "
+        "reach."
     )
 
 

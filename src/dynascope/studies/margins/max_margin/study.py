@@ -19,7 +19,8 @@ from dynascope.validation.bounded import PositiveInt, Seed
 
 _LIMIT = (
     1e-4,
-    "corrections to the limit decay as about 1/ν; they are smaller than this at ν = 1e5, and at ν = 1e6 on random data",
+    "corrections to the limit decay roughly as 1/ν and are smaller than the tolerance at the final ν, 1e5 (1e6 on "
+    "random data)",
 )
 _EXACT = (1e-5, "the closed form is exact, and the local error of the solver is below 1e-8")
 _KEPT = (1e-5, "the normalised margin never decreases, and the local error of the solver is below 1e-8")
@@ -57,7 +58,7 @@ class MaxMargin(Study):
     draws: PositiveInt = parameter(3, "Number of random data sets for each dimension and classifier.")
     samples: Annotated[int, Interval(ge=10, le=50)] = parameter(20, "Number of samples in each random data set.")
     gap: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
-        0.05, "Smallest excess of samples that are not support vectors over the margin, relative to the margin."
+        0.05, "Smallest amount by which samples other than support vectors exceed the margin, relative to the margin."
     )
     classes: Annotated[int, Interval(ge=3, le=5)] = parameter(4, "Number of classes of the networks.")
     class_samples: Annotated[int, Interval(ge=2, le=3)] = parameter(2, "Number of samples of each class.")
@@ -72,9 +73,9 @@ class MaxMargin(Study):
 
     reference = Reference.of(
         papers.QUASI_HOMOGENEOUS,
-        "Gradient flow of a quasi-homogeneous classifier minimises the norm of only the fastest-growing parameters. "
-        "This can reduce robustness, discards these parameters if they are not needed, and makes normalised features "
-        "collapse.",
+        "Gradient flow of a quasi-homogeneous classifier minimises the norm of only the fastest-growing parameters. As "
+        "a result, robustness can decrease, fast-growing parameters that are not needed are discarded, and normalised "
+        "features collapse.",
     )
     theory = "asymmetric maximum margin"
     task = "separable samples"

@@ -51,7 +51,7 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             title="Displacement of trained networks",
             caption="Squared displacement of each network over steps. Dashed lines show the forecast from curvature "
             "and gradient noise measured beforehand. Over the first quarter of the steps, the forecast exponent is "
-            f"{rounded(forecast)} and the measured exponent {rounded(measured)}. At later steps the weights can move "
+            f"{rounded(forecast)} and the measured exponent {rounded(measured)}. At later steps, the weights can move "
             "further than the quadratic loss of the forecast allows.",
         ),
     ]

@@ -122,7 +122,10 @@ class AnomalousDiffusion(ClaimsStudy):
     }
     labelled = {"spectrum": "powers", "window_step": DECADE, "step": "experiment.networks.steps"}
     tolerance = curve_tolerance(
-        mode_exponent=(0.02, "the finite window and the finite number of steps each contribute up to half")
+        mode_exponent=(
+            0.02,
+            "the finite window and the finite number of steps each contribute up to half of the tolerance",
+        )
     )
     checks = tuple(tolerance)
     tiny = {

@@ -34,9 +34,9 @@ def _models(result: Comparison) -> list[Chart]:
             title="Distribution of a weight in a double well",
             caption="Cumulative distribution of θ² for several noise levels ζ²/2, measured and predicted (dashed). "
             "Below the threshold ζ²/2 = 1, the largest distance between the two is "
-            f"{percent(difference.sel(hypothesis='double well, stationary law'))}. Above it, theory predicts that "
-            "weights decay to zero, a maximum of the loss; just above it, some weights do not reach zero within the "
-            "run.",
+            f"{percent(difference.sel(hypothesis='double well, stationary law'))}. Above the threshold, theory "
+            "predicts that weights decay to zero, a maximum of the loss. Just above the threshold, some weights do "
+            "not reach zero within the run.",
         ),
         Chart(
             "well_growth",
@@ -144,7 +144,7 @@ def meaning(study: StochasticCollapse, result: Comparison) -> str:
     return (
         "Noise proportional to a weight can drive the weight to zero even though the loss pushes it away. A student "
         "with two weights, trained on noisy labels, is predicted to learn nothing from teachers weaker than half the "
-        "learning rate times the label variance; the measured threshold differs from this by at most "
+        "learning rate times the label variance; the measured threshold differs from the predicted one by at most "
         f"{percent(threshold)}. Neurons with more inputs and outputs can instead be repelled from zero: their growth "
         f"rates range from {rounded(growth.min())} to {rounded(growth.max())}, in units of ης². In the {name} trained "
         f"on digits, {percent(true.isel(learning_rate=-1))} of the units were independent at the largest learning rate "

@@ -51,7 +51,10 @@ class LazyRichFeatures(Study):
         "tanh", 'Activation "tanh", "erf" or "gelu"; the expansion needs smooth activations.'
     )
     rich: list[PositiveFloat] = parameter(
-        [1.0, 3.0, 10.0, 30.0, 100.0], "Factors α at which the networks are only measured.", fewest=0, increasing=True
+        [1.0, 3.0, 10.0, 30.0, 100.0],
+        "Factors α at which the networks are measured but not compared with theory.",
+        fewest=0,
+        increasing=True,
     )
     lazy: list[Annotated[float, Interval(gt=0, le=_LAZIEST)]] = parameter(
         [300.0, 3000.0],

@@ -34,7 +34,8 @@ def figures(study: ScalarNetwork, result: Comparison) -> list[Chart]:
             title="Growth of the weights over time",
             caption="Growth of the weights over time if the target is scaled. Theory predicts the same curves for the "
             "other scalings, because the learning rates compensate for their time scales. The lower panel shows "
-            f"training minus theory. For all four scalings, they differ by at most {error} of the largest growth.",
+            f"training minus theory. For all four scalings, training and theory differ by at most {error} of the "
+            "largest growth.",
         ),
         Chart(
             "learned_fraction",
@@ -56,16 +57,16 @@ def meaning(study: ScalarNetwork, result: Comparison) -> str:
     def of(place: int) -> str:
         seen, expected = (side.isel(scaling_parameter=place) for side in (growth, predicted))
         return (
-            f"for c = {rounded(study.factors[place])} it is between {rounded(seen.min())} and {rounded(seen.max())} "
+            f"for c = {rounded(study.factors[place])}, ln γ is between {rounded(seen.min())} and {rounded(seen.max())} "
             f"over the four scalings (predicted: {rounded(expected.mean())} for all)"
         )
 
     ends = of(0) if len(study.factors) == 1 else f"{of(0)}; {of(-1)}"
     return (
         f"A network with one input and {study.neurons} linear hidden neurons learns the slope of a line. A factor c "
-        "scales one of four quantities: the target, the output, the input or the initial weights. The size of ln γ, "
-        "the logarithmic growth of the weights during training, measures how rich learning is: it is near zero in a "
-        f"lazy network and large in a rich one. In training, {ends}. In this theory, a single number measures "
-        "richness, and each scaling can set it. In larger or nonlinear networks, the four scalings need not be "
+        "scales one of four quantities: the target, the output, the input or the initial weights. The logarithmic "
+        "growth of the weights during training, ln γ, measures how rich learning is: it is near zero in a lazy "
+        f"network and large in a rich one. In training, {ends}. In this theory, a single number measures richness, and "
+        "each of the four scalings can change it. In larger or nonlinear networks, the four scalings need not be "
         "equivalent."
     )

@@ -49,8 +49,8 @@ class ScalarNetwork(Study):
     reference = Reference.of(
         "Y. Nam, S. H. Lee, C. C. J. Dominé, Y. Park, C. London, W. Choi, N. Göring, S. Lee, Position: Solve Layerwise "
         "Linear Models First to Understand Neural Dynamical Phenomena (arXiv 2502.21009)",
-        "Small weights, a large target, a small output and a small input make a two-layer network rich in exactly the "
-        "same way. The training curves differ only in their time scale.",
+        "Small weights, a large target, a small output and a small input make learning in a two-layer network rich in "
+        "exactly the same way. The training curves differ only in their time scale.",
         also="; theorem in Nam, DPhil thesis (2024)",
     )
     title = "Four equivalent routes to rich learning"

@@ -67,11 +67,11 @@ def meaning(study: WidthPhases, result: Comparison) -> str:
         "Several parametrisations of the initial weights and the output scale are in use for wide networks: NTK, mean "
         f"field, Xavier, Kaiming and lazy training. For each one, {study.seeds} two-layer linear networks learned a "
         "line at every value of the scaling parameter κ, which is the width or, in lazy training, the output "
-        "multiplier. The suffix of some names means that an output multiplier moves the parametrisation into the other "
-        "phase, which learns features (learning) or keeps its NTK constant (kernel). The change of the NTK scales with "
-        f"powers of κ between {rounded(seen.min())} and {rounded(seen.max())}; theory predicts "
+        "multiplier. The suffix of some names means that an output multiplier moves the parametrisation into the "
+        "other phase, which learns features (learning) or keeps its NTK constant (kernel). The change of the NTK "
+        f"scales with powers of κ between {rounded(seen.min())} and {rounded(seen.max())}; theory predicts "
         f"{rounded(predicted.min())} to {rounded(predicted.max())}. The fitted powers differ from the predicted ones "
-        f"by at most {error} of the largest. According to the theory, the parametrisation decides whether a wide "
+        f"by at most {error} of the largest power. According to the theory, the parametrisation decides whether a wide "
         "network learns features, and an output multiplier can change the outcome. The powers are exact for linear "
         f"networks on a line.{digits}"
     )
@@ -80,5 +80,5 @@ def meaning(study: WidthPhases, result: Comparison) -> str:
 def _judged(result: Comparison) -> str:
     """State whether networks on digits count towards the verdict."""
     if "digits_keeps_kernel" in result.quantities:
-        return "The verdict on these networks depends only on whether their NTK stays constant."
+        return "For these networks, the verdict depends only on whether the NTK stays constant."
     return "These networks do not count towards the verdict, because a fitted exponent lies halfway between the phases."

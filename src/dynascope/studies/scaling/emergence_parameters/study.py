@@ -75,8 +75,8 @@ class EmergenceParameters(EmergenceStudy):
     )
     reference = Reference.of(
         papers.SKILLS,
-        "A network assigns neurons to skills in order of frequency, as many to each as it needs. Calibrated on one "
-        "skill, this law forecasts how many neurons a network needs to learn the others.",
+        "A network assigns neurons to skills in order of frequency, as many to each skill as the skill needs. "
+        "Calibrated on one skill, this law forecasts how many neurons a network needs to learn the others.",
     )
     title = "How many neurons a skill needs"
     question = "How large must a network be to learn a skill, and can theory forecast the size?"
@@ -105,8 +105,12 @@ class EmergenceParameters(EmergenceStudy):
     def check(self) -> None:
         """Require enough widths for calibration, a smallest network that lacks a skill, and a computable gradient."""
         super().check()
-        self.require(len(self.experiment.narrow) >= 2, "neurons", "give at least two numbers up to half of the last")
-        most, remedy = self.skills * self.features, "choose more, or a smaller first number of neurons"
+        self.require(
+            len(self.experiment.narrow) >= 2,
+            "neurons",
+            "give at least two widths that are at most half of the last one",
+        )
+        most, remedy = self.skills * self.features, "choose a larger value, or a smaller first number of neurons"
         problem = (
             f"the smallest network, {self.neurons[0]} neurons, has all {self.features} features of {self.skills} skills"
         )

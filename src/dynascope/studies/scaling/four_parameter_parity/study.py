@@ -78,7 +78,7 @@ class FourParameterParity(Study):
     }
     tolerance = curve_tolerance(
         **dict.fromkeys(("loss", "parameters", "mode_strength", "strength"), _EXACT),
-        half_saturation_time=(1e-5, "the error of the interpolation between recorded times"),
+        half_saturation_time=(1e-5, "half-saturation times are interpolated between recorded times"),
         final_parameters=_END,
     )
     tiny = {"scales": [0.3, 0.1], "target_scale": 2.0, "times": 200}

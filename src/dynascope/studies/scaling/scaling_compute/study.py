@@ -83,9 +83,9 @@ class ScalingCompute(SkillScaling):
         model_loss=_MODELS,
         optimal_neurons=_OPTIMUM,
         optimal_time=_OPTIMUM,
-        decay_exponent=(5e-4, "the second-order effect of half a neuron for fifty neurons or more"),
+        decay_exponent=(5e-4, "the law replaces N by N + ½ neurons, which changes this exponent at second order"),
         prefactor=(2e-3, "the error of the exponent, extrapolated from the budgets to one unit of compute"),
-        neurons_exponent=(5e-3, "the first-order effect of half a neuron for fifty neurons or more"),
+        neurons_exponent=(5e-3, "the law replaces N by N + ½ neurons, which changes this exponent at first order"),
     )
     tiny = {
         **{"exponents": [0.4, 0.8], "least_compute": 5e5, "most_compute": 5e7, "budgets": 6},
@@ -137,11 +137,11 @@ class ScalingCompute(SkillScaling):
         self.require(least >= needed, "least_compute", remedy, problem=problem)
         smallest = min(each.neurons[0] for each in self._limits)
         problem = f"the best model for least_compute {least:g} has only {smallest:.0f} neurons"
-        remedy = f"choose more, so that it has at least {_FEWEST} neurons and twice as many as the smallest model"
+        remedy = f"choose a larger value: at least {_FEWEST} neurons, and twice as many as in the smallest model"
         self.require(smallest >= max(_FEWEST, 2 * self.fewest_neurons), "least_compute", remedy, problem=problem)
         largest = max(each.neurons[-1] for each in self._limits)
         problem = f"the best model for most_compute {most:g} has {largest:.0f} neurons"
-        remedy = "choose less, so that it has at most half as many neurons as the largest model"
+        remedy = "choose a smaller value: at most half as many neurons as in the largest model"
         self.require(largest <= self.most_neurons / 2, "most_compute", remedy, problem=problem)
 
     def _optimum(self, losses: np.ndarray, neurons: np.ndarray, growth: Any) -> dict[str, Any]:

@@ -30,8 +30,8 @@ def figures(study: AgfOptimizer, result: Comparison) -> list[Chart]:
             "loss",
             over="neuron",
             title="Loss of linear networks",
-            caption="Loss against the number of linear neurons. Theory predicts the loss of the best linear map of "
-            "this rank, up to the rank of the targets.",
+            caption="Loss against the number of linear neurons. Theory predicts that the loss equals that of the best "
+            "linear map of the same rank.",
             points=True,
         ),
         Chart(
@@ -55,7 +55,7 @@ def meaning(study: AgfOptimizer, result: Comparison) -> str:
         f"{rounded(predicted[0])} with one neuron and of {rounded(predicted[-1])} with {study.neurons} neurons; the "
         f"method reached {rounded(linear[0])} and {rounded(linear[-1])}. For ReLU neurons, theory gives a lower bound "
         f"on the decrease of the loss per neuron. The smallest decrease was {percent(observed['guarantee'].min())} of "
-        "its bound, where larger decreases count as 100 %. Averaged over the numbers of ReLU neurons, the loss was "
-        f"{rounded(observed['relu_loss'].mean())} with this method, {rounded(observed['sgd_loss'].mean())} with SGD "
-        f"and {rounded(observed['adam_loss'].mean())} with Adam, on a single data set of {study.samples} samples."
+        "its bound (larger decreases count as 100 %). The loss of ReLU networks, averaged over the number of neurons, "
+        f"was {rounded(observed['relu_loss'].mean())} with this method, {rounded(observed['sgd_loss'].mean())} with "
+        f"SGD and {rounded(observed['adam_loss'].mean())} with Adam, on a single data set of {study.samples} samples."
     )

@@ -42,7 +42,7 @@ def figures(study: CompositionDepth, result: Comparison) -> list[Chart]:
             title="Smallest width that training needs",
             caption=f"Smallest width at which the best of {study.seeds} training runs reaches "
             f"{rounded(study.target_loss)} times the loss of the zero function. Widths double from "
-            f"{study.smallest_width}. A point is missing if no width up to {study.largest_width} suffices.",
+            f"{study.smallest_width}. Missing points: no width up to {study.largest_width} was enough.",
             points=True,
         ),
     ]
@@ -63,8 +63,8 @@ def meaning(study: CompositionDepth, result: Comparison) -> str:
         f"{_at(depth, 'tree')} in the tree. For k = {study.longest}, training from random weights reached the target "
         f"loss with {_trained(longest, 'two-layer')} in one layer, with {_trained(longest, 'recurrent')} in the "
         f"recurrent network and with {_trained(longest, 'tree')} in the tree. The verdict tests how the trained width "
-        "grows with k. In the two-layer network, it must at least double with each further element. In the recurrent "
-        "network and in the tree, it must at most double over all k."
+        "grows with k. The width of the two-layer network must at least double with each further element. The widths "
+        "of the recurrent network and of the tree must at most double over all k."
     )
 
 

@@ -22,8 +22,8 @@ def figures(study: GroupComposition, result: Comparison) -> list[Chart]:
         Chart(
             "irrep_loss",
             title="Loss in each irreducible representation",
-            caption="Part of the loss in each irreducible representation (irrep) of the group over time. The network "
-            "has learned an irrep when its part of the loss has fallen to zero.",
+            caption="Loss in each irreducible representation (irrep) of the group over time. The network has learned "
+            "an irrep when the loss in this irrep has fallen to zero.",
         ),
     ]
 
@@ -33,9 +33,9 @@ def meaning(study: GroupComposition, result: Comparison) -> str:
     return (
         f"A two-layer network was trained from neurons of norm {rounded(study.scale)} to compute the product of "
         f"{study.sequence_length} elements of the group {study.group} from their vector encodings. An encoding is a "
-        "sum of parts in the irreducible representations (irreps) of the group, which generalise the frequencies of "
-        "a Fourier series. Theory orders the irreps by their maximal utility, which sets the growth rate of a small "
-        f"neuron tuned to one irrep. {jump_times(result)} Three conditions separate the jumps. By default, the "
+        "sum of parts in the irreducible representations (irreps) of the group, which generalise the frequencies of a "
+        "Fourier series. Theory orders the irreps by their maximal utility, which determines the growth rate of a "
+        f"small neuron tuned to one irrep. {jump_times(result)} Three conditions separate the jumps. By default, the "
         "encoding is chosen so that the network learns the irreps at well-separated times. Each neuron starts near "
         "one irrep. The flow is homogeneity-normalised: the learning rate of a neuron depends on its norm."
     )

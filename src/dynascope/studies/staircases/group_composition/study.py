@@ -53,13 +53,13 @@ class GroupComposition(StaircaseStudy):
     amplitudes: list[PositiveFloat] = parameter(
         [],
         "Amplitude of each irrep. By default, the first irrep is learned at t = log(1/scale), and each further irrep "
-        "2.5 times as late as its predecessor.",
+        "at 2.5 times the time of the previous one.",
         fewest=0,
         repeats=True,
     )
     width: PositiveInt | None = parameter(
         None,
-        "Number of neurons. By default twice as many as the explicit construction needs (see "
+        "Number of neurons. By default, twice as many as the explicit construction needs (see "
         "`theory.groups.construction_width`), with irreps of dimension one counted as dimension two. Each irrep gets "
         "at least as many neurons as in the construction.",
     )
@@ -112,7 +112,7 @@ class GroupComposition(StaircaseStudy):
 
     def predicted(self) -> xr.Dataset:
         """Predict times from the largest utility in each irrep, and levels from the power of each irrep."""
-        grown = "times are known up to two e-folds of growth, because many aligned neurons grow together"
+        grown = "times are predicted to within two e-folds of growth, because many aligned neurons grow together"
         slopes = 0.01, "the neglected part of the times is the same at both scales, up to the overlap of drops"
         network, times = f"two-layer, activation power-{self.sequence_length}", (2 / math.log(1 / self.scale), grown)
         return self.predicted_record(self._staircase(self.scale), network, jump_time=times, slope=slopes)

@@ -21,8 +21,8 @@ def figures(study: ModularAddition, result: Comparison) -> list[Chart]:
         Chart(
             "frequency_loss",
             title="Loss in each frequency",
-            caption="Part of the loss in each frequency of the output over time. The network has learned a frequency "
-            "when its part of the loss has fallen to zero.",
+            caption="Loss in each frequency of the output over time. The network has learned a frequency when the loss "
+            "in this frequency has fallen to zero.",
         ),
         *StaircaseStudy.figures(study, result),
     ]
@@ -40,8 +40,8 @@ def meaning(study: ModularAddition, result: Comparison) -> str:
         f"A two-layer network with {study.width} quadratic neurons was trained to add two numbers modulo p = "
         f"{study.p}. Each number is encoded as a cyclic shift of one vector, a sum of {len(study.frequencies)} waves. "
         f"The initial neurons have norm {rounded(study.scale)}. Theory predicts the loss on each plateau from the "
-        "power of the frequencies that are not yet learned. It predicts the time of each jump from the maximal "
-        "utility of its frequency, which is proportional to the cube of the Fourier coefficient. "
-        f"{jump_times(result)} Each neuron starts near one frequency. From fully random weights, the strongest "
-        f"frequency would recruit almost all neurons. {clock}"
+        "power of the frequencies that are not yet learned. The time of each jump follows from the maximal utility of "
+        f"its frequency, which is proportional to the cube of the Fourier coefficient. {jump_times(result)} Each "
+        "neuron starts near one frequency. From fully random weights, the strongest frequency would recruit almost "
+        f"all neurons. {clock}"
     )

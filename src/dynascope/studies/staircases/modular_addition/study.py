@@ -49,19 +49,20 @@ class ModularAddition(StaircaseStudy):
         'log(1/scale); "plain" for gradient flow, in which times grow as 1/scale and a scale of 0.02 is already small.',
     )
     width: PositiveInt = parameter(
-        60, "Number of neurons, at least six per frequency. Twice this number is robust against unlucky phases."
+        60, "Number of neurons, at least six per frequency. With twice this number, unlucky phases hardly matter."
     )
     scale: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
         1e-6,
-        "Initial norm of the neurons. The slopes are measured between this scale and 1e-4 times this scale, or half of "
-        "it with the plain clock.",
+        "Initial norm of the neurons. The slopes are measured between this scale and 1e-4 times this scale (half of "
+        "this scale with the plain clock).",
     )
     seed: Seed = parameter(0, "Seed of the phases.")
 
     reference = Reference.of(
         papers.ALTERNATING,
         "From small initialisation, a two-layer quadratic network learns modular addition one frequency of the "
-        "encoding at a time, the strongest first. The cube of the Fourier coefficient sets the time of each jump.",
+        "encoding at a time, the strongest first. The cube of its Fourier coefficient determines when a frequency is "
+        "learned.",
     )
     title = "Modular addition, one frequency at a time"
     question = "In which order does a network learn the frequencies of modular addition?"
@@ -111,7 +112,7 @@ class ModularAddition(StaircaseStudy):
     def predicted(self) -> xr.Dataset:
         """Predict from the utilities of the frequencies and the growth of every neuron up to its activation."""
         if self._normalised:
-            times = 1 / math.log(1 / self.scale), "times are known up to one e-fold of growth of the neurons"
+            times = 1 / math.log(1 / self.scale), "times are predicted to within one e-fold of growth of the neurons"
             slopes = 0.01, "the neglected part of the times is the same at both scales, up to the overlap of drops"
         else:
             times = 5 * self.scale, "the neglected part of the times decreases with the scale"

@@ -38,9 +38,9 @@ def meaning(study: MultiIndexStaircase, result: Comparison) -> str:
     )
     return (
         f"The target is a weighted sum of powers z^{study.degree} of the inputs along {len(study.strengths)} hidden "
-        f"directions in {study.dimension} dimensions. A two-layer network with {study.width} neurons of the same power "
-        "was trained on the exact expectation over Gaussian inputs, from initial weights scaled by "
-        f"{rounded(study.scale)}. {theory} {jump_times(result)} The table of jumps lists the order. The paper does not "
-        "treat this model. The prediction holds for the homogeneity-normalised flow, in which the learning rate of a "
-        "neuron depends on its norm."
+        f"directions in {study.dimension} dimensions. A two-layer network with {study.width} neurons and the "
+        f"activation z^{study.degree} was trained on the exact expectation of the loss over Gaussian inputs, from "
+        f"initial weights scaled by {rounded(study.scale)}. {theory} {jump_times(result)} The table of jumps lists the "
+        "order in which directions are learned. The paper does not treat this model. The prediction holds for the "
+        "homogeneity-normalised flow, in which the learning rate of a neuron depends on its norm."
     )

@@ -43,7 +43,7 @@ class MultiIndexStaircase(StaircaseStudy):
     strengths: list[FiniteFloat] = parameter(
         [1.0, 0.4, 0.15], "Strengths g_r, one per direction. The directions are random and orthonormal.", repeats=True
     )
-    degree: Annotated[int, Ge(2)] = parameter(2, "Power k of the target and of the neurons.")
+    degree: Annotated[int, Ge(2)] = parameter(2, "Power k in the target and in the activation.")
     width: PositiveInt = parameter(
         16, "Number of neurons, at least one per direction. Choose a few more, because some neurons die out."
     )
@@ -106,7 +106,7 @@ class MultiIndexStaircase(StaircaseStudy):
     def predicted(self) -> xr.Dataset:
         """Predict at both scales. The general prediction also records the closed form, if it exists."""
         first, second = self._staircases.values()
-        times = _OFFSET / -math.log(self.scale), f"times are known up to {_OFFSET:g} e-folds of growth"
+        times = _OFFSET / -math.log(self.scale), f"times are predicted to within {_OFFSET:g} e-folds of growth"
         # A plateau is flat only if it lasts longer than the neglected growth at its two ends. This minimum duration
         # follows from the time that one e-fold of growth takes before each jump.
         growth = -StaircaseView(first).times / math.log(self.scale)
@@ -117,7 +117,7 @@ class MultiIndexStaircase(StaircaseStudy):
             return first
         if self.compares_slopes():
             first = slopes_between(first, second)
-        reason = "growth before a jump is known to half an e-fold, and the scales differ by eighteen e-folds"
+        reason = "growth before a jump is predicted to within half an e-fold, and the scales differ by eighteen e-folds"
         first = with_tolerances(first, slope=(0.05, reason))
         return self._with_closed_form(with_overlaps(first, np.asarray(self._task.directions), self.strengths))
 
@@ -138,7 +138,7 @@ class MultiIndexStaircase(StaircaseStudy):
     def _staircase(self, scale: float) -> xr.Dataset:
         if self.theory == "alternating-flow":
             return alternating_flow(self._task, self._network, scale=scale, normalised=True)
-        slopes = 0.01, "the neglected part of the times is bounded and cancels between the scales"
+        slopes = 0.01, "the neglected part of the times is bounded and cancels in the difference between the scales"
         return staircase_record(
             self._closed_form(scale), self._task, scale=scale, network="TwoLayer", slope_tolerance=slopes
         )

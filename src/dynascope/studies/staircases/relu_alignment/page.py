@@ -42,17 +42,17 @@ def meaning(study: ReluAlignment, result: Comparison) -> str:
         loss = result.observed["loss"]
         return (
             f"{network} on {study.samples} points in the plane from initial weights scaled by {rounded(study.scale)}. "
-            f"The loss was {rounded(loss[0])} at t = 0 and {rounded(loss[-1])} at the end, when the largest neuron "
-            "was predicted to reach a norm of 0.001. While all neurons are small, each turns along its own path "
-            "towards one of a few extremal directions. Theory computes these paths from the data and the initial "
-            f"weights. The verdict compares them for {result.observed.sizes['neuron']} neurons; neurons that are "
-            "predicted to shrink more than twentyfold are excluded. The largest error of a component of these unit "
-            f"vectors is {rounded(result.quantities['direction_maximum'].error)}."
+            f"The loss was {rounded(loss[0])} at t = 0 and {rounded(loss[-1])} at the end, when the largest neuron was "
+            "predicted to reach a norm of 0.001. While all neurons are small, each turns along its own path towards "
+            "one of a few extremal directions. Theory predicts these paths from the data and the initial weights. The "
+            f"verdict compares the paths of {result.observed.sizes['neuron']} neurons; neurons that are predicted to "
+            "shrink more than twentyfold are excluded. The largest error in a component of the unit direction vectors "
+            f"is {rounded(result.quantities['direction_maximum'].error)}."
         )
     kind = (
-        "With orthogonal inputs, theory predicts one jump for the positive targets and one for the negative targets "
-        "if each sign has a neuron that is initially active on all its data. Otherwise there are further, smaller "
-        "jumps, or some targets are never learned."
+        "With orthogonal inputs, theory predicts one jump for the positive targets and one for the negative targets if "
+        "each sign has a neuron that is initially active on all its data. Otherwise, there are further, smaller jumps, "
+        "or some targets are never learned."
         if study.data == "orthogonal"
         else "On general data, neurons that have grown keep turning, and the predicted times after the first jump are "
         "estimates."

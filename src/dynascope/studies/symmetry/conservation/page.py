@@ -23,7 +23,7 @@ def figures(study: Conservation, result: Comparison) -> list[Chart]:
             "time",
             "Distance of the weights from initialisation, relative to their norm, and largest change of a charge, "
             "relative to the squared norm of the weights. The charges change only by solver errors, which are larger "
-            'for the kinks of ReLU, except in the network "epsilon", where ε > 0 breaks the symmetry.',
+            'at the kinks of ReLU. An exception is the network "epsilon", in which ε > 0 breaks the symmetry.',
             words=("weights", "charges"),
             log="y",
             title="Change of weights and charges",

@@ -33,7 +33,8 @@ def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
         Chart(
             ("linear_laws", "linear_bound"),
             "run",
-            "Number of conservation laws of two-layer linear networks of random sizes, and upper bound from one point.",
+            "Number of conservation laws of two-layer linear networks of random sizes, and the upper bound from "
+            "gradients at one point.",
             words=("conservation laws", "bound from one point"),
             title="Conservation laws of two-layer linear networks",
             x_label="inputs-hidden neurons-outputs",
@@ -64,6 +65,6 @@ def meaning(study: ConservationCounts, result: Comparison) -> str:
         f"{small} laws each and the two-layer linear networks up to {int(found['linear_laws'].max())}. Gradients at "
         f"one point give only an upper bound, which reaches {int(found['linear_bound'].max())} for the linear "
         "networks; Lie brackets of gradients, which describe sequential training on different data, give the exact "
-        "number. The study tests whether every law is one of the known charges: sums of squares, of products or of "
+        "number. The claims test whether every law is one of the known charges: sums of squares, of products or of "
         "weights. Finite steps of gradient descent change these quantities slightly."
     )

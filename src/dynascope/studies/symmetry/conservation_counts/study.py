@@ -42,7 +42,9 @@ class ConservationCounts(ClaimsStudy):
     analysing the program of the network. As a check, training must conserve the charges of each network.
     """
 
-    networks: list[str] = parameter(list(_LAWS), "Small networks with closed forms.", options=list(_LAWS))
+    networks: list[str] = parameter(
+        list(_LAWS), "Small networks for which the number of laws has a closed form.", options=list(_LAWS)
+    )
     sizes: Annotated[int, Interval(ge=1, le=len(_SIZES))] = parameter(
         20, "Number of two-layer linear networks of random sizes."
     )

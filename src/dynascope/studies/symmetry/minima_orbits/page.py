@@ -32,7 +32,7 @@ def figures(study: MinimaOrbits, result: Comparison) -> list[Chart]:
             "sharpness",
             "along",
             "Largest curvature of linear networks that learned the same map, as their weights are moved a distance τ "
-            "along the orbit of the minimum; training ends at τ = 0. For each initial balance λ of the layers, "
+            "along the orbit of the minimum; training ends at τ = 0. For each initial imbalance λ between the layers, "
             "training ends at a different point of the same orbit.",
             log="y",
             title="Sharpness along the orbit of a minimum",
@@ -40,9 +40,9 @@ def figures(study: MinimaOrbits, result: Comparison) -> list[Chart]:
         Chart(
             ("least_curvature", "orbit_curvature"),
             "architecture",
-            "Smallest curvature not counted as flat, and largest curvature along the symmetries, which should be "
-            "rounding error. Both are relative to the largest curvature. A wide gap between the two makes the number "
-            "of flat directions unambiguous.",
+            "Smallest curvature not counted as flat, and largest curvature along the symmetries, which should be a "
+            "rounding error. Both are relative to the largest curvature. With a wide gap between them, the number of "
+            "flat directions is unambiguous.",
             log="y",
             words=("smallest nonzero", "largest along symmetries"),
             title="Gap between flat and curved directions",
@@ -61,11 +61,11 @@ def meaning(study: MinimaOrbits, result: Comparison) -> str:
         "A symmetry maps each minimum of the loss to other minima, so minima form whole orbits. The minima of the "
         f"trained networks are flat in {_range(seen)} directions; the orbits of their symmetry groups have "
         f"{_range(counted)} dimensions. All points of an orbit compute the same function but can differ in sharpness: "
-        f"linear networks that learned the same map from {study.balances} initial balances λ ended with largest "
+        f"linear networks that learned the same map from {study.balances} initial imbalances λ ended with largest "
         f"curvatures from {rounded(sharpness.min())} to {rounded(sharpness.max())}. Theory predicts this sharpness "
-        "from the balance, which gradient flow conserves; the minimum is flattest if both layers have the same size. "
-        "Networks wider than their teacher, or with rarely active neurons, can be flat in further directions that do "
-        "not come from symmetries."
+        "from the imbalance, which gradient flow conserves; the minimum is flattest if both layers have the same "
+        "size. Networks wider than their teacher, or with rarely active neurons, can be flat in further directions "
+        "that do not come from symmetries."
     )
 
 

@@ -15,8 +15,8 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _LARGEST_BALANCE = 20  # balance relative to the weakest mode above which alignment takes thousands of time units
 _COUNT = (0.0, "both numbers are integers, so they must agree exactly")
-_CLOSED_FORM = (1e-6, "the closed form is exact, and training ends within 1e-8 of the minimum")
-_IDENTITY = (1e-9, "the identity is exact, but rounding errors grow where the weights are moved far")
+_CLOSED_FORM = (1e-6, "the closed form is exact, and training ends within a distance of 1e-8 of the minimum")
+_IDENTITY = (1e-9, "the identity is exact, but rounding errors grow with the distance along the orbit")
 
 
 class MinimaOrbits(Study):
@@ -42,8 +42,8 @@ class MinimaOrbits(Study):
     weakest: PositiveFloat = parameter(
         1.0, "Smallest singular value; the others are equally spaced in between.", most="strongest"
     )
-    largest_balance: PositiveFloat = parameter(4.0, "Largest balance λ; the smallest is −λ.")
-    balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced balances.")
+    largest_balance: PositiveFloat = parameter(4.0, "Largest imbalance λ; the smallest is −λ.")
+    balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced values of λ.")
     distance: Annotated[float, Interval(gt=0, le=2)] = parameter(
         0.8, "Largest |τ| by which weights are moved along their orbit."
     )

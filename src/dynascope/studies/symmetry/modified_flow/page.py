@@ -67,7 +67,7 @@ def meaning(study: ModifiedFlow, result: Comparison) -> str:
     plain, modified, shifted = "gradient flow", "modified flow", "modified flow, shifted start"
     initial = (
         " With momentum, the modified flow must start at a shifted point, because the velocity builds up from zero. "
-        f"From the initial weights its order is {rounded(order.sel(run=modified))} (predicted: "
+        f"If it starts at the initial weights, its order is {rounded(order.sel(run=modified))} (predicted: "
         f"{rounded(predicted.sel(run=modified))})."
         if study.momentum > 0
         else " Without momentum, the modified flow starts at the initial weights."

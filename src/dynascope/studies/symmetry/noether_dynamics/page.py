@@ -72,14 +72,14 @@ def meaning(study: NoetherDynamics, result: Comparison) -> str:
     full, noisy = (found["growth_share"].isel(run=each).mean() for each in (0, 1))
     white = result.predicted["growth_share"].isel(run=1).mean()
     return (
-        "The output of a normalised layer does not depend on the norm of its weights, but a step rotates a small layer "
-        "by a larger angle, so the norm acts as an adaptive learning rate: steps increase it and weight decay reduces "
-        "it. In minibatch training, the squared norm of the second layer of the first network changed from "
-        f"{rounded(norm.isel(step=0))} to {rounded(norm.isel(step=-1))}. With momentum, the growth is largest for "
+        "The output of a normalised layer does not depend on the norm of its weights, but a step rotates a small "
+        "layer by a larger angle. The norm therefore acts as an adaptive learning rate: steps increase it, and weight "
+        "decay reduces it. In minibatch training, the squared norm of the second layer of the first network changed "
+        f"from {rounded(norm.isel(step=0))} to {rounded(norm.isel(step=-1))}. With momentum, the growth is largest for "
         f"coherent gradients; relative to this limit, the mean growth was {percent(noisy)} on minibatches (predicted "
         f"for independent gradients: {percent(white)}) and {percent(full)} on the full batch (predicted for coherent "
         "gradients: 100 %). Late in minibatch training, a step rotated a layer by "
-        f"{rounded(found['late_angle'].mean())} radians on average; theory predicts "
-        f"{rounded(study.experiment.angle)} from the learning rate, weight decay and momentum alone. Between the two "
-        "limits, gradients of neighbouring steps can be partly correlated or anticorrelated."
+        f"{rounded(found['late_angle'].mean())} radians on average; theory predicts {rounded(study.experiment.angle)} "
+        "from the learning rate, weight decay and momentum alone. Between the two limits, gradients of neighbouring "
+        "steps can be partly correlated or anticorrelated."
     )

@@ -126,8 +126,12 @@ class NoetherDynamics(ClaimsStudy):
         norms, angles = (np.mean(found[name][1], axis=1) for name in ("equilibrium_share", "late_angle"))
         factor, close = {"least": 1 / _FACTOR, "most": _FACTOR}, {"least": 1 - _CLOSE, "most": 1 + _CLOSE}
         stated = (
-            ("On the full batch, ‖W‖⁴ grows as coherent gradients predict (measured / predicted).", free, factor),
-            ("On minibatches, ‖W‖⁴ grows as white gradients predict (measured / predicted).", noisy / white, factor),
+            ("On the full batch, ‖W‖⁴ grows as predicted for coherent gradients (measured / predicted).", free, factor),
+            (
+                "On minibatches, ‖W‖⁴ grows as predicted for white gradients (measured / predicted).",
+                noisy / white,
+                factor,
+            ),
             ("On minibatches, the mean of ‖W‖² is at its equilibrium (measured / predicted).", norms, close),
             (
                 "On minibatches, a step rotates a layer by √(2ηλ/(1 + β)) (measured / predicted).",
