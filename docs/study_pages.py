@@ -131,7 +131,7 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         _prose(inspect.getdoc(study) or ""),
         f"## Result\n\n{meaning} (The numbers are from a run with the default fields.)" if meaning else "",
         "## Figures\n\n" + "\n".join(figures) if figures else "",
-        "## Fields\n\nEach field is an option of the command (lists are written `--name 1 2 3`) and an argument in Python:"
+        "## Fields\n\nEach field is an option of the command (lists: `--name 1 2 3`) and an argument in Python:"
         f'\n`find_study("{entry.name}")(name=value)`.',
         _table(("field", "default", "description"), list(_fields(usual))),
         "## Tolerances",
