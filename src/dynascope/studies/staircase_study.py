@@ -72,7 +72,7 @@ class StaircaseStudy(Study):
         return observe(self._setup.task, self._setup.network, scale=scale, **self._setup.options).record
 
     def second_scale(self) -> float:
-        """The scale of the second training run, which the slopes need."""
+        """The scale of the second training run, from which the slopes are computed."""
         return other_scale(self.scale)
 
     def compares_slopes(self) -> bool:

@@ -22,11 +22,11 @@ _PUBLISHED = {"skills": 5, "bits": 32, "relevant_bits": 3, "exponent": 0.6, "tar
 
 
 class EmergenceStudy(Study):
-    """Two-layer ReLU networks trained on multitask sparse parity, with a forecast calibrated on a single skill.
+    """Trains two-layer ReLU networks on multitask sparse parity, and tests forecasts calibrated on a single skill.
 
     A subclass sets `experiment_type`, the class of its experiment; `published`, the fields of the paper's setting other
-    than those of the task; and `shown`, the variables of the forecast that are drawn but not judged. Networks are
-    trained in single precision.
+    than those of the task; and `shown`, the variables of the forecast that are drawn but do not affect the verdict.
+    Networks are trained in single precision.
     """
 
     skills: PositiveInt = parameter(3, "Number of skills n_s.")
@@ -87,7 +87,7 @@ class EmergenceStudy(Study):
         )
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare the judged variables, and add the other variables of the forecast to the figures."""
+        """Compare the variables that decide the verdict, and add the other variables of the forecast to the figures."""
         result = super().compared(observed, predicted.drop_vars(self.shown))
         return dataclasses.replace(result, predicted=predicted)
 

@@ -40,11 +40,11 @@ _SMALL = 0.05  # R/S below which the growth of the last skills is negligible
 class ScalingTime(SkillScaling):
     """Tests whether the loss of the multilinear model on fresh samples falls as T^(−α/(α+1)).
 
-    The exact law for finitely many skills predicts the loss and its ratio to the power law, from the time at which
-    several skills are being learned at once. The study compares both, and the exponent and prefactor of a fit, with
+    The study compares the loss, and its ratio to the power law, with the exact law for finitely many skills, from the
+    time at which several skills are being learned at once. It also compares the exponent and prefactor of a fit with
     theory. The fit corrects for the finite number of skills by adding the loss that an infinite task would have on the
-    skills beyond the last one. The exponent without this correction (`uncorrected_exponent`) is shown but not judged,
-    because it is too large for few skills or a small α.
+    skills beyond the last one. The exponent without this correction (`uncorrected_exponent`) is shown but does not
+    affect the verdict, because it is too large for few skills or a small α.
     """
 
     learning_rate: PositiveFloat = parameter(

@@ -26,7 +26,7 @@ QUARTER = 0.25  # a strength within this distance of one half is closer to one h
 
 
 class SkillNeeds(EmergenceExperiment):
-    """Networks trained with several amounts of a resource, and the forecast of the amount that each skill requires.
+    """Trains networks with several amounts of a resource, and forecasts the amount that each skill requires.
 
     The resource is the number of samples or neurons. The verdict rests on the claim `forecast`: the amount at which
     networks learn half of a skill is nearer to the forecast for this skill than to the forecast for any other skill.
@@ -46,7 +46,7 @@ class SkillNeeds(EmergenceExperiment):
     if TYPE_CHECKING:
 
         def alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-            """Amounts, and R/S and loss over ½ S² of networks trained on one skill, shape (amounts, runs)."""
+            """The amounts, and R/S and loss over ½ S² of networks trained on one skill, shape (amounts, runs)."""
             ...
 
         def law(self, needed: float, definition: Definition) -> np.ndarray:
@@ -111,12 +111,12 @@ class SkillNeeds(EmergenceExperiment):
         return np.flatnonzero((amounts >= self.amounts[0]) & (amounts <= self.amounts[-1])).tolist()
 
     def forecast(self) -> dict[str, Any]:
-        """The forecast strengths by both definitions, and the amounts at which half of each skill is learned."""
+        """The forecast strengths by correlation and by loss, and the amounts at which half of a skill is learned."""
         laws = {name: self.law(self.needs[of].needed, of) for name, of in _DEFINITIONS.items()}
         return {**laws, f"half_{self.resource}": ("skill", self.half_forecast)}
 
     def prediction_attributes(self) -> Values:
-        """The calibrated needs of one skill and their errors."""
+        """The calibrated amounts that one skill needs, and their errors."""
         attributes: dict[str, Any] = {"calibration": self.calibrated_on}
         for name, need in self.needs.items():
             attributes |= {f"needed_{name}": need.needed, f"needed_{name}_error": need.error}
@@ -124,7 +124,7 @@ class SkillNeeds(EmergenceExperiment):
 
     @functools.cached_property
     def needs(self) -> Mapping[Definition, Need]:
-        """The need of one skill by both definitions of strength."""
+        """The amount that one skill needs, for strengths defined by correlation and by loss."""
         amounts, strength, loss = self.alone()
         root = np.sqrt(np.maximum(loss.mean(axis=1, keepdims=True), _NO_LOSS))
         # The square root of the mean loss, and the first-order contribution of each run to it.
@@ -144,7 +144,7 @@ class SkillNeeds(EmergenceExperiment):
             ) from error
 
     def need(self, amounts: list[int], runs: np.ndarray, definition: Definition) -> Need:
-        """Estimate the need of one skill from strengths of shape (amounts, runs).
+        """Estimate the amount that one skill needs from strengths of shape (amounts, runs).
 
         The error combines the spacing of the amounts with the standard error of the mean strength at half strength.
         """

@@ -21,7 +21,7 @@ _LONGEST = 150.0  # largest ln c, because training stops updating a skill within
 
 
 class SkillScaling(Study):
-    """Loss of the multilinear model on skills of frequency P(k) ∝ k^−(α+1), over a resource.
+    """Tests a power law for the loss of the multilinear model on skills of frequency P(k) ∝ k^−(α+1).
 
     A subclass sets `law`, the field of `theory.scaling_laws.ScalingLaws` for its resource, and names the resource in
     the second of its `axes`.

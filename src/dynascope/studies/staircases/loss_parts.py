@@ -15,7 +15,7 @@ __all__ = ["loss_parts"]
 
 
 def loss_parts(task: Learnable, encoding: np.ndarray, projections: Sequence[np.ndarray]) -> Callable[[Any], Any]:
-    """The loss in each component of the outputs, as a function of a network whose last layer is called `second`.
+    """A function that computes the loss in each output component of a network whose last layer is called `second`.
 
     Args:
         task: A task whose targets are encoded elements of a group.

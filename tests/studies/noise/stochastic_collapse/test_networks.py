@@ -52,14 +52,14 @@ def test_claims_are_of_the_differences_that_they_say(measured):
     assert claims["convolutional: larger rates"].value == pytest.approx(-0.3 * (0.2 - 0.05))
     assert claims["mlp: noisy labels"].value == pytest.approx(-0.3 * 0.4)
     assert claims["mlp: generalisation"].value == pytest.approx(0.3 * (0.4 - 0.1))
-    assert claims["mlp: living neurons"].value == pytest.approx(0.1)
-    assert claims["mlp: foretold"].value == pytest.approx(np.log(0.1))
+    assert claims["mlp: growing neurons"].value == pytest.approx(0.1)
+    assert claims["mlp: predicted growth"].value == pytest.approx(np.log(0.1))
     assert {each.outcome for each in claims.values()} == {"holds"}
 
 
 def test_the_opposite_refutes_them(measured):
     turned = measured | {name: -measured[name] for name in ("final_fraction", "late_accuracy")}
-    turned |= {"near_growth": -measured["near_growth"], "near_foretold": measured["near_by_batch"]}
+    turned |= {"near_growth": -measured["near_growth"], "near_prediction": measured["near_by_batch"]}
     assert {each.outcome for each in BOTH.claims(turned)} == {"does not hold"}
 
 

@@ -1,4 +1,4 @@
-"""A network with all layers or only the last layer trained, and the theory of last-layer training."""
+"""Trains all layers or only the last layer of a network, and predicts last-layer training."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
             x_label="mode (frequency)",
             y_label="learned fraction of the mode",
             caption=f"Fraction of each sine mode that the models learn from {study.samples} random points, averaged "
-            f"over {study.draws} draws of the points. The prediction (dashed) assumes Gaussian features and is not "
-            "judged.",
+            f"over {study.draws} draws of the points. The prediction (dashed) assumes Gaussian features and does not "
+            "affect the verdict.",
             points=True,
         ),
         Chart(

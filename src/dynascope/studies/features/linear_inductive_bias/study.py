@@ -25,7 +25,7 @@ class LinearInductiveBias(Study):
     The models are trained on few points and on the population. The intensities are k^(−2α) in the first model and
     k^(2α) in the second, normalised to a maximum of one. The study compares the gradient flow of all coefficients with
     the exact solution. The mean learnability of each mode over random points and its prediction for Gaussian features
-    are shown but not judged.
+    are shown but do not affect the verdict.
     """
 
     samples: Annotated[int, Ge(2)] = parameter(4, "Number n of points, less than the number of modes.")

@@ -25,10 +25,10 @@ class Overfitting(Study):
     The model Σ_k w_k √ρ_k √2 sin(2πkx) has d strong modes of intensity one and a tail of weak modes. The benign target
     lies in a strong mode, the malignant target in the tail. The study compares gradient flow on the samples with the
     exact solution at all times. It also compares the final function, as well as its parts in the strong modes and in
-    the tail, with the exact solution, and the median learned fraction of each target over many draws with the
+    the tail, with the exact solution. The median learned fraction of each target over many draws is compared with the
     learnability. Median test losses and the mean square of fits to pure noise (figure 1.4) are shown with their
-    predictions but not judged. The theory assumes Gaussian features, an assumption that nearly coincident samples
-    violate in one dimension.
+    predictions but do not affect the verdict. The theory assumes Gaussian features, an assumption that nearly
+    coincident samples violate in one dimension.
     """
 
     samples: PositiveInt = parameter(100, "Number n of training samples.")

@@ -31,7 +31,7 @@ class GrokkingDiagonal(Study):
     compares two curves with theory: the population test error, relative to the mean square of the targets, and the mean
     of u_i v_i. It also compares the time ln(α²/b*)/(2λ) + τ at which the test error falls below a threshold, where b*
     and τ depend on the data alone. The `delay` from one percent of the initial training loss to this threshold is shown
-    but not judged.
+    but does not affect the verdict.
     """
 
     scales: list[PositiveFloat] = parameter([1.0, 2.0, 4.0], "Scales α of the initial weights; the delay grows with α.")

@@ -11,7 +11,7 @@ __all__ = ["other_names", "renamed_results", "renamed_task"]
 
 
 def other_names(operation: str, p: int) -> np.ndarray:
-    """The new name of each number: its negative, or its discrete logarithm with p − 1 for zero.
+    """The new name of each number: its negative, or its discrete logarithm (p − 1 for zero).
 
     Example:
         >>> other_names("addition", 5), other_names("multiplication", 5)

@@ -73,7 +73,7 @@ class Experiment:
 
     @property
     def runs(self) -> list[str]:
-        """Names of the classifiers and dimensions on random data."""
+        """Name of each run on random data: its classifier and its dimension."""
         return [f"{name}, {inputs}" for name in _RANDOM_KINDS for inputs in self.study.inputs]
 
     @functools.cached_property

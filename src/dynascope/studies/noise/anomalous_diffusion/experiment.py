@@ -70,7 +70,7 @@ class Experiment:
         return {"mode_exponent": ("spectrum", anomalous_exponent(self.study.powers))}
 
     def predicted_regressions(self) -> dict[str, Any]:
-        """The exponents and displacements of the regressions, drawn in figures and judged by claims."""
+        """The exponents and displacements of the regressions, which figures show and claims test."""
         tasks = self.regressions
         return {
             "sgd_exponent": ("spectrum", [each.exponent for each in tasks]),

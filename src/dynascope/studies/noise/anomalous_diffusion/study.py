@@ -179,7 +179,7 @@ class AnomalousDiffusion(ClaimsStudy):
         return [*claims, *self.experiment.networks.claims(value, _CLOSE)]
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare, and add the predictions that are judged by claims to the figures."""
+        """Compare, and add the predictions that the claims test to the figures."""
         result = super().compared(observed, predicted)
         predicted = predicted.merge(self.record(self.experiment.predicted_regressions()).drop_attrs())
         predicted = predicted.assign(network_displacement=observed["forecast_displacement"].drop_attrs())

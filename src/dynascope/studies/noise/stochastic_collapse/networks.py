@@ -87,19 +87,19 @@ class CollapseNetworks:
             for name, text, runs, bounds in statements:
                 claims.append(claim_on_mean(f"{kind}: {name}", f"{text} ({kind}).", runs, **bounds))
         if "mlp" in self.networks:
-            measured, predicted, by_batch = (values[f"near_{name}"] for name in ("growth", "foretold", "by_batch"))
+            measured, predicted, by_batch = (values[f"near_{name}"] for name in ("growth", "prediction", "by_batch"))
             errors = [np.sqrt(np.mean((each - measured) ** 2, axis=(0, 1))) for each in (predicted, by_batch)]
             claims += [
                 claim_on_mean(
-                    "mlp: living neurons",
+                    "mlp: growing neurons",
                     "With noisy labels, neurons near zero grow on average over the learning rates (mlp).",
                     measured[-1].mean(axis=0),
                     least=0.0,
                 ),
                 claim_on_mean(
-                    "mlp: foretold",
-                    "Hessians averaged over all data predict this growth with at most half the error of Hessians of "
-                    "one minibatch (log of the error ratio, mlp).",
+                    "mlp: predicted growth",
+                    "Hessians averaged over all data predict the growth near zero with at most half the error of "
+                    "Hessians of one minibatch (log of the error ratio, mlp).",
                     np.log(errors[0] / errors[1]),
                     most=float(np.log(_BETTER)),
                 ),
@@ -125,7 +125,7 @@ class CollapseNetworks:
         found = np.array(
             [[growth_near_zero(trainings, rate, noise, **times) for rate in self.rates] for noise in self._noises]
         )
-        axes, names = ("run", "learning_rate", "start"), ("near_growth", "near_foretold", "near_by_batch")
+        axes, names = ("run", "learning_rate", "start"), ("near_growth", "near_prediction", "near_by_batch")
         return {name: (axes, found[:, :, place]) for place, name in enumerate(names)}
 
     def _trainings(self, kind: Any, units: int) -> NoisyDigits:

@@ -120,7 +120,7 @@ def _networks(study: StochasticCollapse, result: Comparison) -> list[Chart]:
     growth = result.observed["near_growth"].sel(run="noisy labels").mean()
     near = Chart(
         "near_growth",
-        over="near_foretold",
+        over="near_prediction",
         symbols={"start": ""},
         x_label="predicted growth rate",
         y_label="measured growth rate",

@@ -31,7 +31,7 @@ class StochasticCollapse(ClaimsStudy):
     n = m = 1 and grows for n = m ≥ 3 at the rate (n − 2)/2 ης² (`theory.noise.matrix_noise_exponent` covers other
     sizes).
 
-    The verdict rests on five claims, each judged for all noise levels or sizes together:
+    The verdict rests on five claims, each for all noise levels or sizes together:
 
     - The distribution of θ² agrees with the Gamma law within a Kolmogorov-Smirnov distance of 3 percent.
     - Above the threshold, weights decay at the predicted rate within 0.05.

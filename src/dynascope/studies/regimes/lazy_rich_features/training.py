@@ -38,7 +38,7 @@ class Trained(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """Orders in 1/α of α (f − f₀) = F₁ + F₂/α and of the features h₀ + h₁/α, for f trained on targets over α.
+    """Orders in 1/α of α (f − f₀) = F₁ + F₂/α and of the features h₀ + h₁/α, for f trained on targets divided by α.
 
     Attributes:
         first: F₁, the linearised network, shape (seeds, times, m, c).

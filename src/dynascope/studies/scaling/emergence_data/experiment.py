@@ -1,4 +1,4 @@
-"""The solvable model, the calibration networks, and networks trained on all skills, over the number of samples."""
+"""Trains the solvable model and networks on D samples, and forecasts the number of samples that a skill needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ABRUPT = "The strength of a skill rises more abruptly than in proportion to its
 _DIFFERENCES = {
     0.25: (_ABRUPT, {"most": 0.0}),
     0.5: (
-        "At the amount forecast for half of a skill, networks have learned about half.",
+        "At the amount forecast for half of a skill, networks have learned about half of it.",
         {"least": -QUARTER, "most": QUARTER},
     ),
     0.75: (_ABRUPT, {"least": 0.0}),
@@ -44,7 +44,7 @@ _UNFINISHED = f"the final training loss is above {100 * _LEFT:.0f} % of ½ S², 
 
 
 class Experiment(SkillNeeds):
-    """Networks trained on D samples, a forecast calibrated on one skill, and the solvable model."""
+    """Trains the solvable model and networks on D samples, with a forecast calibrated on one skill."""
 
     study: EmergenceData
 

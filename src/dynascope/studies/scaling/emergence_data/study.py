@@ -29,9 +29,9 @@ class EmergenceData(EmergenceStudy):
     The verdict rests on the claim `forecast`: the number of samples at which networks learn half of a skill is nearer
     to the forecast for this skill than to the forecast for any other skill. Three further claims compare the measured
     strength with forecast strengths of ¼, ½ and ¾. Confidence intervals are over training sets; the interval of the
-    judged claim includes the standard error of the calibration. Because the samples of other skills interfere, networks
-    with the default settings need 1.1 to 1.2 times the forecast number of samples; the forecasts for the second and
-    third skills differ by a factor of 1.9. The claim is undecided if there are too few training sets, if the
+    claim `forecast` includes the standard error of the calibration. Because the samples of other skills interfere,
+    networks with the default settings need 1.1 to 1.2 times the forecast number of samples; the forecasts for the
+    second and third skills differ by a factor of 1.9. The claim is undecided if there are too few training sets, if the
     training-set sizes around half strength of the single skill are far apart, or if the training loss of the networks
     (`training_loss`, over ½ S²) is 0.1 or more.
 

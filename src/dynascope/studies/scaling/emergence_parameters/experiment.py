@@ -1,4 +1,4 @@
-"""The solvable model, the calibration networks, and networks trained on all skills, over the number of neurons."""
+"""Trains the solvable model and networks of N neurons, and forecasts the number of neurons that a skill needs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SWAPPED = 0.2  # difference of strengths above which a rarer skill counts as st
 
 
 class Experiment(SkillNeeds):
-    """Networks of N neurons, a forecast calibrated on one skill, and the solvable model."""
+    """Trains the solvable model and networks of N neurons, with a forecast calibrated on one skill."""
 
     study: EmergenceParameters
 

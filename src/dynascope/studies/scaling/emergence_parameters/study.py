@@ -29,7 +29,7 @@ class EmergenceParameters(EmergenceStudy):
     The verdict rests on the claim `forecast`: the number of neurons at which networks learn half of a skill is nearer
     to the forecast for this skill than to the forecast for any other skill. A further claim for each skill states that
     networks at the width forecast for half of the skill have learned about half of it. Confidence intervals are over
-    networks; the interval of the judged claim includes the standard error of the calibration.
+    networks; the interval of the claim `forecast` includes the standard error of the calibration.
 
     The default task of two skills of three bits is small enough to train sufficiently many networks. The claim holds
     although the forecast is rough: the first skill needs 1.3 times the forecast number of neurons and the second 0.8

@@ -1,4 +1,4 @@
-"""Calibration on networks trained on one skill, the forecast, and training on all skills."""
+"""Calibrates a law on networks trained on one skill, and trains networks on all skills to test its forecast."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RISE = 0.25  # largest allowed rise of the mean loss between records, relative 
 
 
 class Experiment(EmergenceExperiment):
-    """Networks trained on one skill, a forecast for every skill, and networks trained on all skills."""
+    """Trains networks on one skill and on all skills, and forecasts every skill from the former."""
 
     study: EmergenceTime
 

@@ -37,9 +37,9 @@ class EmergenceTime(EmergenceStudy):
     offset ln c. Together with the frequencies P(k), these two numbers predict the strength of every skill in networks
     trained on all skills, and the step T_k = ln c/(2 η S r P(k)) at which skill k reaches half strength.
 
-    The study compares the logarithm of the mean half-strength step (`log_half_strength_step`) with a tolerance of 15 %
-    of the step for early and late skills alike. The full curves (`strength`) are drawn but not judged, because networks
-    saturate more slowly than a logistic curve.
+    The study compares the logarithm of the mean half-strength step (`log_half_strength_step`) with the forecast, with a
+    tolerance of 15 % of the step for early and late skills alike. The full curves (`strength`) are drawn but do not
+    affect the verdict, because networks saturate more slowly than a logistic curve.
 
     The law describes gradient flow. If the loss of networks trained on one skill rises by a quarter of its initial
     value, the learning rate is too large and the study raises `InputError`. The law also assumes wide networks; skills

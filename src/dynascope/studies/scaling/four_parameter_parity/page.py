@@ -21,7 +21,7 @@ def figures(study: FourParameterParity, result: Comparison) -> list[Chart]:
             "time",
             f"Strength of the parity over time for initial weights of scale {rounded(study.scales[-1])}: the "
             "contributions of the three neurons (modes 1, 2 and 3) and their sum. The dashed curve labelled “single "
-            "mode” is the logistic curve of the multilinear model; it is shown but not judged.",
+            "mode” is the logistic curve of the multilinear model, which does not affect the verdict.",
             words=("", "sum", "single mode"),
             places={"scale": (-1,)},
             title="Strength of the skill and of its three parts",

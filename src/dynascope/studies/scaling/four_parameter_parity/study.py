@@ -34,8 +34,8 @@ class FourParameterParity(Study):
     trains (α, β, γ, c) through the network. The study compares training with the closed equations for α², β², γ² and c.
     It compares the parameters, the loss and the strength of each neuron over time; the time at which each neuron first
     reaches half of its final strength; and the fixed point α² = β² = γ² = 2S, c = −S. The strength of the skill is the
-    sum over neurons. It rises over a longer time than the logistic curve of the multilinear model
-    (`multilinear_strength`), which is shown but not judged.
+    sum over neurons. The skill rises over a longer time than the logistic curve of the multilinear model
+    (`multilinear_strength`), which is shown but does not affect the verdict.
     """
 
     target_scale: PositiveFloat = parameter(5.0, "Size S of the targets ±S.")

@@ -1,4 +1,4 @@
-"""Claims about how the width that training needs grows, from the intervals of a doubling search."""
+"""Claims about the growth of the width that training needs, based on a search by doubling."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Experiment:
 
     @property
     def epsilon_solver_error(self) -> float:
-        """The solver error of a charge in the network with ε: its tolerance accumulated over a thousand steps."""
+        """The solver error of a charge in the network with ε: the tolerance of a step times a thousand steps."""
         return float(1e3 * _ACCURACY[EPSILON] * np.sum(self._network(EPSILON).flat ** 2))
 
     @property

@@ -42,7 +42,7 @@ class ModifiedFlow(Study):
     extrapolated to η = 0 from the three smallest rates. Theory predicts order 1 for gradient flow, order 2 for the
     modified flow from the shifted point, and order 1 without the shift (order 2 at β = 0, where the shift vanishes).
     The modified flow also predicts the distance of gradient descent from gradient flow (`straying`), which is drawn but
-    not judged.
+    does not affect the verdict.
     """
 
     inputs: PositiveInt = parameter(3, "Number of inputs.")

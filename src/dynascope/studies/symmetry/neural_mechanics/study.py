@@ -145,7 +145,7 @@ class NeuralMechanics(ClaimsStudy):
         ]
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare, and add the continuous law to the figures as the prediction; it is judged by claims."""
+        """Compare, and add the continuous law to the figures as the prediction, which the claims test."""
         result = super().compared(observed, predicted)
         law = observed["continuous_charge"].drop_attrs()
         return dataclasses.replace(result, predicted=name_all(predicted.assign(measured_charge=law), self.names))
