@@ -79,7 +79,7 @@ class ScalingData(SkillScaling):
     def figures(self, result: Comparison) -> list[Chart]:
         """The figures: the loss, the loss relative to its power law, and the fitted exponents."""
         caption = (
-            f"Loss after long training over the number of samples, averaged over {self.training_sets} training sets."
+            f"Loss after long training against the number of samples, averaged over {self.training_sets} training sets."
         )
         ratio = (
             "The same loss divided by its power law, with standard errors over training sets. The dashed curve is the "

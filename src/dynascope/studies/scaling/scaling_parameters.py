@@ -69,7 +69,7 @@ class ScalingParameters(SkillScaling):
     def figures(self, result: Comparison) -> list[Chart]:
         """The figures: the loss, the loss relative to its power law, and the fitted exponents."""
         caption = (
-            "Loss after long training over the number of neurons. Straight dashed lines show the power laws for "
+            "Loss after long training against the number of neurons. Straight dashed lines show the power laws for "
             f"infinitely many skills, dashed curves the exact law for {self.skills} skills."
         )
         ratio = (

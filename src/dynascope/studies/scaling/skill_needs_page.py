@@ -14,7 +14,7 @@ __all__ = ["claim_chart", "half_amounts", "half_chart", "strength_chart"]
 
 def strength_chart(resource: str, caption: str, **options: Any) -> Chart:
     """A chart of the strength of every skill over a resource, with its forecast."""
-    named = {"title": f"Strength of the skills over {resource}", "error": "strength_error"}
+    named = {"title": f"Strength of the skills against the number of {resource}", "error": "strength_error"}
     return Chart("strength", resource, caption, points=True, **named, **options)
 
 

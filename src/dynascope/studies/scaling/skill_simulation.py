@@ -163,8 +163,8 @@ def exponent_chart(formula: str) -> Chart:
     return Chart(
         "decay_exponent",
         "exponent",
-        "Decay exponent of a power law fitted to the measured loss, over α, with 95 % confidence intervals that are "
-        f"often smaller than the points. The dashed line shows the predicted exponent {formula}.",
+        "Decay exponent of a power law fitted to the measured loss, against α, with 95 % confidence intervals that "
+        f"are often smaller than the points. The dashed line shows the predicted exponent {formula}.",
         interval=("decay_exponent_low", "decay_exponent_high"),
         title="Decay exponent",
         points=True,

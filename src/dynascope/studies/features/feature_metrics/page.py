@@ -35,7 +35,7 @@ def figures(study: FeatureMetrics, result: Comparison) -> list[Chart]:
             over="mode",
             title="Fraction of the outputs in the strongest features",
             x_label="number of features, strongest first",
-            caption="Fraction of the outputs explained by the strongest features at the end of training, over the "
+            caption="Fraction of the outputs explained by the strongest features at the end of training, against the "
             "number of features. Where a curve reaches 1, the outputs do not use the remaining features.",
             points=True,
         ),

@@ -35,8 +35,8 @@ def figures(study: Learnability, result: Comparison) -> list[Chart]:
             log="xy",
             error="loss_deviation",
             title="Test loss",
-            caption=f"Test loss over the number of samples: {losses}. Bars show the standard deviation over training "
-            "sets.",
+            caption=f"Test loss against the number of samples: {losses}. Bars show the standard deviation over "
+            "training sets.",
             points=True,
         ),
         _CHART_OF_MODES(

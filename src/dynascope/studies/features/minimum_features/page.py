@@ -59,7 +59,7 @@ def figures(study: MinimumFeatures, result: Comparison) -> list[Chart]:
             title="Fraction of the outputs in the strongest features",
             members={"run": tuple(each for each in _CURVES_SHOWN if each in result.observed["run"])},
             x_label="number of features, strongest first",
-            caption="Fraction of the outputs explained by the strongest features after training, over the number of "
+            caption="Fraction of the outputs explained by the strongest features after training, against the number of "
             "features. Where a curve reaches 1, the outputs do not use the remaining features.",
         ),
     ]

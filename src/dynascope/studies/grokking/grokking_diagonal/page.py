@@ -42,7 +42,7 @@ def figures(study: GrokkingDiagonal, result: Comparison) -> list[Chart]:
             log="x",
             title="Grokking time",
             x_label="scale of the initial weights α",
-            caption=f"Time at which the test error falls below {rounded(study.threshold)}, over the scale of the "
+            caption=f"Time at which the test error falls below {rounded(study.threshold)}, against the scale of the "
             "initial weights. The predicted time is linear in ln α with slope 1/λ = "
             f"{rounded(1 / study.weight_decay)}.",
             points=True,

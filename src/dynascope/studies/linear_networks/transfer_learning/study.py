@@ -33,7 +33,6 @@ class TransferLearning(TwoTasksStudy):
       each input direction of the old task; its `speed` √(s² + λ²/4) − λ/2; and `reachable_share`, the share of the new
       target in the span of the trained features. The loss cannot fall below half the squared norm of the
       unreachable part.
-
     - An output with zero weights is added, and all layers are trained on both targets. The study compares `old_loss`
       and `new_loss`.
     """

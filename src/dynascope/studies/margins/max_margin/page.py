@@ -73,7 +73,7 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             words=("normalised features", "without normalisation"),
             title="Collapse of normalised features",
             y_label="within-class over between-class variance",
-            caption="Within-class variance of the features over their between-class variance (NC1), for the same "
+            caption="Ratio of the within-class to the between-class variance of the features (NC1), for the same "
             "two-layer network on the same inputs, with and without normalisation of the features. Without "
             f"normalisation the mean over initialisations ends at {rounded(spread)}.",
         ),
@@ -96,7 +96,7 @@ def meaning(study: MaxMargin, result: Comparison) -> str:
         "predicts that fast parameters are discarded if they are not needed: the share of the unnecessary weight in "
         f"the margin ended at {rounded(share)}. A layer before a normalisation does not grow at all, and its norm is "
         "free. For such a layer, theory predicts neural collapse: the features converge to values at which the "
-        "readout has the smallest norm. The within-class variance of the features over their between-class variance "
+        "readout has the smallest norm. The ratio of the within-class to the between-class variance of the features "
         f"ended at {rounded(normalised)} with normalisation and at {rounded(free)} without. Convergence is slow. At "
         f"the loss exp(−10), the relative distance of the mixed classifier from its limit was still {rounded(first)}. "
         "The verdict compares the limits at losses of exp(−100000) or less, which training in discrete steps does not "

@@ -34,11 +34,8 @@ class LimitingDynamics(ClaimsStudy):
     of 100 experiments. Four claims concern SGD in the stationary state:
 
     - Var a agrees with the Langevin law within 10 percent.
-
     - Var b/Var a equals 2h/(η(1 + β)) within 10 percent.
-
     - κΦ has the distribution function 1 − exp(−x) along each mode within 0.05.
-
     - Oscillating modes circulate at the predicted rate E(a b' − b a')/η = −s/(S(1 − β)) within 20 percent, where a'
       and b' are the values at the next step.
 

@@ -43,7 +43,7 @@ def _models(result: Comparison) -> list[Chart]:
             over="noise_level",
             y_label="growth rate of log |θ|",
             title="Growth rate of a weight in a double well",
-            caption="Growth rate of log |θ| over the noise level. Theory predicts 1 − ζ²/2 above the threshold "
+            caption="Growth rate of log |θ| against the noise level. Theory predicts 1 − ζ²/2 above the threshold "
             "ζ²/2 = 1 and zero below it, where weights are stationary. The largest difference above the threshold is "
             f"{rounded(difference.sel(hypothesis='double well, collapse'))}.",
             points=True,
@@ -55,9 +55,9 @@ def _models(result: Comparison) -> list[Chart]:
             x_label="strength of the teacher / (ης²/2)",
             y_label="learned strength / (ης²/2)",
             title="Strength learned from noisy labels",
-            caption="Learned strength over the strength of the teacher. Theory predicts that noise reduces the learned "
-            "strength by ης²/2 and that students learn nothing from weaker teachers (dashed). Straight lines through "
-            "the points of strong teachers cross zero within "
+            caption="Learned strength against the strength of the teacher. Theory predicts that noise reduces the "
+            "learned strength by ης²/2 and that students learn nothing from weaker teachers (dashed). Straight lines "
+            "through the points of strong teachers cross zero within "
             f"{percent(difference.sel(hypothesis='student, threshold'))} of this threshold.",
             points=True,
         ),

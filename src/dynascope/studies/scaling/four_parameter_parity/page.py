@@ -30,7 +30,7 @@ def figures(study: FourParameterParity, result: Comparison) -> list[Chart]:
         Chart(
             "half_saturation_time",
             "scale",
-            "Time at which each neuron first reaches half of its final strength, over the scale of the initial "
+            "Time at which each neuron first reaches half of its final strength, against the scale of the initial "
             "weights. At small scales the time is linear in the logarithm of the scale.",
             log="x",
             title="Half-saturation times of the neurons",

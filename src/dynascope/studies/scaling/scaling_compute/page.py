@@ -28,9 +28,9 @@ def figures(study: ScalingCompute, result: Comparison) -> list[Chart]:
         Chart(
             "model_loss",
             "neurons",
-            "Loss over model size at fixed compute, one curve per budget C, for "
-            f"α = {rounded(study.exponents[0])}. Small models lack neurons for rare skills and large models lack "
-            "training time, so an intermediate size is best.",
+            f"Loss against model size at fixed compute, one curve per budget C, for α = {rounded(study.exponents[0])}. "
+            "Small models lack neurons for rare skills and large models lack training time, so an intermediate size "
+            "is best.",
             log="xy",
             places={"exponent": (0,), "compute": (0, 1, 2, 3, 4, 5, -1)},
             symbols={"compute": "C"},

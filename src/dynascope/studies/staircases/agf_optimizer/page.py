@@ -54,7 +54,7 @@ def meaning(study: AgfOptimizer, result: Comparison) -> str:
         "minimises the loss after each addition. For linear neurons, theory predicts a loss of "
         f"{rounded(predicted[0])} with one neuron and of {rounded(predicted[-1])} with {study.neurons} neurons; the "
         f"method reached {rounded(linear[0])} and {rounded(linear[-1])}. For ReLU neurons, theory gives a lower bound "
-        f"on the decrease of the loss per neuron. The smallest decrease was {percent(observed['guarantee'].min())} of "
+        f"on the decrease in the loss per neuron. The smallest decrease was {percent(observed['guarantee'].min())} of "
         "its bound (larger decreases count as 100 %). The loss of ReLU networks, averaged over the number of neurons, "
         f"was {rounded(observed['relu_loss'].mean())} with this method, {rounded(observed['sgd_loss'].mean())} with "
         f"SGD and {rounded(observed['adam_loss'].mean())} with Adam, on a single data set of {study.samples} samples."

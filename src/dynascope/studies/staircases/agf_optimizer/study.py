@@ -77,7 +77,7 @@ class AgfOptimizer(Study):
         "adam_loss": ("final loss with Adam", "1"),
         "sgd_loss": ("final loss with SGD", "1"),
         "relu_growth_rate": ("growth rate of the ReLU neuron", "1"),
-        "guarantee": ("decrease of the loss, relative to its guaranteed value", "1"),
+        "guarantee": ("decrease in the loss, relative to its guaranteed value", "1"),
         "power_balance": ("ratio of explained plus remaining power to target power", "1"),
         "relu_seconds": ("duration of the active-set method", "s"),
         "adam_seconds": ("duration of Adam", "s"),

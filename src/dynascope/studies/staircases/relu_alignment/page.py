@@ -29,8 +29,8 @@ def figures(study: ReluAlignment, result: Comparison) -> list[Chart]:
         Chart(
             "growth",
             title="Growth of the neurons",
-            caption="Logarithm of the norm of each neuron over its initial norm. Neurons can grow along some extremal "
-            "directions and shrink along others.",
+            caption="Logarithm of the norm of each neuron, relative to its initial norm. Neurons can grow along some "
+            "extremal directions and shrink along others.",
         ),
     ]
 

@@ -27,9 +27,9 @@ def figures(study: ModifiedFlow, result: Comparison) -> list[Chart]:
             log="xy",
             title="Final distance from each flow",
             y_label="distance of the final weights",
-            caption="Distance of the final weights from the end point of each flow, over the learning rate. The slopes "
-            "are the orders in the next figure: reducing the learning rate tenfold reduces the distance by a factor of "
-            "10 at order 1 and of 100 at order 2.",
+            caption="Distance of the final weights from the end point of each flow, against the learning rate. The "
+            "slopes are the orders in the next figure: reducing the learning rate tenfold reduces the distance by a "
+            "factor of 10 at order 1 and of 100 at order 2.",
         ),
         Chart(
             "order",
@@ -47,8 +47,8 @@ def figures(study: ModifiedFlow, result: Comparison) -> list[Chart]:
             log="xy",
             title="Predicted distance from gradient flow",
             y_label="distance from gradient flow",
-            caption="Distance of the final weights from gradient flow, over the learning rate. The dashed line shows "
-            "the distance of the modified flow from gradient flow, computed without training.",
+            caption="Distance of the final weights from gradient flow, against the learning rate. The dashed line "
+            "shows the distance of the modified flow from gradient flow, computed without training.",
             points=True,
         ),
         Chart(
