@@ -56,8 +56,8 @@ class FeatureMetrics(ClaimsStudy):
     reference = Reference.of(
         "Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks by "
         "Diagonalizing the Forward Feature Map (arXiv 2410.04264)",
-        "Training all layers of a network leads to minimum features, and closer to them than training the last layer "
-        "alone.",
+        "Training all layers of a network leads to minimum features, whereas training the last layer alone ends "
+        "further from them.",
         also="; Nam, DPhil thesis (2024), chapter 2",
     )
     judged_claims = ("fewer features", "minimum features")

@@ -55,8 +55,8 @@ def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
             "loss_ratio",
             log="xy",
             title="Loss ratio of twin runs",
-            caption="Three runs were repeated as twins, in which an equivalent change is made to other settings. "
-            "Theory predicts the ratio of the two losses at every step (dashed).",
+            caption="Three runs were repeated as twins, with an equivalent change of other settings. Theory predicts "
+            "the ratio of the two losses at every step (dashed).",
         ),
     ]
 

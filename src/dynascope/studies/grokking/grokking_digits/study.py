@@ -39,9 +39,9 @@ class GrokkingDigits(ClaimsStudy):
 
     - `loss_ratio`: Twins have the same loss at every step up to a known factor. A run is unchanged if b and T are
       multiplied by a factor, and λ and the ε of Adam by the square of this factor. Smaller outputs are therefore
-      equivalent to larger targets with a weight decay that is larger by 1/b². Similarly, small inputs are equivalent to
-      small first-layer weights with a small learning rate, and small outputs to small last-layer weights. Three
-      remedies are repeated as twins.
+      equivalent to larger targets with a weight decay that is larger by the factor 1/b². Similarly, small inputs are
+      equivalent to small first-layer weights with a small learning rate, and small outputs to small last-layer weights.
+      Three remedies are repeated as twins.
     - `blank_weight`: The weights of pixels that are blank in all images are subject to weight decay alone. Adam drives
       their root mean square to zero at about η per step, however small λ is. Values below η count as η, because Adam
       amplifies rounding errors near zero.
@@ -54,10 +54,10 @@ class GrokkingDigits(ClaimsStudy):
     width: PositiveInt = parameter(128, "Neurons per hidden layer; there are three hidden layers.")
     weight_scale: PositiveFloat = parameter(5.0, "Factor on the initial weights, which have variance 1/(input width).")
     target_scale: PositiveFloat = parameter(3.0, "Factor T on the targets.")
-    small_weights: PositiveFloat = parameter(1.0, "Factor on the initial weights in the remedy of smaller weights.")
-    large_targets: PositiveFloat = parameter(30.0, "Factor T in the remedy of larger targets.")
-    small_inputs: PositiveFloat = parameter(0.01, "Factor a in the remedy of smaller inputs.")
-    small_outputs: PositiveFloat = parameter(0.1, "Factor b in the remedy of smaller outputs.")
+    small_weights: PositiveFloat = parameter(1.0, "Factor on the initial weights in the run with smaller weights.")
+    large_targets: PositiveFloat = parameter(30.0, "Factor T in the run with larger targets.")
+    small_inputs: PositiveFloat = parameter(0.01, "Factor a in the run with smaller inputs.")
+    small_outputs: PositiveFloat = parameter(0.1, "Factor b in the run with smaller outputs.")
     learning_rate: PositiveFloat = parameter(1e-3, "Learning rate η of Adam.")
     weight_decay: PositiveFloat = parameter(
         5e-4,

@@ -27,8 +27,8 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
             "random_learned_rank",
             log="x",
             title="Learned rank of random networks",
-            caption="Number of target modes that the same networks have learned, Σ sᵢ/σᵢ. On a plateau at a whole "
-            "number the network is near a saddle, the best linear map of that rank.",
+            caption="Number of target modes that the same networks have learned, Σ sᵢ/σᵢ. On a plateau at rank k, the "
+            "network is near a saddle: the best linear map of rank k.",
             y_label="learned modes",
         ),
         Chart(
