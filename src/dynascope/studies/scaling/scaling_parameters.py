@@ -31,9 +31,9 @@ _PREFACTOR = (5e-3, "the error of the fitted exponent, extrapolated to a single 
 class ScalingParameters(SkillScaling):
     """Tests whether the loss of the multilinear model with N neurons after long training falls as N^(−α).
 
-    The study compares the loss, its ratio to the power law A_N (N + ½)^(−α), and the exponent and prefactor of a fit
-    with theory. The fit corrects for the finite number of skills by adding the loss that an infinite task would have on
-    the skills beyond the last one.
+    The quantities compared with theory are the loss, its ratio to the power law A_N (N + ½)^(−α), and the exponent and
+    prefactor of a fit. The fit corrects for the finite number of skills by adding the loss that an infinite task would
+    have on the skills beyond the last one.
     """
 
     skills: PositiveInt = parameter(50_000, "Number of skills.")
