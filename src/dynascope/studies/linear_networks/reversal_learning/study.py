@@ -109,7 +109,7 @@ class ReversalLearning(TwoTasksStudy):
         }
 
     def _crossings(self, strength: np.ndarray) -> np.ndarray:
-        """First time at which each mode is zero, shape (balance, mode)."""
+        """First time at which each mode is zero, shape (imbalance, mode)."""
         # Near the saddle, s changes exponentially but arsinh(2 s/|λ|) changes linearly in time, so the latter can be
         # interpolated on a coarse grid of times.
         angle = np.arcsinh(2 * strength / np.abs(self._balances)[:, None, None])

@@ -86,7 +86,7 @@ class LazyRichFeatures(Study):
     trains = "{activation}, {hidden_layers} hidden layers of {width}"
     flow = "gradient descent, in steps of a quarter of the fastest time constant"
     names = {
-        "time": ("training time in fastest time constants", "1"),
+        "time": ("training time in units of the fastest time constant", "1"),
         "final_test_error": ("final test error", "1"),
         "linearised_test_error": ("test error of the linearised network", "1"),
         "last_layer_test_error": ("test error of last-layer training", "1"),

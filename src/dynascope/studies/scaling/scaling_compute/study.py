@@ -137,11 +137,14 @@ class ScalingCompute(SkillScaling):
         self.require(least >= needed, "least_compute", remedy, problem=problem)
         smallest = min(each.neurons[0] for each in self._limits)
         problem = f"the best model for least_compute {least:g} has only {smallest:.0f} neurons"
-        remedy = f"choose a larger value: at least {_FEWEST} neurons, and twice as many as in the smallest model"
+        remedy = (
+            f"choose a larger value, for which the best model has at least {_FEWEST} neurons and twice as many as the "
+            "smallest model"
+        )
         self.require(smallest >= max(_FEWEST, 2 * self.fewest_neurons), "least_compute", remedy, problem=problem)
         largest = max(each.neurons[-1] for each in self._limits)
         problem = f"the best model for most_compute {most:g} has {largest:.0f} neurons"
-        remedy = "choose a smaller value: at most half as many neurons as in the largest model"
+        remedy = "choose a smaller value, for which the best model has at most half the neurons of the largest model"
         self.require(largest <= self.most_neurons / 2, "most_compute", remedy, problem=problem)
 
     def _optimum(self, losses: np.ndarray, neurons: np.ndarray, growth: Any) -> dict[str, Any]:
