@@ -177,7 +177,7 @@ def _tolerances(study: type[Study]) -> str:
     if not limits:
         return (
             "Levels, times, slopes and the number of jumps must agree within the tolerances that the theory gives for "
-            "this initial scale: [What is judged](../concepts/conventions.md#what-is-judged)."
+            "this initial scale: [What is scored](../concepts/conventions.md#what-is-scored)."
         )
     worst = {f"{name}_maximum" for name, limit in limits.items() if limits.get(f"{name}_maximum") == limit}
     rows = []

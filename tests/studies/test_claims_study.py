@@ -22,7 +22,7 @@ class Widths(ClaimsStudy):
     along: ClassVar = "sample"
     tolerance: ClassVar = {"share": (1e-9, "shares add up"), "share_maximum": (1e-9, "shares add up")}
     checks: ClassVar = ("share", "share_maximum")
-    judged_claims: ClassVar = ("enough",)
+    deciding_claims: ClassVar = ("enough",)
 
     def trained(self):
         return {"loss": [0.1, 0.2], "share": [1.0, 1.0]}

@@ -121,7 +121,7 @@ def test_its_tolerances_have_reasons(study):
 
 def test_it_agrees_at_its_tiny_fields(run):
     # Two seeds may be too few for a claim on networks of which only chance is known, never too few for a theory.
-    allowed = {"agree", "undecided"} if run.study.judged_claims else {"agree"}
+    allowed = {"agree", "undecided"} if run.study.deciding_claims else {"agree"}
     assert run.tree.verdict.outcome in allowed, run.tree.verdict.sentence
 
 
@@ -278,7 +278,7 @@ def test_with_all_that_is_predicted_halved_or_doubled_it_never_agrees(run):
     judged = compared & set(run.predicted.data_vars)
     if not judged:
         # Claims alone decide, on which nothing is predicted; their contraries are below.
-        assert run.study.judged_claims
+        assert run.study.deciding_claims
         return
     # No parameters of the test: those of one study are to stay in the process that has its run.
     for factor in (0.5, 2.0):
@@ -329,7 +329,7 @@ def settled(observed: xr.Dataset, claim: str, outcome: Outcome, known: bool) -> 
 
 
 def test_the_contrary_of_each_claim_that_it_judges_turns_the_verdict(run):
-    for claim in run.study.judged_claims:
+    for claim in run.study.deciding_claims:
         holds = run.observed["holds"].sel(hypothesis=claim).item()
         # What so few seeds leave undecided is judged as if their mean were known exactly, which has to count as well.
         known = holds == "undecided"

@@ -18,7 +18,7 @@ class ClaimsStudy(Study):
     """A study whose claims concern numbers, counts or effects.
 
     A subclass implements `trained`, which trains and measures networks, and `claimed`, which returns the claims about
-    these measurements. The record contains the outcome of every claim, and the claims in `judged_claims` decide the
+    these measurements. The record contains the outcome of every claim, and the claims in `deciding_claims` decide the
     verdict. Exact theoretical values (`exact`) are compared along `along`; `checks` lists the quantities that must
     agree in every run.
 

@@ -106,7 +106,7 @@ class StaircaseStudy(Study):
             predicted,
             at_other_scale=self._at_second_scale if self.compares_slopes() else None,
             checks=self.checks,
-            claims=self.judged_claims,
+            claims=self.deciding_claims,
         )
 
     def figures(self, result: Comparison, /) -> list[Chart]:

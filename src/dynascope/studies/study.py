@@ -52,7 +52,7 @@ class Study:
         tolerance: For each compared quantity, the largest error that counts as agreement, and the reason for this
             limit. Other quantities keep the tolerance of their theory.
         checks: Names of the compared quantities that are identities and must hold in every run.
-        judged_claims: Names of the claims in the observed record that decide the verdict.
+        deciding_claims: Names of the claims in the observed record that decide the verdict.
         along: Dimension or dimensions along which curves are compared.
         title: Heading of the page; by default the name of the study without hyphens.
         question: The question that the study answers, in plain language.
@@ -78,7 +78,7 @@ class Study:
     minutes: ClassVar[float]
     tolerance: ClassVar[Mapping[str, tuple[float, str]]] = {}
     checks: ClassVar[tuple[str, ...]] = ()
-    judged_claims: ClassVar[tuple[str, ...]] = ()
+    deciding_claims: ClassVar[tuple[str, ...]] = ()
     along: ClassVar[str | tuple[str, ...]] = "time"
     title: ClassVar[str] = ""
     question: ClassVar[str] = ""
@@ -171,7 +171,7 @@ class Study:
             predicted,
             along=self.along,
             checks=[each for each in self.checks if each.removesuffix("_maximum") in predicted],
-            claims=self.judged_claims,
+            claims=self.deciding_claims,
         )
 
     @final
@@ -179,7 +179,7 @@ class Study:
     @no_member_lost()
     def predict(self) -> Prediction:
         """Predict from theory and attach the tolerances of the study."""
-        return Prediction.of(name_all(self.judged(self.predicted()), self.names))
+        return Prediction.of(name_all(self.with_tolerances(self.predicted()), self.names))
 
     @final
     @compile_cache()
@@ -251,7 +251,7 @@ class Study:
         """The interpretation of the result, in sentences that hold for every verdict."""
         return ""
 
-    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
+    def with_tolerances(self, predicted: xr.Dataset) -> xr.Dataset:
         """Attach the tolerances of the study to a prediction."""
         return with_limits(predicted, self.tolerance)
 
@@ -280,7 +280,7 @@ class Study:
             attributes["description"] = description
         return attributes | {name: getattr(self, name) for name in self.recorded_fields}
 
-    def followed(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:
+    def integrate(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:
         """Train one or several networks on the task by gradient flow, recorded at the times of the study."""
         return observe(
             self._task,

@@ -70,7 +70,7 @@ class LambdaBalanced(BalancedStudy):
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""
         rates = {"first": self.first_rate, "second": self.second_rate}
-        run = self.followed(self._networks, _grams, learning_rate=rates, solver=Solver(relative_tolerance=1e-10))
+        run = self.integrate(self._networks, _grams, learning_rate=rates, solver=Solver(relative_tolerance=1e-10))
         measured = self._measured(run["inner"].to_numpy(), run["outer"].to_numpy())
         return self.run_record(run, measured, members="balance", without=["inner", "outer"])
 

@@ -68,7 +68,7 @@ class LayerwiseModes(Study):
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""
         network = DiagonalLinear(self.modes).with_neurons(np.stack(self._start, axis=1))
-        return self.followed(network, _mode_strength, solver=Solver(relative_tolerance=1e-9, absolute_tolerance=1e-12))
+        return self.integrate(network, _mode_strength, solver=Solver(relative_tolerance=1e-9, absolute_tolerance=1e-12))
 
     def exact(self) -> Values:
         """Evaluate the closed form of each mode, and the resulting loss."""

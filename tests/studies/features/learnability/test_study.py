@@ -63,7 +63,7 @@ def test_strong_modes_are_learned_from_fewer_samples():
 def test_a_wrong_spectrum_disagrees():
     study = Learnability(**Learnability.tiny)
     other = Learnability(**Learnability.tiny, exponent=1.4)
-    tree = study.compared(study.observe().record, study.judged(other.predict().record))
+    tree = study.compared(study.observe().record, study.with_tolerances(other.predict().record))
     assert tree.verdict.outcome == "disagree"
 
 

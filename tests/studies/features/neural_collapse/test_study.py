@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies.features.neural_collapse.claims import collapse_claims, judged_claims
+from dynascope.studies.features.neural_collapse.claims import collapse_claims, deciding_claims
 from dynascope.studies.features.neural_collapse.networks import CollapsingNetworks
 from dynascope.studies.features.neural_collapse.study import NeuralCollapse
 from dynascope.studies.features.relabelled_digits import LABELS
@@ -122,4 +122,4 @@ def test_collapse_is_undecided_if_the_labels_are_not_learned():
 
 
 def test_a_regression_does_not_decide_the_verdict():
-    assert judged_claims(["mlp"], LABELS[2:]) == ("mlp, 100 % random labels",)
+    assert deciding_claims(["mlp"], LABELS[2:]) == ("mlp, 100 % random labels",)

@@ -130,7 +130,7 @@ def test_digits_decide_nothing_half_way_between_the_phases(sides):
         both = {"digits_kernel_exponent": ("architecture", seen), "digits_keeps_kernel": ("architecture", seen < -0.5)}
         told = predicted.assign(digits_keeps_kernel=("architecture", keeps.astype(int)))
         measured = observed.assign(**{name: (dim, np.asarray(values, float)) for name, (dim, values) in both.items()})
-        tree = study.compared(measured, study.judged(told))
+        tree = study.compared(measured, study.with_tolerances(told))
         return tree.verdict.outcome, "digits_keeps_kernel" in tree.quantities
 
     assert judged(exponents) == ("agree", True)

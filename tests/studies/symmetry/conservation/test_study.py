@@ -71,7 +71,7 @@ def test_an_epsilon_below_what_the_solver_resolves_decides_nothing():
 def test_without_epsilon_its_effect_is_neither_claimed_nor_drawn():
     study = Conservation(networks=["ReLU"], times=200)
     result = study.run()
-    assert study.judged_claims == ()
+    assert study.deciding_claims == ()
     assert [chart.variables for chart in result.charts] == [("moved", "drift"), ("loss",)]
 
 

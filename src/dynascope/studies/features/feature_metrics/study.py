@@ -60,7 +60,7 @@ class FeatureMetrics(ClaimsStudy):
         "further from them.",
         also="; Nam, DPhil thesis (2024), chapter 2",
     )
-    judged_claims = ("fewer features", "minimum features")
+    deciding_claims = ("fewer features", "minimum features")
     title = "Feature learning and last-layer training"
     question = "Does training all layers reduce the features of a network to the few that its task needs?"
     figures, meaning = page.figures, page.meaning

@@ -98,7 +98,7 @@ class Learnability(Study):
     )
     tiny = {"samples": [60, 90], "modes": 120, "draws": 300}
 
-    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
+    def with_tolerances(self, predicted: xr.Dataset) -> xr.Dataset:
         """Widen the tolerances in cases for which the theory is known to be less accurate."""
         limit, correction = self.tolerance["loss"], asymptotic_error(self._error, self.samples)
         if self.basis == "sine":

@@ -116,7 +116,7 @@ class MinimumFeatures(ClaimsStudy):
         }
 
     @property
-    def judged_claims(self) -> tuple[str, ...]:
+    def deciding_claims(self) -> tuple[str, ...]:
         """The claims of the chosen hypotheses about κ that decide the verdict."""
         return claims.deciding(self.hypotheses)
 

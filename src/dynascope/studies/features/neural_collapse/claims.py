@@ -10,7 +10,7 @@ from jaxtyping import Float
 from dynascope.comparison import Claim, claim_on_mean
 from dynascope.studies.features.relabelled_digits import LABELS
 
-__all__ = ["collapse_claims", "judged_claims"]
+__all__ = ["collapse_claims", "deciding_claims"]
 
 _LEARNED = 0.99  # training accuracy required before the collapse of a network is judged
 _CLASSES = LABELS[:3]  # kinds of labels that are classes
@@ -44,6 +44,6 @@ def collapse_claims(
     return claims
 
 
-def judged_claims(networks: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
+def deciding_claims(networks: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
     """Names of the claims about class labels, which decide the verdict."""
     return tuple(f"{network}, {kind}" for network in networks for kind in labels if kind in _CLASSES)

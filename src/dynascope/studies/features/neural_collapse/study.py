@@ -9,7 +9,7 @@ from annotated_types import Ge, Interval
 
 from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.features.neural_collapse import page
-from dynascope.studies.features.neural_collapse.claims import judged_claims
+from dynascope.studies.features.neural_collapse.claims import deciding_claims
 from dynascope.studies.features.neural_collapse.experiment import Experiment
 from dynascope.studies.features.neural_collapse.networks import NETWORKS
 from dynascope.studies.features.relabelled_digits import LABELS
@@ -120,9 +120,9 @@ class NeuralCollapse(Study):
         return self._experiment.trained()
 
     @property
-    def judged_claims(self) -> tuple[str, ...]:
+    def deciding_claims(self) -> tuple[str, ...]:
         """The claims about networks trained on class labels."""
-        return judged_claims(self.networks, self.labels)
+        return deciding_claims(self.networks, self.labels)
 
     def exact(self) -> Values:
         """The closed-form trajectory from the aligned initialisation, and the limit for small initialisations."""

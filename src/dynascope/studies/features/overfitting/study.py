@@ -104,11 +104,11 @@ class Overfitting(Study):
             remedy = f"choose a mode {'up to' if benign else 'above'} strong_modes"
             self.require(setup.is_benign is benign, name, remedy, beside="strong_modes")
 
-    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
+    def with_tolerances(self, predicted: xr.Dataset) -> xr.Dataset:
         """Widen the tolerance of the learnability for a short tail or few samples."""
         wider = max(0.03, 0.3 * self.samples / self.modes, 0.5 / self.samples)
         names = ("learnability_tolerance", "learnability_maximum_tolerance")
-        return super().judged(predicted).assign_attrs(dict.fromkeys(names, wider))
+        return super().with_tolerances(predicted).assign_attrs(dict.fromkeys(names, wider))
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Allow for the sampling error of the median learnability."""

@@ -89,7 +89,7 @@ class GrokkingDigits(ClaimsStudy):
     labelled = {"run": TABLE, "dial": tuple(TWINS), "step": "_recorded"}
     recorded_fields = ("train_threshold", "test_threshold")
     along = ("step", "run")
-    judged_claims = DECIDING
+    deciding_claims = DECIDING
     title = "Grokking of digits"
     question = "Which training settings shorten the delay between fitting and generalising?"
     figures, meaning = page.figures, page.meaning

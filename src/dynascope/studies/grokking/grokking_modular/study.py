@@ -106,7 +106,7 @@ class GrokkingModular(ClaimsStudy):
     axes = ("seed", "step")
     labelled = {"seed": lambda study: study.seed + np.arange(study.seeds), "step": "_runs.recorded"}
     along = ("step", "seed")
-    judged_claims = ("H1",)
+    deciding_claims = ("H1",)
     title = "Grokking of modular arithmetic"
     question = "When does a network that has memorised its training samples learn the underlying rule?"
     figures, meaning = page.figures, page.meaning

@@ -132,7 +132,7 @@ class DeepSaddles(Study):
         """Evaluate the closed forms of aligned layers, and the exponents and plateaus of the paper."""
         return self._experiment.exact()
 
-    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
+    def with_tolerances(self, predicted: xr.Dataset) -> xr.Dataset:
         """Attach tolerances of at least twice the error of aligned layers at these settings."""
         plateau_error = self._experiment.plateau_error(
             predicted["learned_rank"].to_numpy(), predicted["loss"].to_numpy()
@@ -140,7 +140,7 @@ class DeepSaddles(Study):
         slope = max(_SLOPE_ERROR, 2 * self._experiment.slope_correction)
         limits = exact("escape_slope", error=slope, reason=_SLOPE_REASON)
         limits |= exact(*_PLATEAUS, error=max(_PLATEAU_ERROR, 2 * plateau_error), reason=_PLATEAU_REASON)
-        return with_limits(super().judged(predicted), limits)
+        return with_limits(super().with_tolerances(predicted), limits)
 
     @functools.cached_property
     def _experiment(self) -> Experiment:

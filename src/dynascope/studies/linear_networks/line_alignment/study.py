@@ -97,7 +97,7 @@ class LineAlignment(Study):
         """Train from every initialisation by gradient flow, then linear and ReLU networks by SGD and Adam."""
         rates = {"first": self.first_rate, "second": self.second_rate}
         solver = Solver(relative_tolerance=1e-9, absolute_tolerance=1e-12)
-        run = self.followed(self._networks("linear"), LineLayers.of(self._data), learning_rate=rates, solver=solver)
+        run = self.integrate(self._networks("linear"), LineLayers.of(self._data), learning_rate=rates, solver=solver)
         run = self.run_record(run, {}, members="start").assign_attrs(scale=1.0)
         descents = _DESCENTS if self.descent else ()
         run = run.assign({f"{'_'.join(each)}_alignment": self._descent_alignment(*each) for each in descents})
@@ -120,7 +120,7 @@ class LineAlignment(Study):
         }
 
     @property
-    def judged_claims(self) -> tuple[str, ...]:
+    def deciding_claims(self) -> tuple[str, ...]:
         """The direction in which the alignment of the linear network changes, under gradient flow and under SGD."""
         return ("gradient flow", "linear sgd") if self.descent else ("gradient flow",)
 

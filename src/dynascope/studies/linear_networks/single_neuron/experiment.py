@@ -97,7 +97,7 @@ class Experiment:
         solver = Solver(relative_tolerance=1e-9, absolute_tolerance=1e-12)
         frame = TwoLayer(self.study.dimension, 1, 1)
         networks = [frame.with_neurons(np.append(w, a)[None]) for a, w in zip(*self.start, strict=True)]
-        run = self.study.followed(networks, _weights, learning_rate=rates, solver=solver)
+        run = self.study.integrate(networks, _weights, learning_rate=rates, solver=solver)
         a, w = run["output_weight"].to_numpy()[..., None], run["weights"].to_numpy()
         # The NTK on the samples is X M Xᵀ, with M of shape (d, d).
         layers = self.study.weight_rate * a[..., None] ** 2 * np.eye(self.study.dimension)

@@ -86,7 +86,7 @@ class SingleNeuron(Study):
         ),
         **exact("interpolator", error=1e-5, reason="training stops when the map is within about 1e-6 of its limit"),
     }
-    judged_claims = ("regimes",)
+    deciding_claims = ("regimes",)
     tiny = {"imbalance": 1.0, "samples": 4, "times": 40}
 
     def trained(self) -> xr.Dataset:

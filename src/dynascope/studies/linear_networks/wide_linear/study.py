@@ -113,7 +113,7 @@ class WideLinear(Study):
     def _flow(self, imbalance: float) -> xr.Dataset:
         network = isotropic_linear(self._start, imbalance, first_rate=self.first_rate, second_rate=self.second_rate)
         rates = {"first": self.first_rate, "second": self.second_rate}
-        run = self.followed(network, _layers, learning_rate=rates, solver=Solver(relative_tolerance=1e-10))
+        run = self.integrate(network, _layers, learning_rate=rates, solver=Solver(relative_tolerance=1e-10))
         first, second = run["first"].to_numpy(), run["second"].to_numpy()
         charge = np.asarray(conserved_matrix(first, second, rates=self._rates))
         values = {

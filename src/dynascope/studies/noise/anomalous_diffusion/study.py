@@ -145,7 +145,7 @@ class AnomalousDiffusion(ClaimsStudy):
         self.experiment.check_windows()
 
     @property
-    def judged_claims(self) -> tuple[str, ...]:
+    def deciding_claims(self) -> tuple[str, ...]:
         """The exponent of each spectrum, and the claims on networks."""
         return (*(f"p = {power:g}" for power in self.powers), *NETWORK_CLAIMS)
 

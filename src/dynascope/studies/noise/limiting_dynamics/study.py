@@ -113,7 +113,7 @@ class LimitingDynamics(ClaimsStudy):
         "contour": ("predicted fraction of runs inside the contour", "1"),
         "along": ("position along a path, from 0 to 1", "1"),
     }
-    judged_claims = LIMITING_CLAIMS
+    deciding_claims = LIMITING_CLAIMS
     tolerance = curve_tolerance(
         quadratic_share=(1e-9, "the loss is exactly quadratic up to rounding in double precision")
     )

@@ -143,7 +143,7 @@ class StochasticCollapse(ClaimsStudy):
         "neuron": ("inputs × outputs of the neuron", "1"),
         "student": ("learning rate of the student", "1"),
     }
-    judged_claims = THEORY
+    deciding_claims = THEORY
     tolerance = curve_tolerance(
         imbalance_ratio=(1e-9, "the law is exact, and the imbalance is recorded while it is far above rounding error")
     )

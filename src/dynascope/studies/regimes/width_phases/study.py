@@ -104,7 +104,7 @@ class WidthPhases(Study):
         error=1e-4,
         reason="the closed form is exact; relative to a small NTK change, the solver error exceeds 1e-9",
     )
-    judged_claims = ("phases",)
+    deciding_claims = ("phases",)
     tiny = {"scaling_parameters": [64.0, 128.0, 256.0], "seeds": 4, "digits_seeds": 0}
 
     def check(self) -> None:

@@ -63,7 +63,7 @@ class EmergenceData(EmergenceStudy):
     axes = ("samples", "skill")
     labelled = {"samples": "samples"}
     along = ("skill",)
-    judged_claims = ("forecast",)
+    deciding_claims = ("forecast",)
     shown = ("strength", "loss_equivalent", "half_samples")
     theory = "minimum-norm interpolants on the features of each skill"
     flow = "gradient descent with learning rate {learning_rate:g} and batch size {batch_size}"

@@ -65,7 +65,7 @@ class EmergenceParameters(EmergenceStudy):
     axes = ("neurons", "skill")
     labelled = {"neurons": "neurons"}
     along = ("skill",)
-    judged_claims = ("forecast",)
+    deciding_claims = ("forecast",)
     shown = ("strength", "loss_equivalent", "half_neurons")
     theory = "features assigned to the most frequent skill first"
     flow = "Adam with learning rate {learning_rate:g} and weight decay"

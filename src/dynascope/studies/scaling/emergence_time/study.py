@@ -145,7 +145,7 @@ class EmergenceTime(EmergenceStudy):
         )
         return super().exact()
 
-    def judged(self, predicted: xr.Dataset) -> xr.Dataset:
+    def with_tolerances(self, predicted: xr.Dataset) -> xr.Dataset:
         """The prediction with the tolerance of a step, converted to an error of the logarithm."""
         logarithms, within = predicted["log_half_strength_step"].to_numpy(), math.log(1 + _WITHIN)
         limits = {

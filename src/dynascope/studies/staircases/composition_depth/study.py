@@ -93,7 +93,7 @@ class CompositionDepth(Study):
         exactness=(1e-10, "the networks are exact up to rounding errors, which accumulate over neurons"),
     )
     checks = tuple(tolerance)
-    judged_claims = ARCHITECTURES
+    deciding_claims = ARCHITECTURES
     tiny = {"group": "C2", "longest": 3, "smallest_width": 4, "steps": 200, "target_loss": 0.1, "seeds": 2}
 
     def trained(self) -> Values:

@@ -87,7 +87,7 @@ class Conservation(ClaimsStudy):
     tiny = {"networks": ["deep linear", EPSILON], "times": 200}
 
     @property
-    def judged_claims(self) -> tuple[str, ...]:
+    def deciding_claims(self) -> tuple[str, ...]:
         """The claims that apply to the chosen networks: exact conservation, and the drift due to ε."""
         return (*["exactly"] * bool(self.experiment.smooth_networks), *["epsilon"] * (EPSILON in self.networks))
 

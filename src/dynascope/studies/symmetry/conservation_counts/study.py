@@ -64,7 +64,7 @@ class ConservationCounts(ClaimsStudy):
     flow = "gradient flow"
     along = ("architecture", "run", "charge")
     labelled = {"architecture": "networks", "run": "_named_sizes"}
-    judged_claims = ("no other laws", "read off the program")
+    deciding_claims = ("no other laws", "read off the program")
     title = "The number of conservation laws"
     question = "How many quantities does training conserve, whatever the data?"
     figures, meaning = page.figures, page.meaning

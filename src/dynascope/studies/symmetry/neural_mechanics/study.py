@@ -96,7 +96,7 @@ class NeuralMechanics(ClaimsStudy):
         "step": "experiment.recorded_steps",
     }
     names = {"group": ("symmetry and its weights", "1"), "run": ("law of a wrong optimiser", "1")}
-    judged_claims = (*_KINDS, _IDENTIFIED)
+    deciding_claims = (*_KINDS, _IDENTIFIED)
     tolerance = curve_tolerance(within_rounding=(0.0, "the law is exact, and the bound covers all rounding"))
     checks = tuple(tolerance)
     tiny = {"samples": 60, "channels": [3], "width": 4, "batch_size": 20, "steps": 200}

@@ -99,7 +99,7 @@ class NoetherDynamics(ClaimsStudy):
     along = "charge"
     labelled = {"run": _RUNS, "step": "experiment.recorded_steps", "charge": ("‖W₁‖²", "‖W₂‖²", "‖W₃‖²")}
     names = {"within_rounding": ("fraction of steps that agree with the exact law up to rounding", "1")}
-    judged_claims = _CLAIMS
+    deciding_claims = _CLAIMS
     tolerance = curve_tolerance(within_rounding=(0.0, "the law is exact, and the bound covers all rounding"))
     checks = tuple(tolerance)
     tiny = {
