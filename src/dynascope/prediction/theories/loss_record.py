@@ -21,6 +21,7 @@ _SETTLED = 1e-3  # remaining fraction of the decrease of the loss at the end
 _LONGER, _EXTENSIONS = 4.0, 24
 _SEEN = 10  # sufficient number of times before convergence
 _EVEN, _BY_FACTORS, _EARLIEST = 200, 200, 1e-5
+_STEEPEST = 2e-3  # largest decrease of the loss between neighbouring times, relative to its total decrease
 POINTS = _EVEN + _BY_FACTORS
 _TOLERANCE = 1e-3  # relative error of an integrated flow against an exact loss curve
 
@@ -103,7 +104,10 @@ def curve_record(
 def settled_times(
     loss_at: Callable[[np.ndarray], np.ndarray], *, floor: float, first: float
 ) -> Float[np.ndarray, " time"]:
-    """Return evenly and geometrically spaced times, from 0 until a thousandth of the decrease of the loss remains.
+    """Return times from 0 until a thousandth of the decrease of the loss remains, dense where the loss decreases.
+
+    The times are evenly and geometrically spaced. Where the loss changes much between neighbouring times, further times
+    are inserted, so that linear interpolation is accurate.
 
     If the loss never reaches the floor, the decrease up to the end of the integration is used.
 
@@ -130,9 +134,23 @@ def settled_times(
         place = int(np.argmax(loss - final <= _SETTLED * (loss[0] - final)))
         settled = float(times[place])
         if place > _SEEN or settled == 0:
-            return _times(settled) if settled > 0 else times
+            return _refined(loss_at, _times(settled)) if settled > 0 else times
         # The loss converged before the first sampled times of such a long run.
         loss, times = loss_at(_times(settled)), _times(settled)
+
+
+def _refined(
+    loss_at: Callable[[np.ndarray], np.ndarray], times: Float[np.ndarray, " time"]
+) -> Float[np.ndarray, " time"]:
+    """Divide the intervals in which the loss changes much."""
+    changes = np.abs(np.diff(loss_at(times)))
+    parts = np.ceil(changes / max(_STEEPEST * changes.sum(), 1e-300)).astype(int)
+    between = [
+        np.linspace(*ends, part, endpoint=False)
+        for *ends, part in zip(times, times[1:], parts, strict=False)
+        if part > 1
+    ]
+    return np.union1d(times, np.concatenate([*between, times[-1:]]))
 
 
 def _times(end: float) -> Float[np.ndarray, " time"]:
