@@ -1,21 +1,37 @@
-"""Validation and padding of networks that are sums of neurons."""
+"""Validation, loss and padding of networks that are sums of neurons."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
-from dynascope.protocols import OneHiddenLayer, SumOfNeurons
+from dynascope.flows.objective import CentredSamples, Samples
+from dynascope.networks.biased_two_layer import BiasedTwoLayer
+from dynascope.protocols import Average, Learnable, OneHiddenLayer, SumOfNeurons
+from dynascope.tasks.task import Task
 from dynascope.validation import require
 
-__all__ = ["kinked", "padded", "require_neurons"]
+__all__ = ["average_of", "kinked", "padded", "require_neurons"]
 
 # Numbers of active neurons for which programs are compiled. The finer grid is used if steps cost more than compilation.
 _SIZES = tuple(2**power for power in range(3, 31))
 _CLOSER = sorted(each for power in range(2, 30) for each in (2**power, 3 * 2 ** (power - 1)))
 _EXPENSIVE = 1e8  # operations of an implicit step above which the finer grid is used
+
+
+def average_of(task: Learnable, network: Any) -> Average:
+    """Return the average over data in the loss of the neurons.
+
+    An output bias is active from the beginning, and its time constant is one, so in the limit of small neurons it is
+    always optimal: the loss is that of centred residuals.
+    """
+    if not isinstance(task, Task):
+        return task
+    centred = isinstance(network, BiasedTwoLayer) and network.bias is not None
+    return (CentredSamples if centred else Samples)(*jax.device_put((task.inputs, task.targets)))
 
 
 def kinked(network: Any) -> bool:
@@ -26,7 +42,7 @@ def kinked(network: Any) -> bool:
         >>> [kinked(TwoLayer(2, 3, 1, activation=name)) for name in ("linear", "relu", "quadratic")]
         [False, True, False]
     """
-    if not isinstance(network, OneHiddenLayer):
+    if not isinstance(network, OneHiddenLayer | BiasedTwoLayer):
         return False
     return network.activation.degree == 1 and network.activation.positive != -network.activation.negative
 

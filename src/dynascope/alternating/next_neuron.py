@@ -8,13 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dynascope.alternating.neurons import require_neurons
+from dynascope.alternating.neurons import average_of, require_neurons
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.compilation import filter_jit
-from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results.named_tuples import short_repr
-from dynascope.tasks.task import Task
 from dynascope.validation import require
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
@@ -106,7 +104,7 @@ def predict_next_activation(
     if not moving.any():
         return _none(rows, dormant, "no neuron is dormant" if not dormant.any() else "the dormant neurons are zero")
     with jax.enable_x64(True):
-        average = Samples(task.inputs, task.targets) if isinstance(task, Task) else task
+        average = average_of(task, network)
         active = np.where(dormant[:, None], 0.0, rows)
         # A zero neuron has no direction and does not take part; any unit vector can represent it.
         units = np.where(moving[:, None], rows, 1.0) / np.where(moving, norms, np.sqrt(rows.shape[1]))[:, None]

@@ -15,13 +15,11 @@ from jax import Array
 from jaxtyping import Float
 from scipy.optimize import minimize
 
-from dynascope.alternating.neurons import require_neurons
+from dynascope.alternating.neurons import average_of, require_neurons
 from dynascope.alternating.utility_phase import Residual
 from dynascope.compilation import filter_jit
-from dynascope.flows.objective import Samples
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results import make_record
-from dynascope.tasks.task import Task
 from dynascope.validation import require
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
@@ -137,7 +135,7 @@ class _Run:
         self, network: SumOfNeurons, task: Learnable, capacity: int, gradient_tolerance: float, descent_steps: int
     ):
         self.network, self.task, self.capacity = network, task, capacity
-        self.average = Samples(*jax.device_put((task.inputs, task.targets))) if isinstance(task, Task) else task
+        self.average = average_of(task, network)
         self.gradient_tolerance, self.steps = gradient_tolerance, descent_steps
         self.rows = np.zeros((0, np.shape(network.neurons)[1]))
         self.history: list[dict[str, float]] = []

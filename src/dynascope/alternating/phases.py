@@ -14,7 +14,7 @@ from dynascope.alternating.correlations import correlations
 from dynascope.alternating.cost_phase import settle
 from dynascope.alternating.events import Event, Jumps, listed
 from dynascope.alternating.lockstep import Call
-from dynascope.alternating.neurons import kinked, padded, require_neurons
+from dynascope.alternating.neurons import average_of, kinked, padded, require_neurons
 from dynascope.alternating.operation_count import Effort
 from dynascope.alternating.phase_rules import PhaseRules
 from dynascope.alternating.quadratic_neurons import slopes_by_moments
@@ -22,7 +22,6 @@ from dynascope.alternating.saddle import Departure, rest
 from dynascope.alternating.utility_phase import Dormant, Residual, grow, steepest
 from dynascope.compilation import filter_jit
 from dynascope.flows.deadline import overdue
-from dynascope.flows.objective import Samples
 from dynascope.flows.progress import report_progress
 from dynascope.results.clock import time_unit
 from dynascope.tasks.task import Task
@@ -59,7 +58,7 @@ class Alternation:
         # is attracted to the kinks at which the active one is stationary. It stays there; only errors of steps across
         # kinks would drive it away.
         self.stays = self.kinked and network.second.shape[1] == 1
-        self.average = Samples(*jax.device_put((task.inputs, task.targets))) if isinstance(task, Task) else task
+        self.average = average_of(task, network)
         self.each, self.power = slopes_by_moments(network, self.average), 0.0 if normalised else network.degree - 2.0
         rows = np.asarray(network.neurons, np.float64)
         norms = np.linalg.norm(rows, axis=1)

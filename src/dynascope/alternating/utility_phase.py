@@ -86,7 +86,7 @@ class Residual(eqx.Module):
         self.active = active
         self.error = self.moments = None
         if isinstance(average, Samples):
-            self.error = average.targets - network.with_neurons(active)(average.inputs)
+            self.error = average.residual(network.with_neurons(active))
             if slopes_by_moments(network, average) < 1:
                 self.moments = error_moments(average.inputs, self.error)
 

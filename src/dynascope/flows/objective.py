@@ -15,7 +15,7 @@ from jaxtyping import Float
 from dynascope.errors import InputError
 from dynascope.validation import require, shown_error
 
-__all__ = ["FrozenFirst", "Objective", "Samples", "Statistics", "check_statistics"]
+__all__ = ["CentredSamples", "FrozenFirst", "Objective", "Samples", "Statistics", "check_statistics"]
 
 Statistics = tuple[tuple[str, Callable[[Any], Any], tuple[str, ...]], ...]
 
@@ -43,6 +43,14 @@ class Samples(eqx.Module):
         Raises:
             InputError: If the network does not map inputs (n, d) to outputs (n, c).
         """
+        return jnp.sum(self.residual(network) ** 2) / (2 * len(self.inputs))
+
+    def residual(self, network: Callable) -> Float[Array, "n c"]:
+        """Compute y − f(x) for every sample.
+
+        Raises:
+            InputError: If the network does not map inputs (n, d) to outputs (n, c).
+        """
         remedy = f"pass a function of a batch of shape {self.inputs.shape} with outputs of shape {self.targets.shape}"
         try:
             outputs = network(jnp.asarray(self.inputs))
@@ -60,7 +68,16 @@ class Samples(eqx.Module):
             value=jnp.shape(outputs),
             remedy=remedy,
         )
-        return jnp.sum((outputs - self.targets) ** 2) / (2 * len(self.inputs))
+        return self.targets - outputs
+
+
+class CentredSamples(Samples):
+    """Samples that define the loss min_c ½ E‖f(x) + c − y‖² of a network whose output bias c is always optimal."""
+
+    def residual(self, network: Callable) -> Float[Array, "n c"]:
+        """Compute y − f(x) for every sample, minus its mean over samples."""
+        residual = super().residual(network)
+        return residual - jnp.mean(residual, axis=0)
 
 
 class FrozenFirst(eqx.Module):

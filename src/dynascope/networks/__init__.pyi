@@ -1,5 +1,6 @@
 from .balanced_linear import balanced_linear as balanced_linear
 from .batch_normalisation import BatchNormalisation as BatchNormalisation
+from .biased_two_layer import BiasedTwoLayer as BiasedTwoLayer
 from .convolutional import Convolutional as Convolutional
 from .deep_diagonal import DeepDiagonal as DeepDiagonal
 from .deep_linear import DeepLinear as DeepLinear

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynascope.errors import InputError
+from dynascope.networks.biased_two_layer import BiasedTwoLayer
 from dynascope.networks.deep_linear import DeepLinear
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.two_layer import HomogeneousActivation, TwoLayer
@@ -22,8 +23,8 @@ from dynascope.validation import require
 __all__ = ["at_unit_scale", "user_network"]
 
 _SUPPORTED = (
-    "two linear layers without bias and a homogeneous activation, such as ReLU or LeakyReLU, between them, or linear "
-    "layers only"
+    "two linear layers and a homogeneous activation, such as ReLU or LeakyReLU, between them, or linear layers without "
+    "bias"
 )
 _WRAPPED = ("_orig_mod", "module")  # by torch.compile and by parallel training
 _SKIPPED = ("Identity", "Flatten")
@@ -48,19 +49,19 @@ class _Layer:
 
     name: str
     weight: Float[np.ndarray, "out in"] | None = None
-    bias: Any = None
+    bias: Float[np.ndarray, " out"] | None = None
     frozen: bool = False
     stateful: bool = False
     apply: Callable[[np.ndarray], np.ndarray] | None = None
 
 
-def user_network(module: Network) -> TwoLayer | DeepLinear | None:
+def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | None:
     """Convert a PyTorch or equinox network to a dynascope network with the same weights; return None for other types.
 
     Supported types are `torch.nn.Sequential`, `equinox.nn.Sequential` and `equinox.nn.MLP`, and a single `Linear` layer
-    without bias. Sequential modules and MLPs must have either two linear layers without bias and a homogeneous
-    activation between them, or any number of linear layers without bias or activation. The activation is identified by
-    evaluating it. PyTorch modules are recognised by the names of their types, and their weights are copied.
+    without bias. Sequential modules and MLPs must have either two linear layers and a homogeneous activation between
+    them, or any number of linear layers without bias or activation. The activation is identified by evaluating it.
+    PyTorch modules are recognised by the names of their types, and their weights are copied.
 
     Args:
         module: Any network.
@@ -97,6 +98,7 @@ def user_network(module: Network) -> TwoLayer | DeepLinear | None:
     for layer in layers:
         _require_plain(layer)
     if places and len(places) != 2 and all(layer.weight is not None or _is_identity(layer) for layer in layers):
+        _require_no_bias(layers)
         weights = [layer.weight for layer in layers if layer.weight is not None]
         network = DeepLinear((weights[0].shape[1], *map(len, weights)))
         return eqx.tree_at(lambda net: net.weights, network, tuple(weight.T.copy() for weight in weights))
@@ -115,27 +117,34 @@ def user_network(module: Network) -> TwoLayer | DeepLinear | None:
         value=outside,
         remedy="remove all layers outside the linear layers, and train with a squared loss",
     )
-    first, second = (layers[place].weight for place in places)
+    (first, hidden_bias), (second, bias) = ((layers[place].weight, layers[place].bias) for place in places)
     assert first is not None
     assert second is not None
     activation = _activation(layers[places[0] + 1 : places[1]])
     if activation.linear:
+        _require_no_bias(layers)
         second, activation = activation.positive * second, HomogeneousActivation(1, 1.0, -1.0, "linear")
+    if hidden_bias is not None:
+        first = np.column_stack([first, hidden_bias])
     network = TwoLayer(first.shape[1], len(first), len(second))
-    return eqx.tree_at(
+    network = eqx.tree_at(
         lambda net: (net.first, net.second, net.activation), network, (first.T.copy(), second.T.copy(), activation)
     )
+    if hidden_bias is None and bias is None:
+        return network
+    return BiasedTwoLayer(network, bias, has_hidden_biases=hidden_bias is not None)
 
 
-def at_unit_scale(network: Network) -> tuple[TwoLayer | DiagonalLinear | DeepLinear, float]:
+def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | DiagonalLinear | DeepLinear, float]:
     """Rescale the weights of a network to unit scale, and return the factor that restores them.
 
     The factor is the norm of the weights divided by the root mean square norm of weights drawn at unit scale. The root
     mean square norm is √(d + c) for `TwoLayer`, √d for `DiagonalLinear`, and √(d + the sum of the hidden widths) for
-    `DeepLinear`.
+    `DeepLinear`. In a `BiasedTwoLayer`, the hidden biases count as the weights of one more input. The output bias does
+    not count, but is divided by the factor too.
 
     Args:
-        network: A `TwoLayer`, `DiagonalLinear` or `DeepLinear` network.
+        network: A `TwoLayer`, `BiasedTwoLayer`, `DiagonalLinear` or `DeepLinear` network.
 
     Raises:
         InputError: If the network has another type, or if its weights are zero or not finite.
@@ -145,6 +154,17 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | DiagonalLinear | DeepLin
         >>> round(scale, 4), round(float(np.sum(network.first**2) + np.sum(network.second**2)), 6)
         (0.001, 5.0)
     """
+    if isinstance(network, BiasedTwoLayer):
+        inner, scale = at_unit_scale(network.inner)
+        bias = None if network.bias is None else np.asarray(network.bias, np.float64) / scale
+        require(
+            bias is None or bool(np.isfinite(bias).all()),
+            "the output bias is not finite",
+            argument="network",
+            value=str(bias),
+            remedy="give finite weights",
+        )
+        return BiasedTwoLayer(cast("TwoLayer", inner), bias, has_hidden_biases=network.has_hidden_biases), scale
     if isinstance(network, TwoLayer):
         places, size = (lambda net: (net.first, net.second)), network.first.shape[0] + network.second.shape[1]
     elif isinstance(network, DiagonalLinear):
@@ -186,7 +206,9 @@ def _of_torch(module: Any, weight: Any = None) -> Iterator[_Layer]:
             yield from _of_torch(part, weight)
     elif name == "Linear":
         own = module.weight
-        yield _Layer(name, own.detach().cpu().double().numpy(), module.bias, frozen=not own.requires_grad)
+        bias = None if module.bias is None else module.bias.detach().cpu().double().numpy()
+        frozen = any(not each.requires_grad for each in module.parameters())
+        yield _Layer(name, own.detach().cpu().double().numpy(), bias, frozen)
     elif type(module).__module__.startswith("torch.nn."):
         yield _Layer(
             name,
@@ -218,7 +240,8 @@ def _of_equinox(module: Any) -> Iterator[_Layer]:
         for layer in module.layers:
             yield from _of_equinox(layer)
     elif isinstance(module, eqx.nn.Linear):
-        yield _Layer("Linear", np.asarray(module.weight, np.float64), module.bias)
+        bias = None if module.bias is None else np.asarray(module.bias, np.float64)
+        yield _Layer("Linear", np.asarray(module.weight, np.float64), bias)
     elif isinstance(module, eqx.nn.Lambda):
         yield from _of_equinox(module.fn)
     else:
@@ -231,14 +254,17 @@ def _of_equinox(module: Any) -> Iterator[_Layer]:
         )
 
 
-def _require_plain(layer: _Layer) -> None:
+def _require_no_bias(layers: list[_Layer]) -> None:
     require(
-        layer.bias is None,
-        f"a {layer.name} layer has a bias",
+        all(layer.bias is None for layer in layers),
+        "a layer of a linear network has a bias",
         argument="network",
-        value=layer.name,
+        value="Linear",
         remedy="construct it without bias (bias=False or use_bias=False), and centre the data instead",
     )
+
+
+def _require_plain(layer: _Layer) -> None:
     require(
         not layer.frozen,
         f"the weights of a {layer.name} layer are not trainable",

@@ -10,6 +10,7 @@ import xarray as xr
 from dynascope.alternating.flow import alternating_flow
 from dynascope.alternating.phases import OUT_OF_WORK
 from dynascope.flows.progress import track
+from dynascope.networks.biased_two_layer import BiasedTwoLayer
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Learnable, SumOfNeurons
 from dynascope.results import StaircaseView, is_exponential, other_scale, time_unit
@@ -86,13 +87,14 @@ def predict_by_alternation(
     if exponential and here.sizes["jump"]:
         here = _with_short_plateaus_marked(here)
     offset = expected_time_error(network, scale, normalised=normalised)
-    name = network.activation.name if isinstance(network, TwoLayer) else type(network).__name__
+    two_layers = isinstance(network, TwoLayer | BiasedTwoLayer)
+    name = network.activation.name if two_layers else type(network).__name__
     here = with_tolerances(
         here.assign_attrs(network=name, warnings=notes),
         jump_time=(offset, "times are predicted up to an offset that stays nearly constant as the scale decreases"),
         slope=(0.05, "neighbouring jumps still overlap at finite scale"),
     )
-    return _with_features(here, network, task) if isinstance(network, TwoLayer) else here
+    return _with_features(here, network, task) if two_layers else here
 
 
 def expected_time_error(network: SumOfNeurons, scale: float, *, normalised: bool) -> float:
@@ -114,15 +116,18 @@ def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
     return with_slow_jumps(record, [old or new for old, new in zip(known, reasons, strict=True)])
 
 
-def _with_features(record: xr.Dataset, network: TwoLayer, task: Learnable) -> xr.Dataset:
-    inputs, outputs = network.first.shape[0], network.second.shape[1]
+def _with_features(record: xr.Dataset, network: TwoLayer | BiasedTwoLayer, task: Learnable) -> xr.Dataset:
+    inputs = network.input_dimension if isinstance(network, BiasedTwoLayer) else network.first.shape[0]
+    outputs = network.second.shape[1]
     direction = record["direction"].to_numpy()
     names = {"feature": getattr(task, "feature_names", ()), "target": getattr(task, "target_names", ())}
     coordinates = {
         name: np.array(names[name]) if len(names[name]) == length else np.arange(length)
         for name, length in (("feature", inputs), ("target", outputs))
     }
+    if isinstance(network, BiasedTwoLayer) and network.has_hidden_biases:
+        record = record.assign(hidden_bias=("jump", direction[:, inputs]))
     return record.assign(
         input_feature=(("jump", "feature"), direction[:, :inputs]),
-        output_feature=(("jump", "target"), direction[:, inputs:]),
+        output_feature=(("jump", "target"), direction[:, -outputs:]),
     ).assign_coords(coordinates)

@@ -13,6 +13,7 @@ import numpy as np
 from annotated_types import Interval
 from jaxtyping import Float
 
+from dynascope.networks.biased_two_layer import BiasedTwoLayer
 from dynascope.networks.deep_diagonal import DeepDiagonal
 from dynascope.networks.deep_linear import DeepLinear, linear_layers, product_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
@@ -161,6 +162,8 @@ class Case:
         """The description of the network."""
         if self.activation is not None:
             return f"two-layer {self.activation} network"
+        if isinstance(self.network, BiasedTwoLayer):
+            return f"two-layer {self.network.activation.name} network with biases"
         if self.layers is not None:
             return f"linear network of {len(self.layers)} layer{'s' * (len(self.layers) > 1)}"
         if isinstance(self.network, DiagonalLinear | DeepDiagonal):
@@ -192,6 +195,8 @@ class Case:
                 value=inputs,
                 remedy="give both the same number of inputs",
             )
+        if isinstance(self.network, BiasedTwoLayer):
+            self.require_dimensions(self.network.input_dimension, self.network.second.shape[1])
         if isinstance(self.network, TwoLayer | DeepLinear | MLP):
             layers = [leaf for leaf in jax.tree.leaves(self.network) if np.ndim(leaf) == 2]
             self.require_dimensions(layers[0].shape[0], layers[-1].shape[1])

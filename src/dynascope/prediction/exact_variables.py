@@ -12,6 +12,7 @@ import xarray as xr
 from dynascope import flows
 from dynascope.flows.exact.few_prompts import explicit_steps, few_prompts
 from dynascope.flows.exact.stiff_neurons import work_of_a_step
+from dynascope.networks.biased_two_layer import BiasedTwoLayer
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
@@ -51,7 +52,9 @@ def exact_flow(task: Any, network: Any, duration: float, *, normalised: bool, al
         return _attention_flow(task, network, duration, normalised=normalised, always=always)
     if not isinstance(task, Task):
         return None
-    if isinstance(network, TwoLayer) and _has_polar_flow(task, network, normalised=normalised, always=always):
+    if isinstance(network, TwoLayer | BiasedTwoLayer) and _has_polar_flow(
+        task, network, normalised=normalised, always=always
+    ):
         polar = functools.partial(flows.polar_flow, task, network, tolerance=_POLAR, normalised=normalised)
         return lambda scale: polar(scale=scale, duration=duration)
     if normalised:
@@ -67,7 +70,8 @@ def exact_flow(task: Any, network: Any, duration: float, *, normalised: bool, al
 
 def kinked(network: Any) -> bool:
     """Whether the activation has a kink, so that the velocity of a neuron is discontinuous."""
-    return isinstance(network, TwoLayer) and network.activation.degree == 1 and not network.activation.linear
+    layers = isinstance(network, TwoLayer | BiasedTwoLayer)
+    return layers and network.activation.degree == 1 and not network.activation.linear
 
 
 def in_context(task: Any, network: Any) -> bool:
@@ -85,7 +89,7 @@ def _attention_flow(task: Any, network: Any, duration: float, *, normalised: boo
     return lambda scale: flows.polar_flow(prompts, network, scale=scale, duration=duration, tolerance=_POLAR, **options)
 
 
-def _has_polar_flow(task: Task, network: TwoLayer, *, normalised: bool, always: bool) -> bool:
+def _has_polar_flow(task: Task, network: TwoLayer | BiasedTwoLayer, *, normalised: bool, always: bool) -> bool:
     if kinked(network):
         return True
     return network.degree > 2 and (normalised or always or work_of_a_step(task, network) < _WORK)

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 
+from dynascope.networks.biased_two_layer import BiasedTwoLayer
 from dynascope.networks.neuron_sum import NeuronSum
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.prediction.sensitivity import sensitivity
@@ -59,6 +60,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
         # The sign is arbitrary for odd activations; choose it such that the most affected output increases.
         signs = np.sign(np.take_along_axis(outputs, np.abs(outputs).argmax(axis=1)[:, None], axis=1))
         maps, outputs = signs * maps, signs * outputs
+    biases = record["hidden_bias"].to_numpy() if "hidden_bias" in record else np.zeros(len(maps))
     parts = maps * spreads_of(task)
     sizes = np.linalg.norm(parts, axis=1, keepdims=True)
     directions = np.divide(parts, sizes, out=np.zeros_like(parts), where=sizes > 0)
@@ -69,7 +71,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
         # Append the direction to the description of the theory.
         texts = [f"{words}: {direction_words(row, features)}" for words, row in zip(texts, directions, strict=True)]
     elif outputs is not None:
-        labels, means = [str(each) for each in record["target"].to_numpy()], _class_means(task, network, maps)
+        labels, means = [str(each) for each in record["target"].to_numpy()], _class_means(task, network, maps, biases)
         for k, (output, row) in enumerate(zip(outputs, directions, strict=True)):
             words = output_words(output, labels, row, features, means=None if means is None else means[k], side=side)
             texts[k] = _of_neurons(words, record.isel(jump=k), texts[k]) if "activated" in record else words
@@ -250,7 +252,9 @@ def _signed(direction: np.ndarray) -> np.ndarray:
     return direction * np.copysign(1.0, direction[np.argmax(np.abs(direction).round(9))])
 
 
-def _class_means(task: Learnable, network: Network, maps: np.ndarray) -> Float[np.ndarray, "jump c"] | None:
+def _class_means(
+    task: Learnable, network: Network, maps: np.ndarray, biases: np.ndarray
+) -> Float[np.ndarray, "jump c"] | None:
     """Return the centred mean activation in each class of neurons with these weights; None without classes.
 
     Targets are classes if, up to a shift, they are one-hot vectors or a single column of zeros and ones.
@@ -261,14 +265,14 @@ def _class_means(task: Learnable, network: Network, maps: np.ndarray) -> Float[n
     one_or_none = np.isclose(raised, 0.0, atol=1e-9) | np.isclose(raised, 1.0, atol=1e-9)
     if not one_or_none.all() or not (task.output_dimension == 1 or np.allclose(raised.sum(axis=1), 1.0)):
         return None
-    answers = task.inputs @ maps.T
-    if isinstance(network, TwoLayer):
+    answers = task.inputs @ maps.T + biases
+    if isinstance(network, TwoLayer | BiasedTwoLayer):
         answers = np.asarray(network.activation(answers))
     return (answers.T @ raised) / np.maximum(raised.sum(axis=0), 1.0) - answers.mean(axis=0)[:, None]
 
 
 def _side(network: Any) -> Side:
-    if not isinstance(network, TwoLayer):
+    if not isinstance(network, TwoLayer | BiasedTwoLayer):
         return Side.BOTH
     activation = network.activation
     if activation.positive == -activation.negative:

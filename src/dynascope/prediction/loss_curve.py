@@ -18,6 +18,7 @@ from dynascope.flows.exact.stiff_neurons import work_of_a_step
 from dynascope.flows.progress import track
 from dynascope.flows.solvers.solver_choice import PreparedFlow, few_equations
 from dynascope.flows.solvers.stepping import resolved_loss
+from dynascope.networks.biased_two_layer import BiasedTwoLayer
 from dynascope.networks.deep_linear import linear_layers
 from dynascope.networks.diagonal_linear import DiagonalLinear
 from dynascope.networks.linear_attention import LinearAttention, MergedAttention
@@ -193,7 +194,7 @@ def _flow(task: Any, network: Any, scale: float, normalised: bool) -> tuple[_Int
         return _exactly(prepared, "signed phases"), _DIAGONAL if few_equations(prepared.equations) else _LARGE
     if not (isinstance(network, SumOfNeurons) and network.degree >= 2):
         return None
-    if network.degree > 2 and not normalised:
+    if network.degree > 2 and not (normalised or isinstance(network, BiasedTwoLayer)):
         return _implicit(task, network, scale, _SMOOTH)
     return _by_neurons(task, network, scale=scale, normalised=normalised), _KINKED
 

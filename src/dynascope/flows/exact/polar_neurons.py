@@ -21,6 +21,7 @@ from dynascope.flows.solvers.adaptive import integrate_adaptively
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
 from dynascope.flows.solvers.solver_choice import Solver, Work
 from dynascope.flows.solvers.stepping import Tolerance, resolving
+from dynascope.networks.biased_two_layer import BiasedTwoLayer
 from dynascope.protocols import SumOfNeurons
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
@@ -46,8 +47,8 @@ class _State(NamedTuple):
         step: Size of the next trial step.
         directions: Unit directions, one row per neuron.
         log_norms: Log-norm of each neuron.
-        turning: Velocity of the directions.
-        growth: Velocity of the log-norms.
+        bias: Output bias; zero if the network has none.
+        velocity: Velocities of the directions, the log-norms and the output bias.
         loss: L = ½ E‖f(x) − y‖².
         descent_rate: −dL/dt.
     """
@@ -56,8 +57,8 @@ class _State(NamedTuple):
     step: Array
     directions: Float[Array, "neurons weights"]
     log_norms: Float[Array, " neurons"]
-    turning: Float[Array, "neurons weights"]
-    growth: Float[Array, " neurons"]
+    bias: Float[Array, " c"]
+    velocity: tuple[Array, Array, Array]
     loss: Array
     descent_rate: Array
 
@@ -82,6 +83,8 @@ def polar_flow(
 
         l_i' = e^{(κ−2) l_i} u_i·g_i        u_i' = e^{(κ−2) l_i} (g_i − (u_i·g_i) u_i).
 
+    An output bias, as of `networks.BiasedTwoLayer`, is integrated together with the neurons.
+
     The error of a step is the root mean square error of the directions and log-norms of all neurons, so the accuracy
     does not depend on the scale. The velocity is discontinuous when a ReLU neuron switches a sample on or off. The
     solver does not locate such a discontinuity, because it does not limit the step size at tolerances of 1e-3 and
@@ -98,8 +101,8 @@ def polar_flow(
         max_steps: Maximum number of steps.
         operations: Maximum number of floating-point operations, counted to within a factor of about two; None for no
             limit.
-        solver: "explicit" or "stiff" (linearly implicit, for smooth neurons). The default is "stiff" above degree two,
-            because large neurons then converge long before small neurons begin to move.
+        solver: "explicit" or "stiff" (linearly implicit, for smooth neurons without an output bias). The default is
+            "stiff" above degree two, because large neurons then converge long before small neurons begin to move.
         partial: Whether to return the trajectory so far, instead of raising an error, if a limit is reached.
 
     Returns:
@@ -134,15 +137,28 @@ def polar_flow(
         value=float(norms.min()),
         remedy="give finite, non-zero initial weights for every neuron",
     )
+    biased = isinstance(network, BiasedTwoLayer) and network.bias is not None
     with jax.enable_x64(True):
         frame = jax.tree.map(
             lambda leaf: jax.device_put(np.asarray(leaf, float)) if eqx.is_inexact_array(leaf) else leaf, network
         )
         data = {"inputs": task.inputs, "targets": task.targets, "normalised": np.asarray(float(normalised))}
+        data["biased"] = np.asarray(float(biased))
+        bias = np.zeros(task.output_dimension)
+        if biased:
+            bias = bias + scale * np.asarray(frame.bias)
+            frame = eqx.tree_at(lambda each: each.bias, frame, None)
         numbers = {"duration": np.asarray(float(duration)), "tolerance": np.asarray(float(tolerance))}
         start = jax.device_put(Neurons(rows / norms[:, None], np.log(norms) + np.log(scale)))
-        implicit: Solver = "stiff" if network.degree > 2 and not normalised else "explicit"
+        implicit: Solver = "stiff" if network.degree > 2 and not (normalised or biased) else "explicit"
         solver = solver or implicit
+        require(
+            solver == "explicit" or not biased,
+            "the stiff solver does not support an output bias",
+            argument="solver",
+            value=solver,
+            remedy='choose "explicit"',
+        )
         work = _work(network, task, operations)
         max_steps = work.steps(solver, max_steps)
         if solver == "stiff":
@@ -151,7 +167,9 @@ def polar_flow(
                 flow, start, ROSENBROCK, duration=duration, tolerance=tolerance, max_steps=max_steps, partial=partial
             )
         else:
-            path = _explicitly(frame, data, _initial_state(frame, data, *start, numbers), numbers, max_steps, partial)
+            path = _explicitly(
+                frame, data, _initial_state(frame, data, *start, bias, numbers), numbers, max_steps, partial
+            )
     steps = {"explicit": 0, "implicit": 0, "implicit" if solver == "stiff" else "explicit": len(path["time"]) - 1}
     record = resolving(path, points)
     return make_record(
@@ -207,39 +225,45 @@ def _require_progress(before: float, state: _State, steps: int, max_steps: int) 
 
 
 @filter_jit
-def _initial_state(frame: Any, data: Any, directions: Any, log_norms: Any, numbers: Any) -> _State:
-    turning, growth, *losses = _velocity(frame, data, jnp.asarray(directions), jnp.asarray(log_norms))
-    fastest = jnp.max(jnp.abs(growth))
+def _initial_state(frame: Any, data: Any, directions: Any, log_norms: Any, bias: Any, numbers: Any) -> _State:
+    variables = jnp.asarray(directions), jnp.asarray(log_norms), jnp.asarray(bias)
+    velocity, *losses = _velocity(frame, data, *variables)
+    fastest = jnp.maximum(jnp.max(jnp.abs(velocity[1])), data["biased"])
     step = jnp.where(fastest > 0, _FIRST_MOTION / fastest, numbers["duration"])
-    return _State(jnp.zeros(()), step, jnp.asarray(directions), jnp.asarray(log_norms), turning, growth, *losses)
+    return _State(jnp.zeros(()), step, *variables, velocity, *losses)
 
 
 @filter_jit
 def _advanced(frame: Any, data: Any, state: _State, numbers: Any) -> tuple[_State, dict[str, Array]]:
     """Take several steps; return the state and the recorded quantities after each accepted step, padded with NaN."""
     duration, tolerance = numbers["duration"], numbers["tolerance"]
+    target_power = jnp.sum(data["targets"] ** 2) / len(data["targets"])
 
-    def moved(state: _State, step: Array, weights: Any, stages: Any) -> tuple[Array, Array]:
-        turned = sum(weight * turning for weight, (turning, _) in zip(weights, stages, strict=False))
-        grown = sum(weight * growth for weight, (_, growth) in zip(weights, stages, strict=False))
-        return state.directions + step * turned, state.log_norms + step * grown
+    def combined(weights: Any, stages: Any) -> list[Any]:
+        return [
+            sum(weight * each for weight, each in zip(weights, kind, strict=False))
+            for kind in zip(*stages, strict=True)
+        ]
 
     def tried(state: _State) -> _State:
         step = jnp.minimum(state.step, duration - state.time)
-        stages = [(state.turning, state.growth)]
+        before = state.directions, state.log_norms, state.bias
+        stages, losses, variables = [state.velocity], [], before
         for weights in _STAGES:
-            directions, log_norms = moved(state, step, weights, stages)
-            turning, growth, *losses = _velocity(frame, data, directions, log_norms)
-            stages.append((turning, growth))
-        wrong = [sum(weight * stage[k] for weight, stage in zip(_ERROR, stages, strict=True)) for k in (0, 1)]
-        error = step * jnp.sqrt(jnp.mean(jnp.sum(wrong[0] ** 2, axis=1) + wrong[1] ** 2)) / tolerance
+            variables = [old + step * velocity for old, velocity in zip(before, combined(weights, stages), strict=True)]
+            velocity, *losses = _velocity(frame, data, *variables)
+            stages.append(velocity)
+        directions, log_norms, bias = variables
+        wrong = combined(_ERROR, stages)
+        squared = jnp.mean(jnp.sum(wrong[0] ** 2, axis=1) + wrong[1] ** 2) + jnp.sum(wrong[2] ** 2) / target_power
+        error = step * jnp.sqrt(squared) / tolerance
         error = jnp.where(jnp.isfinite(error), error, jnp.inf)
         accepted = (error <= 1) | (step <= _SHORTEST * duration)
         factor = jnp.clip(0.9 * jnp.maximum(error, 1e-6) ** (-1 / 3), 0.2, 4.0)
         norms = jnp.linalg.norm(directions, axis=1, keepdims=True)
         # Avoid a tiny last step caused by rounding.
         time = jnp.where(duration - state.time - step <= _SHORTEST * duration, duration, state.time + step)
-        after = _State(time, step * factor, directions / norms, log_norms, turning, growth, *losses)
+        after = _State(time, step * factor, directions / norms, log_norms, bias, velocity, *losses)
         return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), after, state)._replace(step=step * factor)
 
     def another(carry: Any) -> Any:
@@ -261,15 +285,19 @@ def _advanced(frame: Any, data: Any, state: _State, numbers: Any) -> tuple[_Stat
     return state, path
 
 
-def _velocity(frame: Any, data: Any, directions: Array, log_norms: Array) -> tuple[Array, Array, Array, Array]:
-    """Compute the velocities of directions and log-norms, the loss, and the descent rate."""
+def _velocity(
+    frame: Any, data: Any, directions: Array, log_norms: Array, bias: Array
+) -> tuple[tuple[Array, Array, Array], Array, Array]:
+    """Compute the velocities of directions, log-norms and output bias, the loss, and the descent rate."""
     inputs, targets, degree = data["inputs"], data["targets"], frame.degree
     _, pull = jax.vjp(lambda rows: frame.with_neurons(rows)(inputs), directions)
-    residual = targets - frame.with_neurons(directions).weighted(jnp.exp(degree * log_norms))(inputs)
+    residual = targets - frame.with_neurons(directions).weighted(jnp.exp(degree * log_norms))(inputs) - bias
     (gradient,) = pull(residual / len(inputs))
     growth = jnp.sum(directions * gradient, axis=1)
     rate = jnp.exp((1 - data["normalised"]) * (degree - 2) * log_norms)
     turning = rate[:, None] * (gradient - growth[:, None] * directions)
     # The velocity of θ_i is e^l · rate · g, and the loss gradient is −e^{(κ−1) l} g.
     descent_rate = jnp.sum(rate * jnp.exp(degree * log_norms) * jnp.sum(gradient**2, axis=1))
-    return turning, rate * growth, jnp.sum(residual**2) / (2 * len(inputs)), descent_rate
+    drift = data["biased"] * jnp.mean(residual, axis=0)
+    loss = jnp.sum(residual**2) / (2 * len(inputs))
+    return (turning, rate * growth, drift), loss, descent_rate + jnp.sum(drift**2)
