@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 from dynascope.alternating import PhaseRules, alternating_flow
 from dynascope.errors import InputError
-from dynascope.networks import DiagonalLinear, NeuronSum, TwoLayer
+from dynascope.networks import BiasedTwoLayer, DiagonalLinear, NeuronSum, TwoLayer
 from dynascope.tasks import Task
 
 # Alternating gradient flows, section 2, golden set A, four times over: the sizes are those of the other tests of the
@@ -44,6 +44,34 @@ def test_quadratic_neurons_learn_nothing_of_an_odd_target_and_the_even_part_of_a
     staircase = alternating_flow(Task(inputs, targets), TwoLayer(3, 20, 1, activation="quadratic"), scale=1e-3, jumps=1)
     assert staircase.sizes["jump"] == (1 if sign > 0 else 0)
     assert any("uncorrelated" in warning for warning in staircase.attrs["warnings"]) == (sign < 0)
+
+
+def test_hidden_biases_are_the_weights_of_a_constant_input():
+    draw = np.random.default_rng(0)
+    inputs, inner = draw.normal(size=(30, 2)), TwoLayer(3, 12, 1, activation="relu")
+    targets = np.maximum(inputs[:, :1] + 0.5, 0)
+    constant = np.concatenate([inputs, np.ones((30, 1))], axis=1)
+    one = alternating_flow(Task(constant, targets), inner, scale=1e-4, jumps=1)
+    other = alternating_flow(Task(inputs, targets), BiasedTwoLayer(inner), scale=1e-4, jumps=1)
+    np.testing.assert_allclose(other["jump_time"], one["jump_time"], rtol=1e-9)
+    np.testing.assert_allclose(other["loss_after"], one["loss_after"], rtol=1e-6, atol=1e-9)
+
+
+def test_an_output_bias_learns_the_mean_before_the_first_jump():
+    draw = np.random.default_rng(0)
+    inputs, inner = draw.normal(size=(30, 2)), TwoLayer(2, 12, 1, activation="relu")
+    inner = eqx.tree_at(lambda each: each.first, inner, np.abs(inner.first))
+    targets = np.maximum(inputs[:, :1], 0)
+    networks = BiasedTwoLayer(inner, np.zeros(1), has_hidden_biases=False), inner
+    one, other, plain = (
+        alternating_flow(Task(inputs, targets + shift), network, scale=1e-4, jumps=1)
+        for shift, network in ((0.0, networks[0]), (2.0, networks[0]), (0.0, networks[1]))
+    )
+    # The bias absorbs every shift of the targets, and the initial level is half their variance.
+    np.testing.assert_allclose(other["jump_time"], one["jump_time"], rtol=1e-9)
+    np.testing.assert_allclose(one["loss_before"][0], np.var(targets) / 2)
+    # With its optimal bias, the utility of a neuron is its covariance with the targets.
+    assert float(one["jump_time"][0]) > 1.05 * float(plain["jump_time"][0])
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from drawn_modules import drawn
 
 from dynascope import predict
 from dynascope.errors import InputError
-from dynascope.networks import MLP, DeepLinear, DiagonalLinear, TwoLayer, at_unit_scale, user_network
+from dynascope.networks import MLP, BiasedTwoLayer, DeepLinear, DiagonalLinear, TwoLayer, at_unit_scale, user_network
 from dynascope.tasks import Task
 
 POINTS = np.random.default_rng(0).normal(size=(7, 3))
@@ -50,10 +50,30 @@ def test_a_network_of_equinox_computes_the_same(module, name):
 
 
 @pytest.mark.parametrize(
+    ("module", "kind"),
+    [
+        (mlp(use_bias=True, use_final_bias=True), BiasedTwoLayer),
+        (mlp(use_bias=True), BiasedTwoLayer),
+        (mlp(jnp.square, use_final_bias=True), BiasedTwoLayer),
+        (mlp(lambda z: 3 * z, use_bias=True, use_final_bias=True), MLP),
+        (mlp(lambda z: z, depth=2, use_final_bias=True), MLP),
+        (drawn(eqx.nn.Linear, 3, 2), MLP),
+    ],
+)
+def test_a_network_of_equinox_with_biases_computes_the_same(module, kind):
+    network = user_network(module)
+    assert isinstance(network, kind)
+    expected = jax.vmap(module)(jnp.asarray(POINTS))
+    np.testing.assert_allclose(network(POINTS), expected, rtol=1e-5, atol=1e-6)
+    unit, scale = at_unit_scale(network)
+    restored = jax.tree.map(lambda leaf: scale * leaf if eqx.is_array(leaf) else leaf, unit)
+    np.testing.assert_allclose(restored(POINTS), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
     ("module", "said"),
     [
-        (mlp(use_bias=True), "a Linear layer has a bias"),
-        (mlp(use_final_bias=True), "a Linear layer has a bias"),
+        (mlp(jnp.square, use_bias=True), "the hidden neurons have biases, and the activation quadratic has degree 2"),
         (mlp(depth=2), "the network has 3 linear layers"),
         (equinox(linear(3, 6), jax.nn.relu), "the network has 1 linear layer:"),
         (mlp(jnp.tanh), "tanh is not homogeneous"),
@@ -121,12 +141,12 @@ def test_a_sequential_computes_the_same_and_keeps_its_weights(torch):
         (torch.nn.Identity(), "linear"),
         (torch.nn.LeakyReLU(0.2), "leaky-relu-0.2"),
     ):
-        module = sequential(torch, function)
+        module = sequential(torch, function, bias=name == "relu")
         network = user_network(torch.nn.Sequential(torch.nn.Flatten(), module))
         assert network.activation.name == name
         expected = module(torch.tensor(POINTS, dtype=torch.float32)).detach().numpy()
         np.testing.assert_allclose(network(POINTS), expected, rtol=1e-4, atol=1e-6)
-        network.first[:] = 0
+        (network.inner if name == "relu" else network).first[:] = 0
         assert float(module[0].weight.detach().abs().sum()) > 0
 
 
@@ -140,7 +160,6 @@ def test_what_is_in_the_way_in_pytorch_is_named(torch):
     frozen = sequential(torch, torch.nn.ReLU())
     frozen[0].weight.requires_grad_(False)
     for module, said in (
-        (sequential(torch, torch.nn.ReLU(), bias=True), "has a bias"),
         (sequential(torch, torch.nn.BatchNorm1d(6)), "does not cover networks with BatchNorm1d"),
         (sequential(torch, torch.nn.Dropout()), "does not cover networks with Dropout"),
         (sequential(torch, torch.nn.GELU()), "GELU is not homogeneous"),

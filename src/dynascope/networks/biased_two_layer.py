@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import equinox as eqx
+import numpy as np
 from jax import Array
 from jaxtyping import Float
 
@@ -33,17 +34,18 @@ class BiasedTwoLayer(eqx.Module):
         InputError: If the hidden neurons have biases, and the activation has a degree other than one.
 
     Example:
-        >>> import numpy as np
         >>> network = BiasedTwoLayer(TwoLayer(3 + 1, 5, 2, activation="relu"), bias=np.array([1.0, -1.0]))
         >>> network(np.zeros((4, 3))).shape, network.degree, network.neurons.shape
         ((4, 2), 2, (5, 6))
     """
 
     inner: TwoLayer
-    bias: Float[Array, " c"] | None
+    bias: Float[Array | np.ndarray, " c"] | None
     has_hidden_biases: bool = eqx.field(static=True)
 
-    def __init__(self, inner: TwoLayer, bias: Float[Array, " c"] | None = None, *, has_hidden_biases: bool = True):
+    def __init__(
+        self, inner: TwoLayer, bias: Float[Array | np.ndarray, " c"] | None = None, *, has_hidden_biases: bool = True
+    ):
         degree = inner.activation.degree
         require(
             not has_hidden_biases or degree == 1,
@@ -65,7 +67,7 @@ class BiasedTwoLayer(eqx.Module):
         return self.inner.activation
 
     @property
-    def second(self) -> Float[Array, "width c"]:
+    def second(self) -> Float[Array | np.ndarray, "width c"]:
         """W₂."""
         return self.inner.second
 
@@ -75,19 +77,19 @@ class BiasedTwoLayer(eqx.Module):
         return self.inner.degree
 
     @property
-    def neurons(self) -> Float[Array, "width weights"]:
+    def neurons(self) -> Float[Array | np.ndarray, "width weights"]:
         """Θ, shape (width, d + 1 + c): each row holds the input weights, bias and output weights of one neuron."""
         return self.inner.neurons
 
-    def with_neurons(self, rows: Float[Array, "neurons weights"]) -> BiasedTwoLayer:
+    def with_neurons(self, rows: Float[Array | np.ndarray, "neurons weights"]) -> BiasedTwoLayer:
         """Replace the weights of the neurons; their number can change, and the output bias is kept."""
         return eqx.tree_at(lambda network: network.inner, self, self.inner.with_neurons(rows))
 
-    def weighted(self, coefficients: Float[Array, " width"]) -> BiasedTwoLayer:
+    def weighted(self, coefficients: Float[Array | np.ndarray, " width"]) -> BiasedTwoLayer:
         """Multiply the output of each neuron i by a coefficient; the output bias is kept."""
         return eqx.tree_at(lambda network: network.inner, self, self.inner.weighted(coefficients))
 
-    def __call__(self, x: Float[Array, "... d"]) -> Float[Array, "... c"]:
+    def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... c"]:
         """Compute the outputs for one sample or a batch."""
         namespace = array_namespace(x)
         if self.has_hidden_biases:

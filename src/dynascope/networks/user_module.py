@@ -16,6 +16,7 @@ from dynascope.errors import InputError
 from dynascope.networks.biased_two_layer import BiasedTwoLayer
 from dynascope.networks.deep_linear import DeepLinear
 from dynascope.networks.diagonal_linear import DiagonalLinear
+from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import HomogeneousActivation, TwoLayer
 from dynascope.protocols import Network
 from dynascope.validation import require
@@ -23,8 +24,7 @@ from dynascope.validation import require
 __all__ = ["at_unit_scale", "user_network"]
 
 _SUPPORTED = (
-    "two linear layers and a homogeneous activation, such as ReLU or LeakyReLU, between them, or linear layers without "
-    "bias"
+    "two linear layers and a homogeneous activation, such as ReLU or LeakyReLU, between them, or linear layers only"
 )
 _WRAPPED = ("_orig_mod", "module")  # by torch.compile and by parallel training
 _SKIPPED = ("Identity", "Flatten")
@@ -55,7 +55,7 @@ class _Layer:
     apply: Callable[[np.ndarray], np.ndarray] | None = None
 
 
-def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | None:
+def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | MLP | None:
     """Convert a PyTorch or equinox network to a dynascope network with the same weights; return None for other types.
 
     Supported types are `torch.nn.Sequential`, `equinox.nn.Sequential` and `equinox.nn.MLP`, and a single `Linear` layer
@@ -98,10 +98,7 @@ def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | No
     for layer in layers:
         _require_plain(layer)
     if places and len(places) != 2 and all(layer.weight is not None or _is_identity(layer) for layer in layers):
-        _require_no_bias(layers)
-        weights = [layer.weight for layer in layers if layer.weight is not None]
-        network = DeepLinear((weights[0].shape[1], *map(len, weights)))
-        return eqx.tree_at(lambda net: net.weights, network, tuple(weight.T.copy() for weight in weights))
+        return _linear([layer for layer in layers if layer.weight is not None])
     require(
         len(places) == 2,
         f"the network has {len(places)} linear layer{'' if len(places) == 1 else 's'}",
@@ -121,8 +118,10 @@ def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | No
     assert first is not None
     assert second is not None
     activation = _activation(layers[places[0] + 1 : places[1]])
+    if activation.linear and (hidden_bias is not None or bias is not None):
+        outer = dataclasses.replace(layers[places[1]], weight=activation.positive * second)
+        return _linear([layers[places[0]], outer])
     if activation.linear:
-        _require_no_bias(layers)
         second, activation = activation.positive * second, HomogeneousActivation(1, 1.0, -1.0, "linear")
     if hidden_bias is not None:
         first = np.column_stack([first, hidden_bias])
@@ -135,7 +134,20 @@ def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | No
     return BiasedTwoLayer(network, bias, has_hidden_biases=hidden_bias is not None)
 
 
-def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | DiagonalLinear | DeepLinear, float]:
+def _linear(layers: list[_Layer]) -> DeepLinear | MLP:
+    """Return a linear network with the weights, and the biases if there are any, of linear layers."""
+    weights = [layer.weight.T.copy() for layer in layers if layer.weight is not None]
+    widths = (weights[0].shape[0], *(weight.shape[1] for weight in weights))
+    if all(layer.bias is None for layer in layers):
+        return eqx.tree_at(lambda net: net.weights, DeepLinear(widths), tuple(weights))
+    biases = (
+        np.zeros(width) if layer.bias is None else layer.bias for layer, width in zip(layers, widths[1:], strict=True)
+    )
+    network = MLP(widths, activation="linear")
+    return eqx.tree_at(lambda net: (net.weights, net.biases), network, (tuple(weights), tuple(biases)))
+
+
+def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | DiagonalLinear | DeepLinear | MLP, float]:
     """Rescale the weights of a network to unit scale, and return the factor that restores them.
 
     The factor is the norm of the weights divided by the root mean square norm of weights drawn at unit scale. The root
@@ -169,7 +181,7 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | Diagona
         places, size = (lambda net: (net.first, net.second)), network.first.shape[0] + network.second.shape[1]
     elif isinstance(network, DiagonalLinear):
         places, size = (lambda net: (net.u, net.v)), len(network.u)
-    elif isinstance(network, DeepLinear):
+    elif isinstance(network, DeepLinear) or (isinstance(network, MLP) and network.activation == "linear"):
         places, size = (lambda net: net.weights), sum(len(weight) for weight in network.weights)
     else:
         raise InputError(
@@ -188,7 +200,10 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | Diagona
         value=scale,
         remedy="give weights that are finite and not all zero",
     )
-    return eqx.tree_at(places, network, tuple(each / scale for each in weights)), scale
+    network = eqx.tree_at(places, network, tuple(each / scale for each in weights))
+    if isinstance(network, MLP):
+        network = eqx.tree_at(lambda net: net.biases, network, tuple(each / scale for each in network.biases))
+    return network, scale
 
 
 def _is_torch(module: Any) -> bool:
@@ -252,16 +267,6 @@ def _of_equinox(module: Any) -> Iterator[_Layer]:
             stateful=bool(jax.tree.leaves(eqx.filter(module, eqx.is_array))),
             apply=lambda values: np.asarray(function(jnp.asarray(values)), np.float64),
         )
-
-
-def _require_no_bias(layers: list[_Layer]) -> None:
-    require(
-        all(layer.bias is None for layer in layers),
-        "a layer of a linear network has a bias",
-        argument="network",
-        value="Linear",
-        remedy="construct it without bias (bias=False or use_bias=False), and centre the data instead",
-    )
 
 
 def _require_plain(layer: _Layer) -> None:

@@ -26,7 +26,7 @@ from dynascope.tasks.task import Task
 from dynascope.validation import checked, require
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
-__all__ = ["Case"]
+__all__ = ["Case", "without_biases"]
 
 _ROWS = 4  # inputs for the test of linearity in the weights
 _LARGEST = 1e50  # largest scale for which products over layers do not overflow
@@ -46,6 +46,7 @@ class Case:
         max_steps: Maximum number of steps in one phase of alternating gradient flow.
         learning_rate: Learning rate of gradient descent, or one per layer; None for gradient flow.
         batch_size: Batch size; None for all samples.
+        omits_biases: Whether the layers have biases, which `network` omits; see `without_biases`.
     """
 
     task: Any
@@ -56,6 +57,7 @@ class Case:
     max_steps: PositiveInt = MAX_STEPS
     learning_rate: PositiveFloat | Sequence[PositiveFloat] | None = None
     batch_size: PositiveInt | None = None
+    omits_biases: bool = False
 
     def __post_init__(self) -> None:
         if len(self.rates) == 1 or self.learning_rate is None:
@@ -162,10 +164,13 @@ class Case:
         """The description of the network."""
         if self.activation is not None:
             return f"two-layer {self.activation} network"
+        if isinstance(self.network, MLP) and self.network.activation == "linear" and len(self.network.weights) == 1:
+            return "linear model with a bias"
         if isinstance(self.network, BiasedTwoLayer):
             return f"two-layer {self.network.activation.name} network with biases"
         if self.layers is not None:
-            return f"linear network of {len(self.layers)} layer{'s' * (len(self.layers) > 1)}"
+            biases = " with biases" if self.omits_biases else ""
+            return f"linear network of {len(self.layers)} layer{'s' * (len(self.layers) > 1)}{biases}"
         if isinstance(self.network, DiagonalLinear | DeepDiagonal):
             return f"{self.kind} linear network"
         return type(self.network.module if isinstance(self.network, Rows) else self.network).__name__
@@ -212,6 +217,19 @@ class Case:
             value=(inputs, outputs),
             remedy="give both the same dimensions",
         )
+
+
+def without_biases(network: Any) -> tuple[Any, bool]:
+    """Omit the biases of a linear network of two or more layers, and return whether there were any.
+
+    On centred data, the loss has zero gradient in the biases when they are zero, and from small values they decay. The
+    remaining weights then have the gradient flow of a network without biases.
+    """
+    if not (isinstance(network, MLP) and network.biases and len(network.weights) > 1):
+        return network, False
+    if network.activation != "linear" or network.parametrisation != "standard":
+        return network, False
+    return eqx.tree_at(lambda each: each.biases, network, ()), True
 
 
 def _root(moment: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:

@@ -66,6 +66,13 @@ def _orthogonal(case: Case) -> float | None:
     return float(np.max(np.abs(x @ x.T) - np.eye(n), initial=0.0))
 
 
+def _off_centre(case: Case) -> float | None:
+    if case.samples is None:
+        return None
+    parts = (case.task.inputs, case.task.targets)
+    return max(float(np.linalg.norm(each.mean(axis=0)) / np.sqrt(np.mean(np.sum(each**2, axis=1)))) for each in parts)
+
+
 def _outputs(case: Case) -> float | None:
     return None if case.samples is None else float(case.task.output_dimension)
 
@@ -207,6 +214,7 @@ _MEASURES: dict[str, Callable[[Case], float | None]] = {
     assumptions.EQUAL_WEIGHTS.name: _equal,
     assumptions.LARGE_OUTPUT_WEIGHTS.name: _output_weights,
     assumptions.EQUAL_WIDTHS.name: _widths,
+    assumptions.CENTRED_DATA.name: _off_centre,
     assumptions.ENOUGH_NEURONS.name: _neurons,
     assumptions.LAZY_TRAINING.name: _lazy,
     assumptions.SMALL_STEPS.name: _steps,

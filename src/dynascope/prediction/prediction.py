@@ -13,7 +13,7 @@ from dynascope.networks.kinds import NETWORKS, NetworkKind, is_specification
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.candidate import Candidate, Measured, rank
-from dynascope.prediction.case import Case
+from dynascope.prediction.case import Case, without_biases
 from dynascope.prediction.cost import announce_needs
 from dynascope.prediction.doubtful_data import with_doubts
 from dynascope.prediction.finite_scale import at_this_scale
@@ -108,7 +108,9 @@ def predict(
         require_network(network)
     start, scale = with_weights(task, network, scale, seed=seed, normalised=normalised)
     start, factor = _started(task, readable(start) if theory is not None and unread(start) else start, scale)
-    case = Case(task, start, scale=factor, normalised=normalised, jumps=jumps, max_steps=max_steps)
+    start, omits_biases = without_biases(start)
+    options: dict[str, Any] = {"normalised": normalised, "jumps": jumps, "max_steps": max_steps}
+    case = Case(task, start, scale=factor, omits_biases=omits_biases, **options)
     case.require_fitting()
     staircase = _computed(case, theory, measured=scale is None)
     if is_specification(network) and not isinstance(start, DiagonalLinear):

@@ -10,7 +10,7 @@ from dynascope.errors import InputError
 from dynascope.networks.kinds import NETWORKS, NetworkKind, is_specification
 from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.candidate import TRAINING, Candidate, Candidates, Measured, rank
-from dynascope.prediction.case import Case
+from dynascope.prediction.case import Case, without_biases
 from dynascope.prediction.initial_weights import with_weights
 from dynascope.prediction.measures import violation
 from dynascope.prediction.network_parts import (
@@ -25,7 +25,7 @@ from dynascope.prediction.theories.catalogue import THEORIES
 from dynascope.prediction.theories.theory import Theory
 from dynascope.protocols import Network, SumOfNeurons
 from dynascope.tasks.as_task import TaskLike, as_task
-from dynascope.theory.assumptions import Assumption
+from dynascope.theory.assumptions import CENTRED_DATA, Assumption
 from dynascope.validation import require
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
 
@@ -166,7 +166,8 @@ def case_of(
         scale = size if scale is None else scale * size
     elif scale is None:
         network, scale = at_unit_scale(network)
-    case = Case(task, network, scale=scale, **training)
+    network, omits_biases = without_biases(network)
+    case = Case(task, network, scale=scale, omits_biases=omits_biases, **training)
     case.require_fitting()
     return case
 
@@ -187,7 +188,8 @@ def fitting(case: Case, theories: Sequence[Theory] = THEORIES) -> Iterator[Candi
 
     for theory in theories:
         if theory.fits(case):
-            assumed = (*theory.assumes, *theory.assumes_too(case), *TRAINING)
+            centred = (CENTRED_DATA,) if case.omits_biases else ()
+            assumed = (*theory.assumes, *theory.assumes_too(case), *centred, *TRAINING)
             yield _candidate(theory, case, tuple(map(measured, assumed)))
 
 

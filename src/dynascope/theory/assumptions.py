@@ -10,6 +10,7 @@ import dataclasses
 __all__ = [
     "ALIGNED_LAYERS",
     "BALANCED_LAYERS",
+    "CENTRED_DATA",
     "ENOUGH_NEURONS",
     "ENOUGH_SAMPLES",
     "EQUAL_RATES",
@@ -193,6 +194,15 @@ SEPARATED_TIMES = Assumption(
     almost=float("inf"),
     growth="neighbouring jumps shift each other by up to an eighth of this number and can merge",
     remedy="use smaller initial weights, which separates the jumps, or use the predicted loss curve at this scale",
+)
+CENTRED_DATA = Assumption(
+    "centred data",
+    "inputs and targets have mean zero, so the biases of a linear network decay to zero",
+    "norm of the mean of the inputs or of the targets, relative to their root mean square norm; the larger of both",
+    limit=1e-5,
+    almost=0.1,
+    growth="biases learn the means, and losses are too large by up to the square of this fraction of the initial loss",
+    remedy="subtract the means from inputs and targets, or omit the biases",
 )
 LAZY_TRAINING = Assumption(
     "lazy training",

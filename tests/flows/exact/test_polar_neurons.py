@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dynascope.errors import DivergenceError, InputError
 from dynascope.flows import GradientFlow, Solver, diagonal_flow, gradient_flow, polar_flow
-from dynascope.networks import DiagonalLinear, TwoLayer
+from dynascope.networks import BiasedTwoLayer, DiagonalLinear, TwoLayer
 from dynascope.tasks import Task
 
 DRAW = np.random.default_rng(0)
@@ -41,6 +41,20 @@ def test_it_is_the_gradient_flow_of_the_weights(activation, task, normalised):
     # A step is allowed 1e-5 in direction and log-norm, and there are a few hundred.
     np.testing.assert_allclose(losses(polar(activation, task, normalised=normalised, tolerance=1e-5)), exact,
                                atol=1e-3 * exact[0])  # fmt: skip
+
+
+@pytest.mark.parametrize("activation", ["relu", "quadratic"])
+def test_an_output_bias_is_integrated_with_the_neurons(activation):
+    hidden = activation == "relu"
+    inner = TwoLayer(3 + hidden, 8, 1, activation=activation, seed=3)
+    biased = BiasedTwoLayer(inner, np.array([0.5]), has_hidden_biases=hidden)
+    task = Task(INPUTS, np.asarray(TASK.targets) + 0.3)
+    method = GradientFlow(duration=TIMES[-1], solver=Solver(relative_tolerance=1e-5), save=TIMES)
+    exact = gradient_flow(task, biased, method, scale=0.05)["loss"].to_numpy()
+    found = polar_flow(task, biased, scale=0.05, duration=TIMES[-1], tolerance=1e-5)
+    np.testing.assert_allclose(losses(found), exact, atol=1e-3 * exact[0])
+    with pytest.raises(InputError, match="does not support an output bias"):
+        polar_flow(task, biased, scale=0.05, duration=1.0, solver="stiff")
 
 
 def test_the_error_falls_with_the_tolerance():
