@@ -58,10 +58,11 @@ class _Layer:
 def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | MLP | None:
     """Convert a PyTorch or equinox network to a dynascope network with the same weights; return None for other types.
 
-    Supported types are `torch.nn.Sequential`, `equinox.nn.Sequential` and `equinox.nn.MLP`, and a single `Linear` layer
-    without bias. Sequential modules and MLPs must have either two linear layers and a homogeneous activation between
-    them, or any number of linear layers without bias or activation. The activation is identified by evaluating it.
-    PyTorch modules are recognised by the names of their types, and their weights are copied.
+    Supported types are `torch.nn.Sequential`, `equinox.nn.Sequential` and `equinox.nn.MLP`, and a single `Linear`
+    layer. Sequential modules and MLPs must have either two linear layers and a homogeneous activation between them, or
+    any number of linear layers without activation. Layers can have biases (see `BiasedTwoLayer`). The activation is
+    identified by evaluating it. PyTorch modules are recognised by the names of their types, and their weights are
+    copied.
 
     Args:
         module: Any network.

@@ -67,7 +67,7 @@ _PYTORCH = (
     "and after training, as shown below"
 )
 _LIBRARIES = {"torch.nn.": "PyTorch", "equinox.nn.": "equinox"}  # modules with known behaviour
-_TO_READ = "give a Linear, an MLP or a Sequential of equinox.nn, without bias"
+_TO_READ = "give a Linear, an MLP or a Sequential of equinox.nn"
 _NEAREST_OF_LINEAR = {1: "linear-model", 2: "linear-staircase"}  # by number of layers
 _KERNEL = "probes.kernel.neural_tangent_kernel"
 

@@ -62,8 +62,8 @@ def predict(
             converted to a `Task`.
         network: A module with its weights at unit scale, the name of a kind ("linear", "diagonal", "relu", "quadratic",
             "attention"), or a `TwoLayer` without dimensions. Alternatively, your module with its initial weights: a
-            `torch.nn.Sequential`, `equinox.nn.Sequential` or `equinox.nn.MLP` of two linear layers without bias and a
-            homogeneous activation between them.
+            `torch.nn.Sequential`, `equinox.nn.Sequential` or `equinox.nn.MLP` of two linear layers and a homogeneous
+            activation between them, with or without biases.
         scale: Factor that multiplies the initial weights, below one. For a network given by name or without dimensions,
             the default is `prediction.default_scale`, which is 1e-8 for most networks. A module keeps its weights by
             default, and their scale is measured: their norm divided by that of weights at unit scale.
