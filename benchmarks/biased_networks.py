@@ -24,10 +24,11 @@ import torch
 from predictions_on_data import DATA
 from resumable import keep, rows
 
-from dynascope import compare, flows, observe, predict
+from dynascope import GradientFlow, compare, flows, observe, predict
 from dynascope.compilation import compile_cache
 from dynascope.networks import at_unit_scale, user_network
 from dynascope.prediction.loss_curve import distance_between
+from dynascope.results import training_time
 from dynascope.tasks import Task, read_table
 
 FILE = Path(__file__).parent.parent / "docs" / "concepts" / "biased_networks.csv"
@@ -80,12 +81,12 @@ def found(name: str, task: Task, scale: float) -> dict[str, Any]:
         for parameter in module.parameters():
             parameter *= scale
     predicted = predict(task, module, jumps=JUMPS).record
-    observed = observe(task, module).record
-    end = float(observed["time"][-1])
     read = user_network(module)
     assert read is not None
     network: Any
     network, size = at_unit_scale(read)
+    end = min(training_time(predicted, size), float(predicted["time"][-1]))
+    observed = observe(task, module, method=GradientFlow(duration=end)).record
     truth = flows.polar_flow(task, network, scale=size, duration=end, tolerance=TOLERANCE, max_steps=2_000_000)
     tree = compare(observed, predicted)
     status = tree.residual["status"].to_numpy().tolist()

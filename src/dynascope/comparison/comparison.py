@@ -13,7 +13,13 @@ import xarray as xr
 
 from dynascope.comparison.coverage import share_of_fall
 from dynascope.comparison.curves import compare_curves
-from dynascope.comparison.jumps import ESTIMATED, compare_curve, compare_staircases, curve_discriminates
+from dynascope.comparison.jumps import (
+    ESTIMATED,
+    compare_curve,
+    compare_staircases,
+    curve_discriminates,
+    later_descent,
+)
 from dynascope.comparison.undecided import leave_undecided
 from dynascope.comparison.user_curves.judging import (
     bare_losses,
@@ -150,7 +156,10 @@ def compare(
             remedy="omit at_other_scale, and compare each curve with a prediction at its scale",
         )
         other = _along_time(validate_record(other))
-    if warnings := _differences(run, theory):
+    warnings = _differences(run, theory)
+    if is_staircase(theory) and (later := later_descent(run, theory)):
+        warnings.append(later)
+    if warnings:
         theory = theory.assign_attrs(warnings=[*theory.attrs.get("warnings", []), *warnings])
     dimensions = (along,) if isinstance(along, str) else tuple(along)
     known = sorted({*map(str, run.dims), *map(str, theory.dims)})

@@ -11,7 +11,7 @@ from dynascope.results.staircase import staircase_residual
 from dynascope.results.steps_seen import crossing_times, resting_levels, seen_steps
 from dynascope.validation import require
 
-__all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases", "curve_discriminates"]
+__all__ = ["ESTIMATED", "between_points", "compare_curve", "compare_staircases", "curve_discriminates", "later_descent"]
 
 ESTIMATED = "1.25 times the difference between the small-scale limit and the predicted loss curve at this scale"
 # Two jumps this many e-folds of growth apart leave a visible pause in the descent between them.
@@ -285,6 +285,25 @@ def _unpredicted(staircase: StaircaseView, time: np.ndarray, loss: np.ndarray) -
         beside_slow = bool(slow[max(nearest - 1, 0) : nearest + 1].any())
         extra += bool(np.min(np.abs(known - level)) > allowed and not beside_slow)
     return extra + bool(loss[-1] < levels[-1] - _LEVEL_SHARE * levels[0] and not slow[-1:].any())
+
+
+def later_descent(observed: xr.Dataset, predicted: xr.Dataset) -> str:
+    """Describe a descent of the observed loss after the end of the predicted curve, which is not scored; empty if none.
+
+    Args:
+        observed: Record of a run.
+        predicted: Record of a staircase.
+    """
+    staircase, (time, loss) = StaircaseView(predicted), _curve(observed)
+    levels = staircase.levels
+    below = loss[-1] < levels[-1] - _LEVEL_SHARE * levels[0]
+    known = staircase.complete and not staircase.slow[-1:].any()
+    if not (below and known) or _covered(staircase, time).all():
+        return ""
+    return (
+        f"After the end of the predicted curve, the observed loss falls to {loss[-1]:.4g}, below the last predicted "
+        f"level of {levels[-1]:.4g}. This descent is not scored, although theory predicts no further jump."
+    )
 
 
 def _covered(staircase: StaircaseView, time: np.ndarray) -> np.ndarray:
