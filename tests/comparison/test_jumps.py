@@ -5,7 +5,7 @@ import pytest
 from staircase_curves import LEVELS, TIMES, staircase
 
 from dynascope.comparison import compare
-from dynascope.comparison.jumps import compare_staircases
+from dynascope.comparison.jumps import compare_staircases, later_descent
 from dynascope.errors import InputError
 from dynascope.results import make_record
 
@@ -46,6 +46,18 @@ def test_true_pair_has_no_errors():
     np.testing.assert_allclose(residual["predicted_jump_time"], TIMES)
     np.testing.assert_allclose(residual["observed_loss_before"], LEVELS[:-1], atol=1e-6)
     np.testing.assert_allclose(residual["observed_loss_after"], LEVELS[1:], atol=1e-6)
+
+
+@pytest.mark.parametrize(("last", "complete", "warned"), [(0.0, 1, True), (0.0, 0, False), (0.1, 1, False)])
+def test_a_descent_after_the_end_of_the_predicted_curve_is_reported(last, complete, warned):
+    time, loss = staircase()
+    curve = {"loss": (["time"], loss)}
+    predicted = prediction().assign(curve).assign_coords(time=time).assign_attrs(complete=complete)
+    later = np.linspace(1.1, 2.0, 50) * time[-1]
+    after = np.where(later > 1.5 * time[-1], last, LEVELS[-1])
+    observed = make_record({"loss": (["time"], np.append(loss, after))}, {"time": np.append(time, later)})
+    assert bool(later_descent(observed, predicted)) == warned
+    assert not later_descent(observation(), predicted)
 
 
 def test_errors_are_predicted_less_observed():

@@ -28,3 +28,13 @@ def test_where_the_equation_ends_the_times_end():
         return np.exp(-0.1 * times)
 
     assert settled_times(loss, floor=0.0, first=1.0)[-1] <= 3
+
+
+def test_interpolation_between_the_times_is_accurate_where_the_loss_falls_steeply():
+    def loss(times):
+        return 1 / (1 + np.exp(np.minimum(40 * (times - 1), 700.0)))
+
+    times = settled_times(loss, floor=0.0, first=0.5)
+    between = np.linspace(0, times[-1], 100_001)
+    np.testing.assert_allclose(np.interp(between, times, loss(times)), loss(between), atol=1e-4)
+    assert len(times) < 1000
