@@ -48,4 +48,5 @@ def _run(arguments: list[str]) -> int:
 
         return commands.main(arguments)
     except KeyboardInterrupt:
+        print("dynascope: interrupted.", file=sys.stderr)
         return INTERRUPTED
