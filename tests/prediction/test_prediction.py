@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
+from drawn_modules import drawn
 
-from dynascope import observe, predict, which
+from dynascope import compare, observe, predict, which
 from dynascope.errors import InputError
 from dynascope.networks import MLP, DeepLinear, DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
 from dynascope.tasks import InContextRegression, Task, regression
@@ -202,3 +204,18 @@ def test_the_path_of_a_file_is_no_task_and_the_error_says_how_to_read_it(verb):
     with pytest.raises(InputError, match=r"read the file with read_table\(path") as caught:
         verb("wine.csv", "linear")
     assert caught.value.argument == "task"
+
+
+@pytest.mark.slow
+def test_a_module_with_biases_learns_as_predicted_and_not_half_as_fast():
+    draw = np.random.default_rng(0)
+    inputs = draw.normal(size=(60, 4))
+    targets = np.maximum(inputs[:, :1] + 0.5, 0) - 0.5 * np.abs(inputs[:, 1:2] - 0.3)
+    task = Task(inputs, targets - targets.mean())
+    module = drawn(eqx.nn.MLP, 4, 1, 30, 1, jax.nn.relu)
+    module = jax.tree.map(lambda leaf: 1e-4 * leaf if eqx.is_array(leaf) else leaf, module)
+    predicted, observed = predict(task, module), observe(task, module)
+    assert compare(observed, predicted).verdict.outcome == "agree"
+    record = predicted.record
+    late = record.assign(jump_time=2 * record["jump_time"]).drop_dims("time")
+    assert compare(observed, late).verdict.outcome == "disagree"
