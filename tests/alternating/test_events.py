@@ -7,7 +7,7 @@ from dynascope.alternating.events import Event, Jumps, listed
 
 
 def event(time, loss, growth=1.0):
-    return Event(time, loss, growth, [0], [], np.ones(1))
+    return Event(time, loss, growth, [0], [], np.ones(1), np.zeros(1))
 
 
 def grouped(events, *, initial_loss=1.0, **options):

@@ -111,6 +111,45 @@ def test_linear_networks_learn_rank_by_rank(inputs, power, times, levels):
 
 
 @pytest.mark.slow
+def test_settled_weights_are_those_on_the_plateau_and_not_those_at_activation():
+    # A ReLU neuron is active on orthogonal samples of one sign. It grows along Σ y x and settles where it fits each
+    # sample: a w·x = y. Its layers remain balanced, so that its squared norm is 2 |a| ‖w‖.
+    lengths, targets = np.array([0.5, 2.0, 0.7, 1.6]), np.array([1.5, 1.0, -0.8, -0.9])
+    task = Task(np.diag(lengths), targets[:, None])
+    record = alternating_flow(task, TwoLayer(4, 12, 1, activation="relu", seed=1), scale=1e-8)
+    signs = np.sign(record["direction"].to_numpy()[:, -1])
+    assert sorted(signs) == [-1, 1]
+    for k, sign in enumerate(signs):
+        own = np.maximum(sign * targets, 0)
+        for name, weights in (("direction", own * lengths), ("settled_direction", own / lengths)):
+            found, unit = record[name][k].to_numpy(), weights / np.linalg.norm(weights)
+            np.testing.assert_allclose(found[:-1] / np.linalg.norm(found[:-1]), unit, atol=1e-5)
+            # The steps of the cost phase keep the balance of the layers up to their own error.
+            assert found[-1] == pytest.approx(sign / np.sqrt(2), rel=1e-3)
+        assert record["settled_norm"][k] == pytest.approx(np.sqrt(2 * np.linalg.norm(own / lengths)), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_settled_weights_leave_out_the_function_shared_with_an_earlier_neuron():
+    # All neurons of a linear network start along the first mode, but only their rest is learned at later jumps.
+    task = Moments(np.diag([2.0, 1.0, 0.5]), np.eye(3), np.asarray(5.25))
+    record = alternating_flow(task, TwoLayer(3, 6, 3, seed=1), scale=1e-8)
+    settled = np.abs(record["settled_direction"].to_numpy())
+    np.testing.assert_allclose(settled, np.tile(np.eye(3), 2) / np.sqrt(2), atol=1e-3)
+    assert record["settled_norm"][0] == pytest.approx(2.0, rel=1e-3)
+    assert np.isnan(record["settled_norm"][1:]).all()
+
+
+@pytest.mark.slow
+def test_one_dead_neuron_is_reported_in_the_singular():
+    rows = TwoLayer(4, 3, 1, activation="relu", seed=2).neurons.copy()
+    rows[1, :4] = -1.0
+    task = Task(np.eye(4), np.array([[1.0], [0.5], [0.25], [0.75]]))
+    record = alternating_flow(task, TwoLayer(4, 3, 1, activation="relu").with_neurons(rows), scale=1e-4)
+    assert "1 neuron has zero drift and never moves: 1." in record.attrs["warnings"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_random_moments_follow_greedy_low_rank_learning(seed):
     draw = np.random.default_rng(seed)

@@ -12,7 +12,21 @@ __all__ = ["Event", "Jumps", "listed"]
 
 @dataclasses.dataclass
 class Event:
-    """An activation, or a departure of the active neurons from a saddle, with the subsequent cost phase."""
+    """An activation, or a departure of the active neurons from a saddle, with the subsequent cost phase.
+
+    Attributes:
+        time: Time of the activation or departure.
+        loss: Loss after the cost phase.
+        growth: Growth rate of the first activated neuron, or rate of the departure.
+        activated: Neurons that become active, the first one first.
+        returned: Neurons that become dormant again in the cost phase.
+        direction: Direction of the first activated neuron at activation, or of the fastest neuron in a departure.
+        spent: Direction that the first activated neuron shares with an active one (see `Dormant`); zero if there is
+            none.
+        unstable_rate: Largest rate at which the active neurons leave the plateau.
+        settled: Weights of the first activated neuron on the plateau, orthogonal to `spent`; None if it is dormant
+            there, if no neuron was activated, or if it is smooth and shares its function with an active one.
+    """
 
     time: float
     loss: float
@@ -20,7 +34,9 @@ class Event:
     activated: list[int]
     returned: list[int]
     direction: np.ndarray
+    spent: np.ndarray
     unstable_rate: float = 0.0
+    settled: np.ndarray | None = None
 
 
 @dataclasses.dataclass

@@ -70,10 +70,14 @@ def alternating_flow(
         A staircase record (see `results.staircase_record`), whose accelerated times are in units of
         `results.time_unit`. The record also contains, over `jump`: `growth_rate` (κ times the utility at activation),
         `direction` (over `weight`, the direction of the first activated neuron, orthogonal to any active neuron with
-        the same function), `activated` and `returned` (over `neuron`, whether the neuron became active or became
-        dormant again), and `unstable_rate` (the largest rate at which the active neurons leave the plateau after the
-        jump on their own, zero at a minimum). The attribute `stopped` states why the run ended, `complete` whether
-        nothing is left to learn, and `warnings` the limitations of the result.
+        the same function), `settled_direction` (over `weight`, the weights of that neuron on the plateau after the
+        jump, orthogonal as above and at unit norm; equal to `direction` if the neuron is dormant there, or if it is
+        smooth and shared its function with an active one), `settled_norm` (the norm of these weights; NaN if the neuron
+        is dormant, shared its function, or if the active neurons move on without a new one), `activated` and `returned`
+        (over `neuron`, whether the neuron became active or became dormant again), and `unstable_rate` (the largest rate
+        at which the active neurons leave the plateau after the jump on their own, zero at a minimum). The attribute
+        `stopped` states why the run ended, `complete` whether nothing is left to learn, and `warnings` the limitations
+        of the result.
 
     Limitations. For degree 2, all neurons at the same maximum of the utility become active together. One neuron
     represents all of them, because the others have no utility in this direction once it is active. For ReLU neurons
@@ -160,6 +164,7 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
         return np.array(rows, dtype=bool).reshape(len(jumps), neurons)
 
     weights = run.active.shape[1]
+    settled = [_settled(jump) for jump in jumps]
     staircase = Staircase(
         accelerated_times=times / run.unit,
         times=times,
@@ -170,6 +175,11 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
             names.GROWTH_RATE: (("jump",), np.array([jump[0].growth for jump in jumps])),
             names.UNSTABLE_RATE: (("jump",), np.array([jump[-1].unstable_rate for jump in jumps])),
             "direction": (("jump", "weight"), np.array([e[0].direction for e in jumps]).reshape(len(jumps), weights)),
+            "settled_direction": (
+                ("jump", "weight"),
+                np.array([direction for direction, _ in settled]).reshape(len(jumps), weights),
+            ),
+            "settled_norm": (("jump",), np.array([norm for _, norm in settled], dtype=float)),
             "activated": (("jump", "neuron"), marked("activated")),
             "returned": (("jump", "neuron"), marked("returned")),
         },
@@ -183,6 +193,15 @@ def _record(run: Alternation, stopped: str) -> xr.Dataset:
     interrupted = ("out of steps", OUT_OF_TIME, OUT_OF_WORK, "the duration is over")
     complete = stopped not in interrupted and not stopped.endswith(" jumps") and run.unsettled_since == math.inf
     return record.assign_attrs(stopped=stopped, complete=int(complete))
+
+
+def _settled(jump: list[Event]) -> tuple[np.ndarray, float]:
+    """Return the direction of the first activated neuron on the plateau after a jump, and its norm if it is defined."""
+    event = next((each for each in jump if each.activated), jump[0])
+    if event.settled is None:
+        return event.direction, np.nan
+    norm = float(np.linalg.norm(event.settled))
+    return event.settled / norm, np.nan if event.spent.any() else norm
 
 
 def _phrase(jump: list[Event]) -> str:

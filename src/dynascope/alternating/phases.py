@@ -111,7 +111,9 @@ class Alternation:
             remedy="choose other initial weights, or check that the targets vary with the inputs",
         )
         if len(idle):
-            self.warnings.append(f"{len(idle)} neurons have zero drift and never move: {listed(idle)}.")
+            subject = "1 neuron has" if len(idle) == 1 else f"{len(idle)} neurons have"
+            never = "never moves" if len(idle) == 1 else "never move"
+            self.warnings.append(f"{subject} zero drift and {never}: {listed(idle)}.")
         if largest >= self.rules.threshold:
             self.warnings.append(
                 f"The largest neuron starts at norm {largest:.2g}, not below the threshold {self.rules.threshold:g}, "
@@ -150,6 +152,7 @@ class Alternation:
                 return f"{jumps} jumps"
             yield from self._settle(event)
             self.jumps.append(event, loss)
+            self._record_settled_weights(self.jumps.groups[-1])
             loss, events = event.loss, events + 1
             if alone and jumps is not None:
                 report_progress(len(self.jumps), jumps, "jumps")
@@ -173,17 +176,19 @@ class Alternation:
         self.time += elapsed
         self.active += departure.growth(elapsed)
         growth, directions = np.asarray(end["growth"]), np.asarray(self.dormant.directions)
-        fresh = np.asarray(self.dormant.fresh())
+        fresh, spent = np.asarray(self.dormant.fresh()), np.asarray(self.dormant.spent)
         chosen = self._chosen(growth, end["log_sizes"]) if end["reached"] else []
         log_norms = np.asarray(self.dormant.log_norms)
         self.active[chosen] = np.exp(log_norms[chosen, None]) * directions[chosen]
         self.waiting[chosen] = False
         if chosen:
             new = fresh[chosen[0]]
-            return Event(self.time, np.nan, growth[chosen[0]], chosen, [], new / np.linalg.norm(new))
+            unit = new / np.linalg.norm(new)
+            return Event(self.time, np.nan, growth[chosen[0]], chosen, [], unit, spent[chosen[0]])
         moved = departure.deviations[int(np.argmax(departure.rates))]
         most = moved[int(np.argmax(np.linalg.norm(moved, axis=1)))]
-        return Event(self.time, np.nan, float(departure.rates.max()), [], [], most / np.linalg.norm(most))
+        unit = most / np.linalg.norm(most)
+        return Event(self.time, np.nan, float(departure.rates.max()), [], [], unit, np.zeros_like(unit))
 
     def _chosen(self, growth: np.ndarray, log_sizes: np.ndarray) -> list[int]:
         """Choose the neurons to activate: the largest, and those that become active with it and differ in function."""
@@ -264,6 +269,17 @@ class Alternation:
                 f"The cost phase at time {self.time:.4g} ran out of steps while the loss still fell at rate "
                 f"{float(result.descent):.2g}, so the level after it is an upper bound."
             )
+
+    def _record_settled_weights(self, jump: list[Event]) -> None:
+        """Record the weights of the first neuron that a jump activated, as they are after its last event so far."""
+        event = next((each for each in jump if each.activated), None)
+        # Smooth neurons with the same function exchange weights in the cost phase, so that the weights of one of them
+        # no longer show what is new.
+        if event is not None and (self.kinked or not event.spent.any()):
+            weights = self.active[event.activated[0]]
+            new = weights - (weights @ event.spent) * event.spent
+            remains = np.linalg.norm(new) > _RETURNED * np.linalg.norm(weights)
+            event.settled = new if remains else None
 
     def _carry_along(self, before: np.ndarray) -> None:
         """Update the dormant neurons that compute the same function as active neurons.
