@@ -27,13 +27,16 @@ def test_accelerated_times_are_limits(staircase):
     np.testing.assert_allclose(staircase["loss_after"], [(0.8**2 + 0.9**2) / 8, 0.0], atol=1e-6)
 
 
-def test_the_features_are_the_weights_of_the_activated_neuron(staircase):
+def test_the_features_are_the_weights_of_the_new_neuron_on_the_plateau(staircase):
     first = staircase["input_feature"].to_numpy()[0]
-    expected = LENGTHS * np.maximum(TARGETS, 0)
+    # The neuron fits its orthogonal samples exactly; at activation, its weights are LENGTHS · TARGETS.
+    expected = np.maximum(TARGETS, 0) / LENGTHS
     np.testing.assert_allclose(first / np.linalg.norm(first), expected / np.linalg.norm(expected), atol=1e-4)
     # A balanced neuron carries half of its square in either layer.
     np.testing.assert_allclose(staircase["output_feature"].to_numpy()[:, 0], [0.5**0.5, -(0.5**0.5)], rtol=1e-4)
     assert staircase.attrs["network"] == "relu"
+    effect = np.linalg.norm(expected * LENGTHS * np.sqrt(3) / 4)  # the standard deviation of a one among four samples
+    assert staircase["output_effect"].to_numpy()[0, 0] == pytest.approx(effect, rel=1e-4)
 
 
 def test_training_agrees_with_it_and_not_with_a_wrong_one(staircase):

@@ -35,7 +35,9 @@ def iris():
     [
         ([0.8, -0.6, 0.0], "0.8 age − 0.6 size"),
         ([-0.6, 0.0, 0.8], "0.8 rent − 0.6 age"),
-        ([0.1, 0.05, -0.99], "−rent"),
+        ([0.05, 0.05, -0.99], "−rent"),
+        ([0.15, 0.05, -0.98], "−1.0 rent + …"),
+        ([0.0, 0.28, 0.96], "1.0 rent + …"),
         ([0.6, 0.6, 0.53], "0.6 age + 0.6 size + 0.5 rent"),
     ],
 )
@@ -76,7 +78,9 @@ def test_a_class_alone_stands_against_the_rest():
     [
         (1.0, [1, 0, 0], Side.HIGH, "raises price where age is high"),
         (-1.0, [-1, 0, 0], Side.HIGH, "lowers price where age is low"),
-        (1.0, [-0.8, 0.6, 0], Side.HIGH, "raises price where −0.8 age + 0.6 size is high"),
+        (1.0, [-0.8, 0.6, 0], Side.HIGH, "raises price where 0.8 age − 0.6 size is low"),
+        (-1.0, [-0.6, -0.8, 0], Side.HIGH, "lowers price where 0.8 size + 0.6 age is low"),
+        (-1.0, [0.2, 0, -0.98], Side.HIGH, "lowers price where 1.0 rent + … is low"),
         (-1.0, [-0.8, 0.6, 0], Side.FAR, "lowers price where 0.8 age − 0.6 size is far from its mean"),
         (1.0, [-0.8, 0.6, 0], Side.BOTH, "direction −0.8 age + 0.6 size"),
     ],
@@ -161,6 +165,30 @@ def test_neurons_are_counted_and_their_numbers_are_left_to_the_record():
     assert said["learned"].attrs == record["learned"].attrs
 
 
+def test_the_effect_of_a_neuron_is_its_slope_in_standard_deviations_of_the_inputs():
+    x = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 10.0, 1.0]
+    task = Task(x, x[:, :1], feature_names=INPUTS, target_names=("price",))
+    record = make_record(
+        {
+            "jump_time": (["jump"], [1.0, 2.0]),
+            "loss_before": (["jump"], [3.0, 2.0]),
+            "loss_after": (["jump"], [2.0, 1.0]),
+            "learned": (["jump"], np.array(["neuron 0", "neuron 1"])),
+            "settled_norm": (["jump"], [3.0, np.nan]),
+            # The weights (0.36, 0.48, 0, −0.8) have unit norm, so the neuron is −2.4·max(1.08 x₀ + 1.44 x₁, 0).
+            "input_feature": (["jump", "feature"], [[0.36, 0.48, 0.0], [0.6, 0.0, 0.0]]),
+            "output_feature": (["jump", "target"], [[-0.8], [0.8]]),
+            "activated": (["jump", "neuron"], np.eye(2, dtype=bool)),
+            "returned": (["jump", "neuron"], np.zeros((2, 2), bool)),
+        },
+        {"jump": [1, 2], "feature": list(INPUTS), "target": ["price"], "neuron": [0, 1]},
+    )
+    effect = with_words(record, task, TwoLayer(3, 2, 1, activation="relu"))["output_effect"].to_numpy()[:, 0]
+    assert effect[0] == pytest.approx(-2.4 * np.hypot(1.08 * x[:, 0].std(), 1.44 * x[:, 1].std()))
+    assert np.isnan(effect[1])
+    assert "output_effect" not in with_words(record, task, TwoLayer(3, 2, 1))
+
+
 @pytest.mark.slow
 def test_user_neurons_are_described_by_the_inputs_on_which_they_depend():
     x = np.random.default_rng(0).normal(size=(30, 3))
@@ -169,7 +197,7 @@ def test_user_neurons_are_described_by_the_inputs_on_which_they_depend():
     record = make_record(
         {
             "learned": (["jump"], ["neuron 3", "active neurons move on"]),
-            "direction": (["jump", "weight"], np.array([[0.8, 0.6], [0.0, 0.0]])),
+            "settled_direction": (["jump", "weight"], np.array([[0.8, 0.6], [0.0, 0.0]])),
             "activated": (["jump", "neuron"], np.array([[0, 0, 1, 1], [0, 0, 0, 0]])),
             "returned": (["jump", "neuron"], np.zeros((2, 4), dtype=int)),
         },

@@ -54,8 +54,11 @@ def predict_by_alternation(
 
     Returns:
         A staircase record, as returned by `alternating.alternating_flow`. For a `TwoLayer` network, the record also
-        contains `input_feature` and `output_feature`: the first- and second-layer weights of the neuron activated at
-        each jump, at unit norm.
+        contains `input_feature` and `output_feature`: the first- and second-layer weights of the first neuron that each
+        jump activates, and `hidden_bias` if the network has hidden biases. They are the weights on the plateau after
+        the jump, in which the network uses them, with all weights of the neuron at unit norm (`settled_direction`). On
+        correlated inputs they can differ much from the weights at activation (`direction`). The weights at activation
+        are given if the neuron is dormant again on the plateau.
 
     Example:
         >>> from dynascope.tasks import Task
@@ -119,7 +122,7 @@ def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
 def _with_features(record: xr.Dataset, network: TwoLayer | BiasedTwoLayer, task: Learnable) -> xr.Dataset:
     inputs = network.input_dimension if isinstance(network, BiasedTwoLayer) else network.first.shape[0]
     outputs = network.second.shape[1]
-    direction = record["direction"].to_numpy()
+    direction = record["settled_direction"].to_numpy()
     names = {"feature": getattr(task, "feature_names", ()), "target": getattr(task, "target_names", ())}
     coordinates = {
         name: np.array(names[name]) if len(names[name]) == length else np.arange(length)

@@ -23,7 +23,8 @@ from dynascope.tasks.task import Task
 __all__ = ["Side", "dependence_words", "direction_words", "output_words", "with_words"]
 
 _NAMED = 3  # maximum number of inputs, or of classes on one side, to name
-_WHOLE = 0.9  # share of the squared norm above which the remaining inputs are not mentioned
+_WHOLE = 0.9  # share of the squared norm above which no further inputs are named
+_NOTICEABLE = 0.1  # smallest coefficient at unit norm whose omission is marked
 _FAINT = 0.1  # fraction of the largest output below which outputs of the other sign are not mentioned
 _CLEAR = 0.6  # fraction of the largest output on a side from which another output is named with it
 
@@ -41,7 +42,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
 
     Args:
         record: A staircase with `input_feature` (and `output_feature` if there are several outputs); or with the
-            `direction` of custom neurons, for which the description states the inputs on which they depend.
+            `settled_direction` of custom neurons, for which the description states the inputs on which they depend.
         task: The task, with names of inputs and outputs.
         network: The network.
 
@@ -50,7 +51,10 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
         linear map added at the jump (`main_map`) or, if unavailable, the input weights that grow (`input_feature`), at
         unit norm. The direction is in units of the standard deviation of each input, so entries are comparable and do
         not depend on units such as metres or feet. If the activation is odd, the sign is such that the most affected
-        output increases along the direction.
+        output increases along the direction. For other activations of `alternating_flow`, `output_effect` over (jump,
+        target) is the change of each output when the inputs move by one along this direction, from the point where the
+        neuron becomes active: its output weight times the norm of its input weights for a ReLU neuron. It is NaN if the
+        neuron has no effect of its own on the plateau (see `settled_norm` of `alternating_flow`).
     """
     if "input_feature" not in record:
         return _of_any_neurons(record, task, network)
@@ -64,7 +68,12 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
     parts = maps * spreads_of(task)
     sizes = np.linalg.norm(parts, axis=1, keepdims=True)
     directions = np.divide(parts, sizes, out=np.zeros_like(parts), where=sizes > 0)
-    record = name_all(record.assign(learned_direction=(("jump", "feature"), directions)))
+    record = record.assign(learned_direction=(("jump", "feature"), directions))
+    if "settled_norm" in record and side is not Side.BOTH and isinstance(network, TwoLayer | BiasedTwoLayer):
+        activation = network.activation
+        changes = record["settled_norm"].to_numpy()[:, None] ** network.degree * sizes**activation.degree * outputs
+        record = record.assign(output_effect=(("jump", "target"), activation.positive * changes))
+    record = name_all(record)
     texts = [str(each) for each in record[names.LEARNED].to_numpy()]
     features = [] if getattr(task, "image_shape", None) else [str(each) for each in record["feature"].to_numpy()]
     if outputs is None and features:
@@ -80,10 +89,10 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
 
 def _of_any_neurons(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
     """Describe neurons about which only the output function is known."""
-    if "direction" not in record or not isinstance(network, NeuronSum) or not isinstance(task, Task):
+    if "settled_direction" not in record or not isinstance(network, NeuronSum) or not isinstance(task, Task):
         return record
     texts = [str(each) for each in record[names.LEARNED].to_numpy()]
-    for k, weights in enumerate(record["direction"].to_numpy()):
+    for k, weights in enumerate(record["settled_direction"].to_numpy()):
         parts, moved = sensitivity(network, weights, np.asarray(task.inputs))
         words = dependence_words(parts, () if task.image_shape else task.feature_names, moved, task.target_names)
         texts[k] = _of_neurons(words, record.isel(jump=k), texts[k]) if words else texts[k]
@@ -105,7 +114,7 @@ def dependence_words(
         labels: Names of the outputs.
 
     Example:
-        >>> dependence_words(np.array([0.1, 0.8, 0.59]), ("age", "size", "rent"), np.eye(2)[1], ("oak", "elm"))
+        >>> dependence_words(np.array([0.0, 0.8, 0.6]), ("age", "size", "rent"), np.eye(2)[1], ("oak", "elm"))
         'moves elm by size and rent'
     """
     if not parts.any() or not moved.any():
@@ -117,9 +126,14 @@ def dependence_words(
 def direction_words(direction: Float[np.ndarray, " d"], features: Sequence[str]) -> str:
     """Format the largest entries of a unit vector as a sum.
 
+    At most three entries are named, up to 90 % of the squared norm. An ellipsis stands for the rest if it contains an
+    entry of at least 0.1.
+
     Example:
-        >>> direction_words(np.array([0.1, -0.6, 0.79]), ("age", "height", "weight"))
+        >>> direction_words(np.array([0.05, -0.6, 0.79]), ("age", "height", "weight"))
         '0.8 weight − 0.6 height'
+        >>> direction_words(np.array([0.2, -0.6, 0.77]), ("age", "height", "weight"))
+        '0.8 weight − 0.6 height + …'
         >>> direction_words(np.array([0.0, -1.0, 0.0]), ("age", "height", "weight"))
         '−height'
         >>> direction_words(np.full(16, 0.25), [f"x{i}" for i in range(16)])
@@ -170,17 +184,16 @@ def output_words(
 
 
 def _moved(output: np.ndarray, labels: Sequence[str]) -> str:
-    words = direction_words(_unit(output), labels)
-    lowered = words.removeprefix("−")
-    return f"lowers {lowered}" if words != lowered and lowered in labels else f"raises {words}"
+    words = direction_words(_signed(_unit(output)), labels)
+    return f"{'lowers' if _leading(output) < 0 else 'raises'} {words}"
 
 
 def _where(direction: np.ndarray, features: Sequence[str], side: Side) -> str:
+    # Negating the direction avoids a double negation: a positive sum that is low, not a negative one that is high.
+    words = direction_words(_signed(direction), features)
     if side is Side.FAR:
-        return f"{direction_words(_signed(direction), features)} is far from its mean"
-    words = direction_words(direction, features)
-    one = words.removeprefix("−")
-    return f"{one} is low" if words != one and one in features else f"{words} is high"
+        return f"{words} is far from its mean"
+    return f"{words} is {'low' if _leading(direction) < 0 else 'high'}"
 
 
 def _separated(output: np.ndarray, labels: Sequence[str], means: np.ndarray) -> str:
@@ -223,11 +236,11 @@ def _listed_inputs(direction: np.ndarray, features: Sequence[str]) -> str:
 
 
 def _largest(direction: np.ndarray) -> tuple[list[int], bool]:
-    """Return the few largest entries, and whether the rest is not negligible."""
+    """Return the few largest entries, and whether the rest contains a noticeable one."""
     order = np.argsort(-np.abs(direction).round(9), kind="stable")
-    shares = np.cumsum(direction[order] ** 2) / max(float(np.sum(direction**2)), 1e-300)
-    needed = int(np.argmax(shares >= _WHOLE)) + 1
-    return order[:_NAMED].tolist()[:needed], needed > _NAMED
+    parts = np.abs(direction[order]) / max(float(np.linalg.norm(direction)), 1e-300)
+    needed = min(int(np.argmax(np.cumsum(parts**2) >= _WHOLE)) + 1, _NAMED)
+    return order[:needed].tolist(), needed < len(parts) and bool(parts[needed] >= _NOTICEABLE)
 
 
 def _joined(words: Sequence[str]) -> str:
@@ -249,7 +262,12 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 
 def _signed(direction: np.ndarray) -> np.ndarray:
     """Return the direction or its negative, such that its largest entry is positive."""
-    return direction * np.copysign(1.0, direction[np.argmax(np.abs(direction).round(9))])
+    return direction * np.copysign(1.0, _leading(direction))
+
+
+def _leading(direction: np.ndarray) -> float:
+    """Return the first of the largest entries."""
+    return float(direction[np.argmax(np.abs(direction).round(9))])
 
 
 def _class_means(
