@@ -86,6 +86,8 @@ def test_plateaus_that_have_no_time_to_settle_are_not_judged():
     # The first plateau is judged ten units of time after its jump.
     assert errors(observation(), prediction(levels=low, settling_time=[5.0, 0.0, 0.0]))["level"] > 0.04
     assert errors(observation(), prediction(levels=low, settling_time=[15.0, 0.0, 0.0]))["level"] < 1e-6
+    residual, *_ = compare_staircases(observation(), prediction(settling_time=[15.0, 0.0, 0.0]), None)
+    assert residual["settled"].to_numpy().tolist() == [False, True, True]
 
 
 def test_jump_that_is_due_and_never_reached_is_missing():

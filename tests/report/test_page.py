@@ -199,6 +199,14 @@ def test_the_staircase_is_tabled_beside_what_was_observed():
     assert ["2", "∞", "–", "–", "0.1", "–"] in [[row[0], *row[2:]] for row in table]
 
 
+def test_a_level_that_has_not_settled_is_marked():
+    assert "not settled" not in page_of().casefold()
+    tree = study()
+    tree["residual"] = tree["residual"].to_dataset().assign(settled=("jump", [False, True]))
+    page = render_page(tree)
+    assert page.count("not settled") == page.count("Not settled:") == 1
+
+
 def test_slow_jumps_are_explained_once_for_all():
     assert page_of().count("slow because plain") == 1
 

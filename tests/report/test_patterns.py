@@ -68,6 +68,24 @@ def test_the_paper_shows_through_a_picture_where_it_is_zero():
     assert blue[2] > blue[0]
 
 
+def test_the_effect_of_a_neuron_has_a_direction_and_a_size():
+    predicted = make_record(
+        {
+            "learned_direction": (["jump", "feature"], np.eye(3, 2)),
+            "settled_direction": (["jump", "weight"], np.eye(3, 2)),
+            "output_effect": (["jump", "target"], [[9.98], [-3.0], [np.nan]]),
+        },
+        {"jump": [1, 2, 3], "feature": ["temp", "wind"], "weight": [0, 1], "target": ["load"]},
+    )
+    found = patterns(from_tree(xr.DataTree.from_dict({"predicted": predicted})))
+    assert found is not None
+    assert found.effects == [("load", [(True, "9.98"), (False, "3"), None])]
+    assert "on the plateau after the jump" in found.caption
+    without = of(np.eye(3, 2))
+    assert without.effects == []
+    assert "plateau" not in without.caption
+
+
 def test_no_more_pictures_than_a_page_can_hold():
     found = of(np.eye(30, 4), image_shape=[2, 2])
     assert len(found.pictures) == len(found.jumps) == 24

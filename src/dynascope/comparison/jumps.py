@@ -74,15 +74,16 @@ def compare_staircases(
         # A jump found at time zero has no relative error.
         time_error = times / found - 1
     level_error = (levels[1:] - seen_after) / levels[0]
-    settled = scored & ~np.append(slow[1:], False) & ~_cut_short(found, time[-1])
+    flat = ~seen | ~_cut_short(found, time[-1])
+    if staircase.settling_times is not None:
+        # A plateau that ends before theory expects it to be flat does not show its level.
+        flat &= ~seen | (ends - found >= staircase.settling_times)
+    settled = flat & scored & ~np.append(slow[1:], False)
     # If further jumps are unknown, so is the duration of the last plateau.
     settled[-1:] &= staircase.complete
     level_allowed = staircase.level_uncertainty
     if level_allowed is not None:
         settled &= np.isfinite(level_allowed)
-    if staircase.settling_times is not None:
-        # A plateau that ends before theory expects it to be flat does not show its level.
-        settled &= ~seen | (ends - found >= staircase.settling_times)
     missing = float(np.sum(scored & ~seen) + _merged(staircase, found, time, loss))
     errors, allowed = {names.INITIAL_LOSS: _initial_error(times, levels, time, loss)}, {}
     for name, error, counted, limit in (
@@ -114,6 +115,7 @@ def compare_staircases(
         levels=np.append(loss[:1], seen_after),
         level_errors=level_error,
         status=np.where(slow, names.SLOW, np.where(scored, names.JUDGED, names.NOT_DUE)).tolist(),
+        settled=flat,
         slopes=slope,
         slope_errors=slope_error,
     )

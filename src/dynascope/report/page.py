@@ -128,6 +128,7 @@ def render_page(tree: AnyResult) -> str:
         claims=list(view.claims.values()),
         confidence=confidence_of(view),
         jumps=jumps,
+        unsettled=any(jump.seen is not None and not jump.seen.settled for jump in jumps),
         gathered="" if view.staircase is None else view.staircase.gathered,
         clock=clock,
         in_steps=clock == "time" and any(math.isfinite(jump.step) for jump in jumps),

@@ -15,9 +15,10 @@ from dynascope.plot.feature_drawing import MOST_PICTURES, extent, find_features
 from dynascope.results import Result
 from dynascope.results.numbers import number
 
-__all__ = ["Cell", "Patterns", "patterns"]
+__all__ = ["Cell", "Effect", "Patterns", "patterns"]
 
 _MOST_INPUTS = 40  # rows of a table
+_MOST_OUTPUTS = 10  # rows of effects
 _MOST_WRITTEN = 8  # columns up to which the cells show numbers
 _RED, _BLUE = (0.84, 0.38, 0.30), (0.26, 0.58, 0.76)
 _TITLES = {
@@ -41,6 +42,18 @@ class Cell(NamedTuple):
     number: str
 
 
+class Effect(NamedTuple):
+    """The effect of a new neuron on one output.
+
+    Attributes:
+        raises: Whether the neuron raises the output where it is active.
+        number: The size of the effect as text.
+    """
+
+    raises: bool
+    number: str
+
+
 class Patterns(NamedTuple):
     """What is learned at each jump.
 
@@ -51,6 +64,8 @@ class Patterns(NamedTuple):
         rows: If the inputs are not images, the name of each input and its number for each jump.
         written: Whether the cells show numbers.
         in_spreads: Whether the numbers are in standard deviations of the inputs.
+        effects: If the effect of the new neurons is known, the name of each output and the effect for each jump; None
+            for a jump without a new neuron of known effect.
     """
 
     caption: str
@@ -59,11 +74,13 @@ class Patterns(NamedTuple):
     rows: list[tuple[str, list[Cell]]]
     written: bool
     in_spreads: bool
+    effects: list[tuple[str, list[Effect | None]]]
 
     @property
     def size(self) -> int:
         """Approximate size in bytes."""
-        return sum(map(len, self.pictures)) + sum(len(name) + 90 * len(cells) for name, cells in self.rows)
+        rows = [*self.rows, *self.effects]
+        return sum(map(len, self.pictures)) + sum(len(name) + 90 * len(cells) for name, cells in rows)
 
 
 def patterns(view: Result) -> Patterns | None:
@@ -73,13 +90,19 @@ def patterns(view: Result) -> Patterns | None:
         return None
     caption = [f"{_TITLES[found.name]}. Red is positive, blue negative."]
     images = found.image_shape is not None
-    caption.append("Each picture has its own colour scale." if images else "All rows share one colour scale.")
+    caption.append("Each picture has its own colour scale." if images else "All inputs share one colour scale.")
+    settled = view.predicted is not None and "settled_direction" in view.predicted and found.name != "coefficient"
+    if settled:
+        caption.append(
+            f"{'Each picture' if images else 'Each column'} shows the weights of the new neuron on the plateau after "
+            "the jump, which on correlated inputs can differ from its weights when it becomes active."
+        )
     jumps, numbers = found.jumps[:MOST_PICTURES], np.nan_to_num(found.values[:MOST_PICTURES])
     if len(found.jumps) > MOST_PICTURES:
         caption.append(f"Only the first {MOST_PICTURES} of {len(found.jumps)} jumps are shown.")
     if found.image_shape is not None:
         pictures = [_picture(np.nan_to_num(each)) for each in found.pictures]
-        return Patterns(" ".join(caption), jumps, pictures, [], False, False)
+        return Patterns(" ".join(caption), jumps, pictures, [], False, False, [])
     kept = np.arange(len(found.features))
     if len(kept) > _MOST_INPUTS:
         kept = np.sort(np.argsort(-np.abs(numbers).max(axis=0, initial=0.0), kind="stable")[:_MOST_INPUTS])
@@ -89,7 +112,30 @@ def patterns(view: Result) -> Patterns | None:
     largest = extent(numbers)
     rows = [(found.features[i], [_cell(float(value), largest) for value in numbers[:, i]]) for i in kept]
     in_spreads = found.name == "learned_direction"
-    return Patterns(" ".join(caption), jumps, [], rows, len(jumps) <= _MOST_WRITTEN, in_spreads)
+    effects = _effects(view) if in_spreads else []
+    if effects:
+        caption.append(
+            f"The last row{'s show' if len(effects) > 1 else ' shows'} whether the neuron raises or lowers the output "
+            "where it is active, and by how much if the inputs change by one along the direction of its column."
+        )
+    return Patterns(" ".join(caption), jumps, [], rows, len(jumps) <= _MOST_WRITTEN, in_spreads, effects)
+
+
+def _effects(view: Result) -> list[tuple[str, list[Effect | None]]]:
+    """Return the effect of the new neuron of each jump on each output, for the outputs with the largest effects."""
+    if view.predicted is None or "output_effect" not in view.predicted:
+        return []
+    values = view.predicted["output_effect"]
+    values = values.isel({each: 0 for each in values.dims if each not in ("jump", "target")})
+    numbers = values.transpose("target", "jump").to_numpy()[:, :MOST_PICTURES]
+    names = [str(each) for each in values["target"].to_numpy()]
+    sizes = np.abs(np.nan_to_num(numbers)).max(axis=1, initial=0.0)
+    kept = np.sort(np.argsort(-sizes, kind="stable")[:_MOST_OUTPUTS])
+    return [(names[i], [_effect(float(value)) for value in numbers[i]]) for i in kept if sizes[i] > 0]
+
+
+def _effect(value: float) -> Effect | None:
+    return Effect(value > 0, number(abs(value), 3)) if math.isfinite(value) else None
 
 
 def _cell(value: float, largest: float) -> Cell:

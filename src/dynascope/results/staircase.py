@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dynascope.results import staircase_names as names
 from dynascope.results.schema import make_record
@@ -221,6 +221,7 @@ def staircase_residual(
     levels: Float[np.ndarray, " level"],
     level_errors: Float[np.ndarray, " jump"],
     status: Sequence[str],
+    settled: Bool[np.ndarray, " jump"] | None = None,
     slopes: Float[np.ndarray, " jump"] | None = None,
     slope_errors: Float[np.ndarray, " jump"] | None = None,
 ) -> xr.Dataset:
@@ -233,12 +234,13 @@ def staircase_residual(
         levels: Observed loss on each plateau, beginning with the initial loss.
         level_errors: Errors of the predicted losses after each jump, relative to the initial loss.
         status: For each jump "judged", "slow" or "not due".
+        settled: Whether the plateau after each jump is flat where its level is read; by default all are.
         slopes: Slopes of the times between two scales.
         slope_errors: Relative errors of the accelerated times with respect to these slopes.
 
     Returns:
         `observed_jump_time`, `predicted_jump_time`, `jump_time_error`, `observed_loss_before`, `observed_loss_after`,
-        `level_error`, `status` and, if given, `slope` and `slope_error`, over `jump`.
+        `level_error`, `status` and, if given, `settled`, `slope` and `slope_error`, over `jump`.
     """
     columns = {
         names.OBSERVED_JUMP_TIME: times,
@@ -248,6 +250,7 @@ def staircase_residual(
         names.OBSERVED_LOSS_AFTER: levels[1:],
         names.LEVEL_ERROR: level_errors,
         names.STATUS: np.array(status, dtype=str),
+        names.SETTLED: settled,
         names.SLOPE: slopes,
         names.SLOPE_ERROR: slope_errors,
     }

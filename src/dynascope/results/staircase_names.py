@@ -29,6 +29,7 @@ __all__ = [
     "REASON",
     "SEED_JUMP_TIME",
     "SEED_LEARNED",
+    "SETTLED",
     "SETTLING_TIME",
     "SLOPE",
     "SLOPE_ERROR",
@@ -73,6 +74,7 @@ TIME_ERROR = f"{JUMP_TIME}_error"
 OBSERVED_LOSS_BEFORE = f"observed_{LOSS_BEFORE}"
 OBSERVED_LOSS_AFTER = f"observed_{LOSS_AFTER}"
 LEVEL_ERROR = "level_error"
+SETTLED = "settled"  # whether the plateau is flat where its level is read
 STATUS = "status"  # one of these, or `SLOW`
 JUDGED, UNCLEAR, NOT_DUE = "judged", "unclear", "not due"
 SLOPE = "slope"
@@ -104,6 +106,7 @@ WORDS = {
     TIME_UNCERTAINTY: "relative uncertainty of the time of the jump",
     LEVEL_UNCERTAINTY: "uncertainty of the plateau level, relative to the initial loss",
     LEVEL_ERROR: "error of the plateau level, relative to the initial loss",
+    SETTLED: "whether the plateau is flat where its level is read",
     SLOPE: "slope of the jump time against the unit of accelerated time",
     SLOPE_ERROR: "relative error of the slope",
     LEVEL: "plateau level",

@@ -40,6 +40,7 @@ class SeenJump:
             curve does not resolve it; or "not due" if it is predicted after the end of the run.
         slope: Difference of its times at two scales, divided by the difference of the unit of accelerated time; None
             for a single scale.
+        settled: Whether the plateau after it is flat where its level is read.
     """
 
     time: float
@@ -48,6 +49,7 @@ class SeenJump:
     loss_after: float
     status: str
     slope: float | None
+    settled: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -297,6 +299,7 @@ class StaircaseView:
             observed(names.OBSERVED_LOSS_AFTER),
             observed(names.STATUS, names.JUDGED),
             observed(names.SLOPE) if names.SLOPE in self.residual else [None] * self.record.sizes["jump"],
+            observed(names.SETTLED, True),
             strict=True,
         )
         return [SeenJump(*row) for row in columns]
