@@ -79,6 +79,22 @@ def test_a_function_with_a_reduction_has_the_curvature_of_the_loss_module(gauss_
     np.testing.assert_allclose(found.curvature, expected.curvature, rtol=1e-9)
 
 
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize(
+    ("batches", "problem"),
+    [
+        ((X, X), "a tuple of tensors instead of pairs"),
+        ([], "a list that is empty"),
+        (iter([(X, X)]), "a list_iterator, which cannot be read repeatedly"),
+        (None, "missing"),
+    ],
+)
+def test_batches_that_are_not_pairs_are_named(batches, problem):
+    with pytest.raises(InputError, match=f"batches is {problem}.* pairs \\(inputs, targets\\)") as caught:
+        top_curvatures(torch.nn.MSELoss(), torch.nn.Linear(3, 3), 1, batches=batches)
+    assert caught.value.argument == "batches"
+
+
 def test_a_reduction_that_contradicts_the_loss_is_rejected():
     batches = [(torch.ones(2, 3), torch.ones(2, 1))]
     with pytest.raises(InputError, match="reduction is 'sum', but that of the loss is 'mean'"):

@@ -41,6 +41,35 @@ def test_without_what_it_needs_the_room_says_what_to_install(name, code):
     assert "pip install '.[torch]'" in told
 
 
+WITHOUT_CURVLINOPS = """
+import sys
+sys.modules["curvlinops"] = None
+import contextlib, io, torch
+import dynascope.torch
+from dynascope.probes.diffusion import top_curvatures
+with contextlib.redirect_stdout(io.StringIO()):
+    help(dynascope.torch)
+layer, x = torch.nn.Linear(2, 1, bias=False), torch.eye(2)
+batches, loss = [(x, x[:, :1]), (x, x[:, 1:])], torch.nn.MSELoss()
+dynascope.torch.temperature(layer, loss, batches, torch.optim.SGD(layer.parameters(), lr=0.1), 1)
+print(top_curvatures(loss, layer, 1, batches=batches).curvature.round(3).tolist(), end=" | ")
+try:
+    top_curvatures(loss, layer, 1, batches=batches, gauss_newton=True)
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_only_gauss_newton_matrices_need_curvlinops_and_they_say_what_to_install():
+    pytest.importorskip("torch", reason="PyTorch is an optional extra")
+    pytest.importorskip("array_api_compat")
+    curvature, told = said(WITHOUT_CURVLINOPS).split(" | ")
+    assert curvature == "[1.0]"
+    assert "curvlinops-for-pytorch" in told
+    assert "pip install '.[torch]'" in told
+
+
 @pytest.mark.slow
 def test_the_kernel_of_a_function_of_jax_does_not_load_pytorch():
     assert said(OTHERS) == "[[1.0, 0.0], [0.0, 1.0]] False"

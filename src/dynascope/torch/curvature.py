@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 import numpy as np
 import torch
 from annotated_types import Interval
-from curvlinops import GGNLinearOperator
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from dynascope.errors import InputError
@@ -61,14 +60,19 @@ def module_curvatures(
     seed: int = 0,
     argument: str = "module",
 ) -> TopCurvatures:
-    """Return the largest curvatures of a module; `argument` is the name of the module in error messages."""
+    """Return the largest curvatures of a module; `argument` is the name of the module in error messages.
+
+    Raises:
+        InputError: As for `probes.diffusion.top_curvatures`.
+        ModuleNotFoundError: If `gauss_newton` is true and curvlinops is missing.
+    """
     require_batched_loss(module, loss, batches, argument=argument)
     module = unwrapped(module)
     parameters = [each for each in module.parameters() if each.requires_grad]
     size = sum(each.numel() for each in parameters)
     require(
         size > 1,
-        f"{argument} has {size} weights that require a gradient",
+        f"{argument} has {size or 'no'} weight{'s' * (size != 1)} that require{'s' * (size == 1)} a gradient",
         argument=argument,
         value=size,
         remedy="give a module with at least two weights that require a gradient",
@@ -79,7 +83,7 @@ def module_curvatures(
     with unchanged(module, parameters[0].device):
         samples = _samples_of_repeatable_loss(module, loss, batches, parameters[0].device, argument)
         operator: Any = (
-            GGNLinearOperator(module, loss, parameters, batches, check_deterministic=False).to_scipy()
+            _gauss_newton_operator(module, loss, parameters, batches)
             if gauss_newton
             else hessian_operator(module, loss, parameters, batches, samples)
         )
@@ -91,6 +95,18 @@ def module_curvatures(
         moved = np.stack([operator @ each for each in directions])
     found = curvature, directions, np.linalg.norm(moved - curvature[:, None] * directions, axis=1)
     return TopCurvatures(*(each.astype(np.float64) for each in found))
+
+
+def _gauss_newton_operator(module: torch.nn.Module, loss: Any, parameters: Any, batches: Any) -> Any:
+    try:
+        from curvlinops import GGNLinearOperator
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "gauss_newton=True needs curvlinops-for-pytorch, which is missing: run python -m pip install '.[torch]' in "
+            "a checkout.",
+            name="curvlinops",
+        ) from None
+    return GGNLinearOperator(module, loss, parameters, batches, check_deterministic=False).to_scipy()
 
 
 class _FunctionLoss(torch.nn.Module):
@@ -150,16 +166,21 @@ def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str 
     with torch.random.fork_rng([]):
         again = isinstance(batches, Iterable) and iter(batches) is not batches
         first = next(iter(batches), None) if again else None
-    problem = (
-        f"batches is a {type(batches).__name__} that can be read only once, or whose first item is not a pair of "
-        "tensors"
-    )
+    kind = type(batches).__name__
+    if batches is None:
+        problem = "batches is missing"
+    elif not again:
+        problem = f"batches is a {kind}, which cannot be read repeatedly"
+    elif isinstance(first, torch.Tensor):
+        problem = f"batches is a {kind} of tensors instead of pairs"
+    else:
+        problem = f"batches is a {kind} that is empty or whose first item is not a pair of tensors"
     require(
         isinstance(first, list | tuple) and len(first) == 2 and isinstance(first[0], torch.Tensor),
-        "batches is missing" if batches is None else problem,
+        problem,
         argument="batches",
-        value=type(batches).__name__,
-        remedy="give a list or a loader of pairs (inputs, targets)",
+        value=kind,
+        remedy="give a list or a loader of pairs (inputs, targets), such as [(inputs, targets)]",
     )
 
 

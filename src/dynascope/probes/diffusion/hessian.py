@@ -57,9 +57,10 @@ def top_curvatures(
     of weights.
 
     For a PyTorch module, ARPACK computes the eigenvalues. Hessian products use two backward passes, and Gauss-Newton
-    products use curvlinops. Cost: tens of passes over all batches, each of about four gradients, and memory for 3k
-    vectors of weights. Every product passes over all batches, so the loss must be deterministic; two passes before the
-    first iteration check that it is. The module and the PyTorch random state are left unchanged.
+    products use the package curvlinops-for-pytorch. Cost: tens of passes over all batches, each of about four
+    gradients, and memory for 3k vectors of weights. Every product passes over all batches, so the loss must be
+    deterministic; two passes before the first iteration check that it is. The module and the PyTorch random state are
+    left unchanged.
 
     Args:
         loss: A JAX function of the weights, or of the outputs of `model`, that returns one number. For a module, a
@@ -85,6 +86,8 @@ def top_curvatures(
             to the other framework. For a module, also if layers in training mode draw random numbers or use batch
             statistics; if repeated calls or passes over the batches give different values; or if the loss is not finite
             or not twice differentiable.
+        ModuleNotFoundError: If `gauss_newton` is true for a module, and curvlinops-for-pytorch is missing; install it
+            with `pip install '.[torch]'`.
 
     References:
         C. Lanczos, An iteration method for the solution of the eigenvalue problem (1950); F. Dangel et al., Position:
