@@ -12,12 +12,21 @@ import torch
 from dynascope.symmetry import Charge
 from dynascope.symmetry import charges as charges_of_arrays
 from dynascope.torch.modules import unwrapped
+from dynascope.validation import require
 
 __all__ = ["charges"]
 
 
 def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
     """`symmetry.charges` for a module or a tree of tensors, with the symmetries that `find_symmetries` finds for it."""
+    # Otherwise a module in place of the symmetries would be dispatched to this function again.
+    require(
+        isinstance(symmetries, Sequence) and all(isinstance(each, Charge) for each in symmetries),
+        f"symmetries is of the type {type(symmetries).__name__}",
+        argument="symmetries",
+        value=type(symmetries).__name__,
+        remedy="call charges(params, symmetries) with the symmetries that find_symmetries found",
+    )
     params = unwrapped(params)
     tree = dict(params.named_parameters()) if isinstance(params, torch.nn.Module) else params
     return charges_of_arrays(jax.tree.map(_array, tree), symmetries)
