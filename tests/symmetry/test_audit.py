@@ -23,7 +23,17 @@ def test_a_run_that_keeps_its_laws_is_clean_and_says_by_how_much():
     assert found.clean
     assert found.cause is None
     assert "2 laws" in str(found)
-    assert "0.0e+00" in str(found)
+    assert "2 recorded steps" in str(found)
+    assert "without any residual" in str(found)
+    found = audit(recorded(measured_charge=np.full((3, 2), 1 + 5e-10)), [NORM])
+    assert "residuals up to 5.0e-01 times the bound" in str(found)
+
+
+def test_a_record_of_the_initialisation_alone_has_no_verdict():
+    found = audit(recorded().isel(step=[0]), [NORM])
+    assert not found.clean
+    assert found.table == "no step was recorded, so no law was tested"
+    assert "watched optimizer" in audit(recorded().isel(step=[0]).assign_attrs(changed_without_step=True), [NORM]).table
 
 
 def test_weights_that_stay_zero_keep_their_law():

@@ -82,21 +82,23 @@ class Audit:
     Attributes:
         findings: Symmetries with a broken law, in descending order of the residual.
         checked: Number of charges that were checked.
-        steps: Number of recorded steps.
+        steps: Number of recorded training steps, without step 0; if it is zero, there is no verdict.
         times: Largest residual of any charge, in units of the rounding bound; at most one if all laws hold.
+        changed_without_step: Whether the weights changed although the watched optimiser made no step.
     """
 
     findings: tuple[Finding, ...]
     checked: int
     steps: int
     times: float
+    changed_without_step: bool = False
 
     __repr__ = short_repr
 
     @property
     def clean(self) -> bool:
-        """Whether every law holds at every recorded step, up to rounding errors."""
-        return not self.findings
+        """Whether every law holds at every recorded step, up to rounding errors; False if no step was recorded."""
+        return self.steps > 0 and not self.findings
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -142,8 +144,15 @@ class Audit:
 
     def __str__(self) -> str:
         if self.clean:
-            size = f"to within {self.times:.1e} times the bound"
-            return f"all {self.checked} laws hold at {self.steps} recorded steps, {size}"
+            laws = f"all {self.checked} laws hold" if self.checked > 1 else "the law holds"
+            steps = f"{self.steps} recorded step{'s' * (self.steps != 1)}"
+            size = f"with residuals up to {self.times:.1e} times the bound" if self.times else "without any residual"
+            return f"{laws} at {steps}, {size}"
+        if not self.findings:
+            text = "no step was recorded, so no law was tested"
+            if not self.changed_without_step:
+                return text
+            return f"{text}; the weights changed without a step of the watched optimizer: watch the optimizer in use"
         broken = sum(int(each.broken.sum()) for each in self.findings)
         first = min(each.first_broken for each in self.findings)
         text = f"{broken} of {self.checked} laws are broken by step {first}, by up to {self.times:.1e} times the bound"
@@ -241,7 +250,13 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
             findings.append(Finding(charge, np.any(own, axis=0), last, int(steps[row]), worst, causes))
         start += charge.size
     findings.sort(key=lambda each: -each.times)
-    return Audit(tuple(findings), measured.shape[1], len(steps), float(times.max(initial=0.0)))
+    return Audit(
+        findings=tuple(findings),
+        checked=measured.shape[1],
+        steps=int((steps > 0).sum()),
+        times=float(times.max(initial=0.0)),
+        changed_without_step=bool(record.attrs.get("changed_without_step", False)),
+    )
 
 
 def _checked(record: Any, symmetries: Any) -> tuple[Charge, ...]:

@@ -344,3 +344,39 @@ def test_an_optimizer_that_has_made_steps_or_changes_its_momentum_is_refused():
             optimizer.step()
     with pytest.raises(InputError, match="has already made steps"):
         watch_charges(model, optimizer, SYMMETRIES)
+
+
+def test_a_loop_without_steps_has_no_verdict():
+    model = network()
+    with watch_charges(model, sgd(model), SYMMETRIES) as watched:
+        pass
+    found = audit(watched.record(), SYMMETRIES)
+    assert not found.clean
+    assert str(found) == "no step was recorded, so no law was tested"
+
+
+def test_a_second_optimizer_that_trains_the_model_is_noticed():
+    model = network()
+    optimizer = sgd(model)
+    with watch_charges(model, sgd(model), SYMMETRIES) as watched:
+        loss(model).backward()
+        optimizer.step()
+        assert watched.record().attrs["changed_without_step"]
+    record = watched.record()
+    found = audit(record, SYMMETRIES)
+    assert (found.clean, found.steps, found.changed_without_step) == (False, 0, True)
+    assert "without a step of the watched optimizer" in str(found)
+    # What happens after the loop does not count.
+    with watch_charges(model, sgd(model), SYMMETRIES) as watched:
+        pass
+    optimizer.step()
+    assert not watched.record().attrs["changed_without_step"]
+
+
+@pytest.mark.slow
+def test_the_record_states_no_loss_and_counts_the_steps():
+    model = network()
+    record = train(model, sgd(model), steps=1)
+    assert "½" not in record.attrs["convention"]
+    assert not record.attrs["changed_without_step"]
+    assert "at 1 recorded step," in str(audit(record, SYMMETRIES))

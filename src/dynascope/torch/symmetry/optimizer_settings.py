@@ -54,9 +54,11 @@ class OptimizerSettings:
         )
         require(
             rule is not None or isinstance(optimizer, torch.optim.SGD),
-            f"rule is missing, and {type(optimizer).__name__} has no known charge law",
+            f"rule is missing, and the rule of {type(optimizer).__name__} is not known",
             argument="rule",
-            remedy="declare the rule that it should follow: heavy_ball, nesterov or decoupled",
+            remedy="train with torch.optim.SGD, or declare rule='heavy_ball', 'nesterov' or 'decoupled' for a custom "
+            "optimizer that implements it; the audit then tests exactly this rule, which adaptive optimizers such as "
+            "Adam violate",
         )
         self._groups = groups
         # Declared settings are tested by the training, so they need not match those of the groups.

@@ -24,6 +24,8 @@ from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveInt
 
 __all__ = ["WatchedCharges", "watch_charges"]
 
+_CONVENTION = "the loss is that of the training loop and is not recorded; step = number of optimizer steps"
+
 _ALIKE = 1e-6  # relative difference below which gradients count as multiples of each other
 
 
@@ -63,7 +65,8 @@ def watch_charges(
         symmetries: All or some of the symmetries from `find_symmetries`. The bound for translations uses the largest
             step of any weight; for weights outside the symmetries, the largest step is estimated from their gradients.
         rule: The update rule, as `optimizer` of `training.charge_statistics`. Required for all optimisers except
-            `torch.optim.SGD`. Adam has no law.
+            `torch.optim.SGD`. The audit tests exactly this rule, whatever the optimiser. Adaptive optimisers such as
+            Adam and AdamW follow none of the rules, so their audit reports broken laws.
         momentum: β; None to read it from the parameter groups.
         weight_decay: λ; None to read it from the parameter groups.
         gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Multiply the number
@@ -160,6 +163,7 @@ class WatchedCharges:
         # Whether weights were changed between steps since the last recorded one.
         self._changed = dict.fromkeys(parameter_paths(law.symmetries), False)
         self._rows = [(0, self._values())]
+        self._changed_unseen: bool | None = None  # known once the hooks are removed
         self._hooks = [
             optimizer.register_step_pre_hook(self._before_step),
             optimizer.register_step_post_hook(self._after_step),
@@ -173,7 +177,8 @@ class WatchedCharges:
         """Return the record of the steps so far, the variables of `training.charge_statistics` over (step, charge).
 
         With `causes`, the record also contains variables over (step, charge, part) and (step, layer). Step 0 is the
-        initialisation.
+        initialisation. The attribute `changed_without_step` is true if the weights changed although the optimiser made
+        no step, for example because another optimiser trains the model.
         """
         rows = self._rows
         if rows[-1][0] < self._law.steps:
@@ -187,10 +192,14 @@ class WatchedCharges:
         for dimensions, values in variables.values():
             for dimension, length in zip(dimensions[1:], values.shape[1:], strict=True):
                 coordinates[dimension] = np.arange(length) + (dimension == "layer")
-        return make_record(variables, coordinates, attributes=self._law.declared)
+        unseen = self._weights_changed_unseen() if self._changed_unseen is None else self._changed_unseen
+        attributes = {"convention": _CONVENTION, "changed_without_step": unseen, **self._law.declared}
+        return make_record(variables, coordinates, attributes=attributes)
 
     def close(self) -> None:
         """Remove all hooks, after which steps are no longer tracked."""
+        if self._changed_unseen is None:
+            self._changed_unseen = self._weights_changed_unseen()
         for each in self._hooks:
             each.remove()
         self._hooks, self._raw, self._bits = [], {}, {}
@@ -200,6 +209,13 @@ class WatchedCharges:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _weights_changed_unseen(self) -> bool:
+        """Whether the optimiser has made no step, but the weights have changed."""
+        watched = self._tensors.watched
+        return self._law.steps == 0 and any(
+            not torch.equal(each, watched[name].detach().to("cpu")) for name, each in self._before.items()
+        )
 
     def _gradient_hook(self, name: str) -> Callable[[torch.Tensor], None]:
         def keep(parameter: torch.Tensor) -> None:
