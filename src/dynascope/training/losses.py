@@ -147,7 +147,7 @@ def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...], nam
         classes, most = int(targets.max()) + 1, max(outputs[-1], 2)
         require(
             classes <= most and (outputs[-1] > 1 or loss.kind not in ("squared", "cross_entropy")),
-            f"the labels go up to {classes - 1}, but the network has {outputs[-1]} outputs",
+            f"the labels go up to {classes - 1}, but the network has {outputs[-1]} output{'s' * (outputs[-1] != 1)}",
             argument="network",
             value=outputs[-1],
             remedy="give the network one output for each class",

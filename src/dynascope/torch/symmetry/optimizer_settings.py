@@ -54,7 +54,7 @@ class OptimizerSettings:
         )
         require(
             rule is not None or isinstance(optimizer, torch.optim.SGD),
-            f"rule is missing, and the rule of {type(optimizer).__name__} is not known",
+            f"rule is missing, and the law is known only for torch.optim.SGD, not for {type(optimizer).__name__}",
             argument="rule",
             remedy="train with torch.optim.SGD, or declare rule='heavy_ball', 'nesterov' or 'decoupled' for a custom "
             "optimizer that implements it; the audit then tests exactly this rule, which adaptive optimizers such as "
