@@ -27,8 +27,9 @@ class SGD:
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
         batch_size: S ≥ 1, the number of samples in a batch.
-        samples: N ≥ S, the number of samples in the data, if batches are drawn without replacement, which reduces the
-            noise by the factor (N − S)/(N − 1). None if batches are drawn with replacement.
+        samples: N ≥ S, the number of samples in the data, if the samples of each batch are drawn without replacement
+            but independently of other batches, which reduces the noise by the factor (N − S)/(N − 1). None if all
+            samples are drawn with replacement. Epochs in which every sample is drawn once are not covered.
 
     Raises:
         InputError: If a setting is out of range or traced by JAX, or the batch size exceeds the number of samples.

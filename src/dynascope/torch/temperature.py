@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch.utils.data import DistributedSampler, RandomSampler, SequentialSampler, SubsetRandomSampler
 
 from dynascope.probes.diffusion import gradient_noise
 from dynascope.theory import SGD
@@ -17,17 +19,22 @@ from dynascope.torch.repeatable import unchanged
 from dynascope.validation import require
 from dynascope.validation.bounded_scalars import PositiveInt, Seed
 
-__all__ = ["temperature"]
+__all__ = ["SamplingWarning", "temperature"]
+
+_CALLER = 4  # stack frames from the warning to the caller of `temperature`, including the argument checks
+
+
+class SamplingWarning(UserWarning):
+    """The batches of a loader are not drawn independently, as the prediction of `temperature` assumes."""
 
 
 def temperature(
     module: torch.nn.Module,
     loss: Callable[[Any, Any], Any],
-    batches: Sequence[tuple[Any, Any]],
+    batches: Iterable[Sequence[Any]],
     optimizer: torch.optim.SGD,
     count: PositiveInt,
     *,
-    samples: PositiveInt | None = None,
     reduction: Literal["mean", "sum"] | None = None,
     seed: Seed = 0,
 ) -> Thermometer:
@@ -37,29 +44,39 @@ def temperature(
     noise becomes stationary after a few multiples of `relaxation_steps`. Directions that are not `stationary` have
     negative curvature or diverge.
 
+    The prediction assumes that training draws the batches independently of each other, from
+    `RandomSampler(data, replacement=True)`. A loader with `shuffle=True` instead draws every sample once per epoch, so
+    the noise of its batches sums to zero over an epoch. The variances and temperatures are then only upper bounds.
+    Along directions whose `relaxation_steps` exceed the number of batches per epoch, the variances can be ten or more
+    times smaller. A `SamplingWarning` is issued for such a loader, and for a loader with a fixed order.
+
     The curvatures are those of `probes.diffusion.top_curvatures`. The noise is measured as the variance of the batch
-    gradients along these directions. Learning rate, momentum and weight decay are read from the optimiser. The batches
-    are read once, so a loader with shuffling or augmentation contributes one random pass. The module and the random
-    state of PyTorch are unchanged. Cost: the curvatures, and one gradient for each batch. Memory: the gradients of all
-    batches.
+    gradients along these directions. With b batches, its relative standard error is about √(2/(b − 1)): 37 % for 16
+    batches, 10 % for 200 and 4 % for 1000; the variances and temperatures have the same relative error. One epoch
+    without replacement gives the same estimate as batches drawn with replacement.
+
+    Learning rate, momentum and weight decay are read from the optimiser. The batches are read once, so a loader with
+    shuffling or augmentation contributes one random pass. The module and the random state of PyTorch are unchanged.
+    Cost: the curvatures, and one gradient for each batch. Memory: the gradients of all batches.
 
     Args:
         module: The module, in evaluation mode if it contains dropout or batch normalisation.
         loss: A PyTorch loss of outputs and targets, such as `torch.nn.MSELoss()`, or a function with `reduction`.
-        batches: Two or more pairs (inputs, targets) of equal size, as drawn in training.
-        optimizer: `torch.optim.SGD` with one parameter group, without Nesterov momentum and dampening.
+        batches: Two or more pairs (inputs, targets) of equal size, as drawn in training; a list, or a loader with
+            `drop_last=True`.
+        optimizer: `torch.optim.SGD` of the module with one parameter group, without Nesterov momentum and dampening. It
+            trains all parameters of the module that require a gradient.
         count: Number of directions.
-        samples: N, the number of samples in the data, if batches are drawn without replacement; None for batches drawn
-            with replacement.
         reduction: "mean" or "sum" over the samples of a batch if the loss is a function; None for a `torch.nn` loss.
         seed: Seed of the initial vector in the iteration for the curvatures.
 
     Raises:
-        InputError: If the batches differ in size, the optimiser is not supported, or `probes.diffusion.top_curvatures`
-            rejects an argument.
+        InputError: If the batches differ in size, the optimiser is not supported or belongs to another module, or
+            `probes.diffusion.top_curvatures` rejects an argument.
 
     References:
-        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133.
+        Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133; Kühn, Rosenow,
+        arXiv:2306.05300, for epochs without replacement.
 
     Example:
         >>> import torch
@@ -74,14 +91,15 @@ def temperature(
     require_batched_loss(module, loss, batches)
     # Iterating over a loader draws random numbers.
     with torch.random.fork_rng([]):
-        batches = list(batches)
-    sizes = {len(inputs) for inputs, _ in batches}
+        drawn = [(inputs, targets) for inputs, targets in batches]
+    sizes = {len(inputs) for inputs, _ in drawn}
     require(
-        len(batches) >= 2 and len(sizes) == 1,
-        f"batches contains {len(batches)} batches of {', '.join(map(str, sorted(sizes)))} samples",
+        len(drawn) >= 2 and len(sizes) == 1,
+        f"batches contains {len(drawn)} batch{'es' * (len(drawn) != 1)} of {' or '.join(map(str, sorted(sizes)))} "
+        f"sample{'s' * (sizes != {1})}",
         argument="batches",
-        value=len(batches),
-        remedy="give at least two batches of equal size",
+        value=len(drawn),
+        remedy="give at least two batches of equal size, for example from a loader with drop_last=True",
     )
     name = type(optimizer).__name__
     require(
@@ -100,18 +118,58 @@ def temperature(
         remedy="give torch.optim.SGD with one group and none of these options",
     )
     [group] = groups
-    directions = module_curvatures(module, loss, batches, count, seed=seed)
-    gradients, [size] = _gradients(module, loss, batches), sizes
-    # Bessel's correction, because the mean gradient is estimated from the same batches.
-    share = len(batches) / (len(batches) - 1)
-    noise = gradient_noise(
-        gradients, gradients.mean(axis=0), batch_size=size, samples=samples, directions=directions.directions
-    )
-    sgd = SGD(float(group["lr"]), float(group["momentum"]), float(group["weight_decay"]), size, samples)
+    _require_trained(module, group["params"])
+    directions = module_curvatures(module, loss, drawn, count, seed=seed)
+    gradients, [size] = _gradients(module, loss, drawn), sizes
+    # Bessel's correction, because the mean gradient is estimated from the same batches. If they are the batches of an
+    # epoch without replacement, it also turns their smaller variance into that of independent batches.
+    share = len(drawn) / (len(drawn) - 1)
+    noise = gradient_noise(gradients, gradients.mean(axis=0), batch_size=size, directions=directions.directions)
+    sgd = SGD(float(group["lr"]), float(group["momentum"]), float(group["weight_decay"]), size)
+    _warn_of_dependent_batches(batches, len(drawn))
     return thermometer(directions.curvature, share * noise.variance, sgd)
 
 
-def _gradients(module: torch.nn.Module, loss: Any, batches: Sequence[tuple[Any, Any]]) -> np.ndarray:
+def _require_trained(module: torch.nn.Module, parameters: Sequence[torch.Tensor]) -> None:
+    """Raise `InputError` unless all parameters of the module that require a gradient are among the given ones."""
+    trained, required = set(map(id, parameters)), [each for each in module.parameters() if each.requires_grad]
+    missing = sum(id(each) not in trained for each in required)
+    require(
+        not missing,
+        "the optimizer belongs to another module"
+        if missing == len(required)
+        else f"the optimizer does not train {missing} of the {len(required)} parameters that require a gradient",
+        argument="optimizer",
+        value=missing,
+        remedy="give the optimizer of the parameters of this module, and call requires_grad_(False) on frozen ones",
+    )
+
+
+def _warn_of_dependent_batches(batches: Any, count: int) -> None:
+    """Warn if a loader draws batches in epochs without replacement, or in a fixed order."""
+    groups = getattr(batches, "batch_sampler", None)
+    # A loader with a custom `batch_sampler` also has a sampler, but does not use it.
+    sampler = getattr(batches if groups is None else groups, "sampler", None)
+    fixed = isinstance(sampler, SequentialSampler)
+    reshuffled = isinstance(sampler, RandomSampler) and not sampler.replacement
+    if fixed or reshuffled or isinstance(sampler, SubsetRandomSampler | DistributedSampler):
+        how = "in a fixed order" if fixed else "without replacement in each epoch"
+        effect = (
+            "the weights end in a cycle without stationary noise"
+            if fixed
+            else "the variances and temperatures are only upper bounds, far too large along directions whose "
+            f"relaxation_steps exceed the {count} batches per epoch"
+        )
+        warnings.warn(
+            f"the loader draws the batches {how} ({type(sampler).__name__}), but the prediction assumes independent "
+            f"batches: if you train with this loader, {effect}. Train with RandomSampler(data, replacement=True) for "
+            "independent batches.",
+            SamplingWarning,
+            stacklevel=_CALLER,
+        )
+
+
+def _gradients(module: torch.nn.Module, loss: Any, batches: Iterable[Sequence[Any]]) -> np.ndarray:
     """Return the gradient of each batch as a row."""
     parameters = [each for each in module.parameters() if each.requires_grad]
     device, rows = parameters[0].device, []

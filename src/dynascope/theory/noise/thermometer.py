@@ -50,7 +50,7 @@ class Thermometer(NamedTuple):
 
 @covers(
     network="any, trained by SGD",
-    data="any",
+    data="any, in independent batches",
     start="any",
     gives="the stationary noise of a trained network, and its relaxation times",
     reference="arXiv:2107.09133",
@@ -69,7 +69,10 @@ def thermometer(
 
     The directions are eigenvectors of the Hessian, and s is the variance of the per-sample gradients along them. The
     formula assumes that noise and curvature do not depend on the weights, so the result for a real network is an
-    estimate. The angle per step of normalised layers depends on neither curvature nor noise. A direction is stationary
+    estimate. It also assumes that every batch is drawn independently of the others. If the batches of an epoch are
+    drawn without replacement, as by `DataLoader(shuffle=True)`, their noise sums to zero over the epoch. The variances
+    are then upper bounds, far too large along directions whose `relaxation_steps` exceed the number of batches per
+    epoch. The angle per step of normalised layers depends on neither curvature nor noise. A direction is stationary
     after a few times its `relaxation_steps`, the norms after a few times `equilibration_steps`.
 
     Args:
@@ -84,7 +87,7 @@ def thermometer(
 
     References:
         Kunin, Sagastuy-Breña, Gillespie, Margalit, Tanaka, Ganguli, Yamins, arXiv:2107.09133; Tanaka, Kunin,
-        arXiv:2105.02716.
+        arXiv:2105.02716; Kühn, Rosenow, arXiv:2306.05300, for epochs without replacement.
 
     Example:
         >>> found = thermometer([2.0, -0.5], 0.7, SGD(0.05, momentum=0.9, weight_decay=0.1, batch_size=8))
