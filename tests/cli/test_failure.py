@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dynascope.cli import commands
-from dynascope.cli.failure import FAILURES, Failure
+from dynascope.cli.failure import FAILURES, Failure, with_options
 from dynascope.errors import DivergenceError, InputError
 
 
@@ -45,6 +45,28 @@ def test_an_option_that_was_given_is_named_as_it_was_typed():
     failure = Failure.of(InputError("learning_rate is 0", argument="learning_rate", value=0, remedy="choose more"))
     assert failure.in_options(["predict", "--learning-rate=0"]).message == "--learning-rate is 0: choose more."
     assert failure.in_options(["predict", "--rate=0"]) == failure
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('set `missing` to "drop", or use `drop`', 'set --missing to "drop", or use --drop'),
+        ("choose loss='mse', or one of 'sum'", "choose --loss mse, or one of 'sum'"),
+        ("give learning_rate= as one number", "give --learning-rate as one number"),
+        ('leave it out with `drop=""`', 'leave it out with --drop ""'),
+        ("give scale=0.5.", "give --scale 0.5."),
+        ("give --loss=mse, and dropping `width`, loss = mean", "give --loss=mse, and dropping `width`, loss = mean"),
+    ],
+)
+def test_arguments_in_a_message_become_options(text, expected):
+    assert with_options(text, ["missing", "drop", "loss", "learning_rate", "scale"]) == expected
+
+
+def test_an_error_of_a_command_names_its_options(tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n1,2\n3,5\n4,4\n")
+    assert commands.main(["predict", str(table)]) == 2
+    assert "choose --target from 'a', 'b'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("json", [[], ["--json"]])

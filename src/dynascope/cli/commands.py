@@ -18,6 +18,7 @@ from dynascope import __version__, report, results
 from dynascope.cli.exit_codes import AGREED, FAILED
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.list_studies import List
+from dynascope.cli.option_values import option_names
 from dynascope.cli.output import open_page, page_of, print_json, writing
 from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
@@ -80,7 +81,7 @@ def main(arguments: list[str]) -> int:
     except FAILURES as error:
         if traced:
             traceback.print_exception(error)
-        failure = Failure.of(error).in_options(arguments)
+        failure = Failure.of(error).in_options(arguments, _options(arguments))
         code = failure.code
         if as_json:
             with contextlib.suppress(OSError):  # standard output itself may have failed
@@ -105,6 +106,12 @@ def _command(arguments: list[str]) -> Callable[[], int]:
         _check_completion(arguments)
         return parsed(_all(_COMMANDS | {"run": run_command(find_studies())}), arguments, words=0)
     return parsed(_all(_COMMANDS), arguments, words=0)
+
+
+def _options(arguments: list[str]) -> list[str]:
+    """Return the names of the options of the command that was called."""
+    command = _COMMANDS.get(arguments[0]) if arguments else None
+    return option_names(command) if command is not None else []
 
 
 def _check_completion(arguments: list[str]) -> None:

@@ -7,16 +7,42 @@ import errno
 import math
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from dynascope.cli.exit_codes import BAD_INPUT, FAILED, INTERRUPTED
 from dynascope.errors import DivergenceError, InputError
 
-__all__ = ["FAILURES", "FULL", "Failure"]
+__all__ = ["FAILURES", "FULL", "Failure", "with_options"]
 
 FAILURES = (Exception, KeyboardInterrupt)  # everything that can abort a command
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a full disk or an exhausted quota
+
+
+def with_options(text: str, options: Collection[str]) -> str:
+    """Replace arguments in Python notation by command-line options.
+
+    Args:
+        text: A message, with arguments in backquotes or with values, as in `missing` or loss='mse'.
+        options: Names of the arguments that are options.
+
+    Example:
+        >>> with_options("use `drop` or choose loss='mse'", ["drop", "loss"])
+        'use --drop or choose --loss mse'
+    """
+    for name in options:
+        option = _option(name)
+        text = text.replace(f"`{name}`", option)
+        text = re.sub(
+            rf"(?<![-\w])`?{name}=('[^']*'|\"\"|[\w.-]*\w)?`?",
+            lambda found, option=option: f"{option} {(found[1] or '').strip(chr(39))}".rstrip(),
+            text,
+        )
+    return text
+
+
+def _option(name: str) -> str:
+    return f"--{name}".replace("_", "-")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,18 +92,24 @@ class Failure:
         remedy = "please report it together with the output of --traceback"
         return cls(FAILED, f"unexpected error, a bug in dynascope ({detail}): {remedy}.", None, detail, remedy)
 
-    def in_options(self, arguments: Sequence[str]) -> Failure:
-        """Return this failure; if the option was given, the message contains the option instead of the argument name.
+    def in_options(self, arguments: Sequence[str], options: Collection[str] = ()) -> Failure:
+        """Return this failure with option names instead of argument names in its message and its remedy.
+
+        Args:
+            arguments: The command line; if it contains the option of the invalid argument, the message starts with it.
+            options: Names of the arguments that are options of the command.
 
         Example:
-            >>> error = InputError("batch_size is 0", argument="batch_size", value=0, remedy="choose more")
-            >>> Failure.of(error).in_options(["predict", "t.csv", "--batch-size", "0"]).message
-            '--batch-size is 0: choose more.'
+            >>> error = InputError("batch_size is 0", argument="batch_size", value=0, remedy="omit `batch_size`")
+            >>> Failure.of(error).in_options(["predict", "--batch-size", "0"], ["batch_size"]).message
+            '--batch-size is 0: omit --batch-size.'
         """
-        option = f"--{self.argument}".replace("_", "-")
-        if not any(each == option or each.startswith(f"{option}=") for each in arguments):
-            return self
-        return dataclasses.replace(self, message=re.sub(rf"^{self.argument}\b", option, self.message))
+        option, message = _option(str(self.argument)), self.message
+        if any(each == option or each.startswith(f"{option}=") for each in arguments):
+            message = re.sub(rf"^{self.argument}\b", option, message)
+        return dataclasses.replace(
+            self, message=with_options(message, options), remedy=with_options(self.remedy, options)
+        )
 
     @property
     def answer(self) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, get_type_hints
 
-__all__ = ["changed_options", "option_words"]
+__all__ = ["changed_options", "option_names", "option_words"]
 
 
 def changed_options(command: Any, *, without: Collection[str] = (), always: Collection[str] = ()) -> dict[str, Any]:
@@ -44,6 +44,23 @@ def option_words(options: Mapping[str, Any]) -> list[str]:
         given = value if isinstance(value, tuple) else () if isinstance(value, bool) else (value,)
         words += [f"--{'no-' if value is False else ''}{name.replace('_', '-')}", *map(str, given)]
     return words
+
+
+def option_names(command: type) -> list[str]:
+    """Return the names of the options of a command.
+
+    Args:
+        command: A dataclass; fields that are dataclasses are groups of options.
+
+    Example:
+        >>> from dynascope.cli.which import Which
+        >>> {"target", "network"} <= {*option_names(Which)}
+        True
+    """
+    found, types = [], get_type_hints(command)
+    for field in dataclasses.fields(command):
+        found += option_names(types[field.name]) if dataclasses.is_dataclass(types[field.name]) else [field.name]
+    return found
 
 
 def _options(command: Any) -> Iterator[tuple[str, Any, Any]]:

@@ -88,6 +88,13 @@ def _problem(box: str) -> str:
     without = re.match(r"Missing value for argument '(--[\w-]+)'", problem)
     if without:
         return f"{without[1]} has no value"
+    chosen = re.match(r"invalid choice '([^']*)' for argument '(--[\w-]+)'. Expected one of \((.*)\)", problem)
+    if chosen:
+        # The choices of an optional argument include None, in the order of a set.
+        known = sorted(set(re.findall(r"'([^']*)'", chosen[3])) - {"None"})
+        close = difflib.get_close_matches(chosen[1].lower(), known, 1)
+        meant = f" (did you mean {close[0]}?)" if close else ""
+        return f"{chosen[2]} is {chosen[1]!r}{meant}, but must be one of {', '.join(known)}"
     # The messages of int() and float(), alone or within a union of types.
     mistyped = re.match(r"Error parsing (--[\w-]+): .*?(int\(\) with base 10|string to float): '([^']*)'", problem)
     if mistyped is None:
