@@ -12,6 +12,7 @@ from annotated_types import Gt
 from jaxtyping import Real
 from numpy.typing import ArrayLike
 
+from dynascope.results.numbers import counted
 from dynascope.theory.scaling_laws.curve_diagnosis import diagnose_curve, nearest_power_law
 from dynascope.theory.scaling_laws.diagnosis import CALLER
 from dynascope.theory.scaling_laws.misfit import require_one_law
@@ -176,8 +177,8 @@ def fit(
             exponent without them.
         MisfitWarning: If the law does not describe the losses, or neighbouring points of a single run are correlated.
             The intervals are then too narrow, and the law must not be extrapolated.
-        UserWarning: If the window spans less than a decade, or if the interval of the fitted floor extends from zero to
-            more than half of the last loss.
+        UserWarning: If losses are not above the given floor, so that they are not fitted; if the window spans less than
+            a decade; or if the interval of the fitted floor extends from zero to more than half of the last loss.
 
     References:
         Nam, DPhil thesis (2024), section C.1, for the missing loss.
@@ -189,7 +190,14 @@ def fit(
         2.000000 0.400000 0.100000 31
     """
     resource, runs = np.asarray(resource), np.asarray(losses)
-    require_increasing("resource", resource)
+    swapped = runs.ndim == 1 and len(runs) > 1 and bool(np.all(np.diff(runs) > 0) and np.all(np.diff(resource) < 0))
+    require_increasing(
+        "resource",
+        resource,
+        remedy="give the losses first and the resource second: fit(losses, resource)"
+        if swapped
+        else "sort the numbers and drop repeats",
+    )
     require_shape("losses", runs, (len(resource),) if runs.ndim <= 1 else (None, len(resource)))
     runs = np.atleast_2d(runs)
     require(len(runs) > 0, "there are no runs", argument="losses", value=0, remedy="give at least one")
@@ -202,6 +210,7 @@ def fit(
     if window is None and floor is not None:
         # After the loss first reaches its floor, losses above the floor are noise.
         above = runs[:, chosen].mean(axis=0) > 0
+        out = resource >= np.append(resource[chosen][~above], np.inf)[0]
         chosen = chosen[np.logical_and.accumulate(above)]
         require(
             len(chosen) >= 3 or bool(above.all()),
@@ -210,6 +219,10 @@ def fit(
             value=floor,
             remedy="give a lower floor, or record the loss earlier in training",
         )
+        if not above.all():
+            warnings.warn(
+                _floor_sentence(floor, int(np.sum(runs.mean(axis=0) <= 0)), int(out.sum())), stacklevel=CALLER
+            )
         if len(chosen) >= 3:
             first, last = straight_stretch(np.log(resource[chosen]), np.log(runs[:, chosen].mean(axis=0)))
             chosen = chosen[first:last]
@@ -274,6 +287,23 @@ def fit(
         spread=spread_of(x, y, law, fixed=fixed, known=known),
         suspects=tuple(chosen[found.suspects].tolist()),
         misfit_p_value=found.misfit_p_value,
+    )
+
+
+def _floor_sentence(floor: float, low: int, left: int) -> str:
+    """Describe the points that are not fitted because the losses do not stay above the given floor.
+
+    Example:
+        >>> print(_floor_sentence(1.6, 1, 2))
+        One loss is not above the floor 1.6, which contradicts this floor unless the difference is noise. The fit leaves
+        out the last two points, from the first such loss onwards; give a lower floor, or omit it to fit it.
+    """
+    losses = "One loss is" if low == 1 else f"{counted(low).capitalize()} losses are"
+    points = "point" if left == 1 else f"{counted(left)} points"
+    return (
+        f"{losses} not above the floor {floor:g}, which contradicts this floor unless the difference is noise. "
+        f"The fit leaves out the last {points}, from the first such loss onwards; "
+        "give a lower floor, or omit it to fit it."
     )
 
 
