@@ -8,7 +8,12 @@ from user_training import RATE, losses, predicted
 
 from dynascope import compare
 from dynascope.comparison import user_curve
-from dynascope.comparison.user_curves.judging import fastest_growth, jump_warnings, learning_rate_warnings
+from dynascope.comparison.user_curves.judging import (
+    delay_by_steps,
+    fastest_growth,
+    jump_warnings,
+    learning_rate_warnings,
+)
 from dynascope.results import StaircaseView, make_record
 
 
@@ -72,6 +77,36 @@ def test_the_fastest_growth_is_that_of_the_theory_or_of_the_first_jump():
 @pytest.mark.parametrize("degree", [3, 4])
 def test_what_blows_up_has_no_rate(degree):
     assert fastest_growth(view(degree, accelerated_time=[0.5, 2.0])) == 0
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("rate", [0.002, 0.005, 0.02])
+def test_the_delay_by_steps_is_that_of_a_linear_network_with_two_modes(rate, momentum):
+    strengths, scale = np.array([2.0, 0.7]), 1e-4
+
+    def time_of_the_first_jump(rate, momentum):
+        first = second = np.full(2, scale)
+        pushes, loss = np.zeros((2, 2)), [np.inf]
+        # The loss passes the midpoint of the levels 0.5 (4 + 0.49) and 0.5 * 0.49.
+        while len(loss) < 2 or loss[-1] > 1.245:
+            error = first * second - strengths
+            loss.append(0.5 * np.sum(error**2))
+            pushes = momentum * pushes + np.array([error * second, error * first])
+            first, second = first - rate * pushes[0], second - rate * pushes[1]
+        passed = len(loss) - 3 + (loss[-2] - 1.245) / (loss[-2] - loss[-1])
+        return rate / (1 - momentum) * passed
+
+    flow = time_of_the_first_jump(2e-4, 0.0)
+    delay = time_of_the_first_jump(rate, momentum) / flow - 1
+    estimate = delay_by_steps(2.0 * rate / (1 - momentum), rate / (1 - momentum) / flow, momentum)
+    # Only the growth of small weights is exact; the end of the jump is delayed less. The reference is late by 2e-4.
+    assert delay <= estimate + 5e-4
+    assert estimate <= 1.1 * delay + 5e-4
+
+
+def test_a_run_on_data_in_other_units_is_late_by_a_stated_factor():
+    tree = compared(losses(), rate=1000 * RATE)
+    assert re.search(r"too large for data in these units: jumps occur at about \d", warnings(tree))
 
 
 def test_a_wrong_convention_disagrees_and_the_right_one_is_named():

@@ -25,6 +25,7 @@ from dynascope.validation import require
 __all__ = [
     "bare_losses",
     "compare_with_staircase",
+    "delay_by_steps",
     "fastest_growth",
     "jump_warnings",
     "learning_rate_warnings",
@@ -39,6 +40,7 @@ _SETTLED = 0.25  # required duration of the last plateau, relative to the time o
 _ALIKE = 1.3  # ratio of the largest to the smallest among ratios that are about the same
 _MISTAKEN = 1.5  # a smaller factor between learning rates is hardly a mistake
 _LATE = 0.05  # relative delay of jumps due to large steps, above which there is a warning
+_VERY_LATE = 2.0  # above which the learning rate or the units of the data are probably wrong
 _ROUGH = 0.1  # of the initial loss; a larger tolerance could not exclude half or twice the times
 _STEPS_REASON = (
     "the predicted lag of gradient descent behind gradient flow, and the change of the loss in one logged step"
@@ -142,9 +144,10 @@ def compare_with_staircase(
     time, loss = observed["time"].to_numpy(), observed["loss"].to_numpy()
     first = float(staircase.times[0]) if len(staircase.times) and np.isfinite(staircase.times[0]) else 0.0
     curve = monotone_fit(time, loss, first / 2)
-    late = fastest_growth(staircase) * observed.attrs["largest_step"] / 2
-    if first > 0:
-        late += observed.attrs.get("delay", 0.0) / first
+    momentum = float(observed.attrs.get("momentum", 0.0))
+    step = observed.attrs["largest_step"] * (1 - momentum) / (1 + momentum)
+    growth = fastest_growth(staircase) * step
+    late = delay_by_steps(growth, step / first if first > 0 else 0.0, momentum)
     known = staircase.time_uncertainty
     if known is not None and tolerance[0] > TOO_ROUGH and not chosen and not staircase.slow.all():
         tolerance = float(known[~staircase.slow].max()) + late, ESTIMATED
@@ -177,7 +180,7 @@ def compare_with_staircase(
     warnings = [
         *predicted.attrs.get("warnings", []),
         *jump_warnings(np.where(unclear, resolved.reasons, "").tolist()),
-        *_curve_warnings(observed, predicted, curve, errors[names.INITIAL_LOSS], late),
+        *_curve_warnings(observed, predicted, curve, errors[names.INITIAL_LOSS], late, growth),
         *learning_rate_warnings(staircase.times[scored] / resolved.found[scored], resolved.allowed),
     ]
     predicted = predicted.assign_attrs(warnings=warnings)
@@ -267,8 +270,34 @@ def fastest_growth(staircase: StaircaseView) -> float:
     return float(np.nanmax(np.where(np.isfinite(rates), rates, np.nan), initial=0.0))
 
 
+def delay_by_steps(growth: float, step: float, momentum: float) -> float:
+    """Return the relative delay of the first jump of gradient descent with momentum β, behind gradient flow.
+
+    Small weights that grow as eᵍᵗ under gradient flow follow wₙ₊₁ = (1 + β + (1 − β) x) wₙ − β wₙ₋₁ in steps of
+    duration s, where x = g s. They grow by the factor z = (b + √(b² − 4β)) / 2 with b = 1 + β + (1 − β) x in each step,
+    so that times are longer by the factor x / ln z. From rest, the growing solution has the amplitude
+    (z − β) / (z − β / z), which adds the delay until the velocity has built up.
+
+    Args:
+        growth: x, the growth of the fastest weights of gradient flow in one step; zero if they do not grow
+            exponentially.
+        step: The duration s of a step, relative to the time of the first jump.
+        momentum: β, at least 0 and below 1.
+
+    Example:
+        >>> round(delay_by_steps(0.1, 0.01, 0.0), 3), round(delay_by_steps(0.0508, 1 / 195, 0.9), 3)
+        (0.049, 0.386)
+    """
+    if growth <= 0:
+        return step * momentum / (1 - momentum)
+    total = 1 + momentum + (1 - momentum) * growth
+    factor = (total + np.sqrt(total**2 - 4 * momentum)) / 2
+    amplitude = (factor - momentum) / (factor - momentum / factor)
+    return float(growth / np.log(factor) - 1 - step * np.log(amplitude) / np.log(factor))
+
+
 def _curve_warnings(
-    observed: xr.Dataset, predicted: xr.Dataset, curve: MonotoneFit, first_error: float, late: float
+    observed: xr.Dataset, predicted: xr.Dataset, curve: MonotoneFit, first_error: float, late: float, growth: float
 ) -> Iterator[str]:
     """Warn about a wrong loss definition, other data, noise, and large steps."""
     staircase, loss = StaircaseView(predicted), observed.attrs["loss_convention"]
@@ -286,9 +315,15 @@ def _curve_warnings(
             "large learning rate, but theory assumes small full-batch steps. The best decreasing fit of the loss is "
             "compared, without a search for extra plateaus."
         )
-    if late > _LATE:
-        plain = not observed.attrs.get("delay")
-        why = f": weights grow by {200 * late:.0f} % in one step, so" if plain else " for this momentum, so that"
+    if late > _VERY_LATE:
+        yield (
+            "The learning rate is much too large for data in these units: jumps occur at about "
+            f"{number(1 + late, 2)} times the times under gradient flow. Check that the data are standardised as in "
+            "the run, or train with a smaller learning rate."
+        )
+    elif late > _LATE:
+        plain = not observed.attrs.get("momentum")
+        why = f": weights grow by {100 * growth:.0f} % in one step, so" if plain else " for this momentum, so"
         yield (
             f"The learning rate is large{why} jumps occur about {100 * late:.0f} % later than under gradient flow. "
             "For a stricter comparison, train with a smaller learning rate."

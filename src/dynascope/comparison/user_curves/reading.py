@@ -46,7 +46,8 @@ def user_curve(
 ) -> xr.Dataset:
     """Return the record of a loss curve that you logged while training by gradient descent, with or without momentum.
 
-    The record keeps the logged losses and steps; `compare` converts the prediction to their units.
+    The record keeps the logged losses and steps; `compare` converts the prediction to their units. Weight decay,
+    Nesterov momentum, gradient clipping and adaptive optimisers such as Adam are not modelled.
 
     Args:
         losses: The loss before each step: a NumPy, JAX or PyTorch array, or a list, shape (n,); a pandas Series whose
@@ -57,7 +58,7 @@ def user_curve(
         learning_rate: The learning rate of all steps, or an array with the rate of each step from step 0. Omit it for a
             curve over time, or if the table has a column `learning_rate` or `lr`.
         momentum: β of `torch.optim.SGD`, at least 0 and below 1. A step of rate η then covers the time η / (1 − β), and
-            lags behind gradient flow like a plain step of rate (1 + β) η / (1 − β).
+            lags behind gradient flow as much as a step without momentum of rate (1 + β) η / (1 − β)², to first order.
         loss: How the loss is defined: "mse" (mean over samples and outputs, as `torch.nn.MSELoss`), "half_mse" (half
             of it), "squared_norm" (mean over samples of the sum over outputs), "squared" (half of that, the convention
             of this package), or "sum" (over samples and outputs, `torch.nn.MSELoss(reduction="sum")`).
@@ -116,9 +117,9 @@ def user_curve(
             "flow": "your training run",
             "loss_convention": loss,
             **per_unit,
-            # The plain step with the same lag, and the delay until the velocity has built up.
+            # The plain step with the same lag, to first order.
             "largest_step": largest * (1 + momentum) * farther,
-            "delay": largest * momentum * farther,
+            "momentum": momentum,
             "convention": f"loss = {LOSSES[loss].formula}; time = {time_formula}",
             **({"warnings": list(logged.notes)} if logged.notes else {}),
         },
