@@ -82,7 +82,8 @@ def read_table(
         (Task('trees', 3 × 2 → 2), ('height', 'girth'), ('elm', 'oak'))
         >>> trees = {"height": [9.0, 7.0, 8.0], "girth": [1.0, 3.0, 2.5], "age": [60.0, 90.0, 84.0]}
         >>> read_table(trees, target="age", name="trees").description[-1]
-        "Inputs and target are standardised (mean 0, variance 1); multiply losses by 168 for units of 'age' squared."
+        "Inputs and target are standardised (mean 0, variance 1); multiply losses by 168 to convert them to 'age'
+        squared."
     """
     options: dict[str, Any] = {"target": target, "name": name, "drop": drop, "missing": missing}
     options |= {"standardise": standardise, "centre": centre, "classification": classification}
