@@ -66,6 +66,15 @@ def test_where_the_limit_is_there_at_once_no_ratio_is_told():
     assert told["jump_time"].to_numpy() == pytest.approx([10, 30, 60], rel=1e-2)
 
 
+def test_weights_that_are_already_trained_are_warned_of():
+    task = Task(np.eye(2), np.diag([2.0, 1.0]))
+    trained = TwoLayer(2, 4, 2).with_neurons(np.vstack([[1.2, 0, 1.2, 0], np.full((3, 4), 1e-3)]))
+    small = TwoLayer(2, 4, 2).with_neurons(1e-3 * np.arange(16.0).reshape(4, 4) % 7)
+    told = [" ".join(predict(task, each).record.attrs["warnings"]) for each in (trained, small)]
+    assert "already trained" in told[0]
+    assert "already trained" not in told[1]
+
+
 def test_a_time_that_the_error_of_the_curve_moves_far_is_slow():
     flat = curve([10.0, 30.0, 60.0], error=0.095, rate=0.2)
     told = with_curve(limit([10.0, 30.0, 60.0]), flat)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -27,6 +28,7 @@ _OPERATIONS = 1.5e7
 
 # Factor and divisor for the second scale; it is closer to the first than for a training run.
 _FACTOR, _DIVISOR = 1e-2, 2.0
+_UNSETTLED = r"The cost phase at time (\S+) ran out of steps while the loss still fell at rate (\S+), "
 _REST = 5.0  # e-folds of growth of the next neuron in which the active neurons become stationary
 
 
@@ -78,7 +80,7 @@ def predict_by_alternation(
         if found[0].attrs["stopped"] == OUT_OF_WORK:
             jumps = found[0].sizes["jump"]
     here, there = found
-    notes = [each.replace("raise operations", "raise max_steps") for each in here.attrs["warnings"]]
+    notes = [_explained(each) for each in here.attrs["warnings"]]
     if here.sizes["jump"] == there.sizes["jump"]:
         here = slopes_between(here, there)
     else:
@@ -94,10 +96,31 @@ def predict_by_alternation(
     name = network.activation.name if two_layers else type(network).__name__
     here = with_tolerances(
         here.assign_attrs(network=name, warnings=notes),
-        jump_time=(offset, "times are predicted up to an offset that stays nearly constant as the scale decreases"),
+        jump_time=(offset, "the times may all be shifted by an unknown amount, which hardly depends on the scale"),
         slope=(0.05, "neighbouring jumps still overlap at finite scale"),
     )
     return _with_features(here, network, task) if two_layers else here
+
+
+def _explained(warning: str) -> str:
+    """Restate a warning of alternating gradient flow in terms of the arguments and results of `predict`.
+
+    Example:
+        >>> _explained(
+        ...     "The cost phase at time 4.3e+04 ran out of steps while the loss still fell at rate 2e-06, so the level "
+        ...     "after it is an upper bound."
+        ... )
+        'At flow time 4.3e+04, the integration reached max_steps before the loss was flat (it still fell by 2e-06 per
+        unit of flow time), so the predicted level of this plateau is an upper bound. A larger max_steps may lower it.'
+    """
+    unsettled = re.match(_UNSETTLED, warning)
+    if unsettled is None:
+        return warning.replace("raise operations", "raise max_steps")
+    time, rate = unsettled.groups()
+    return (
+        f"At flow time {time}, the integration reached max_steps before the loss was flat (it still fell by {rate} per "
+        "unit of flow time), so the predicted level of this plateau is an upper bound. A larger max_steps may lower it."
+    )
 
 
 def expected_time_error(network: SumOfNeurons, scale: float, *, normalised: bool) -> float:

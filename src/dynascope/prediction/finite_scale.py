@@ -23,6 +23,7 @@ _MARGIN = 1.25  # safety factor on the error of the limit, for the error of the 
 _POINT = 3.0  # ratio of the largest to the mean error between two curves
 _READ = 0.01  # relative accuracy of reading a time off the curve
 _LEVEL = 0.02  # of the initial loss; the loss leaves a plateau before it converges
+_TRAINED = 0.1  # of the initial loss; a larger decrease below it at time zero contradicts small weights
 _SHORTER = 0.9  # of the time at which the integration failed
 _LONGER, _EXTENSIONS = 4.0, 10  # how often a curve that does not reach the last jump is extended,
 _OPERATIONS = 5e10  # if it is likely to end within so many operations, about ten seconds
@@ -69,6 +70,13 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
     if curve is None:
         return _warned(staircase, f"The loss curve at this scale could not be computed: {failed}")
     result = with_curve(staircase, curve)
+    initial, first = float(StaircaseView(staircase).levels[0]), float(curve["loss"][0])
+    if first < (1 - _TRAINED) * initial:
+        result = _warned(
+            result,
+            f"The given weights have a loss of {first:.3g}, below the loss of {initial:.3g} of small weights, so they "
+            "are large or already trained. The predicted jumps assume small weights: give the weights before training.",
+        )
     if failed is None:
         return result
     end, last = float(curve["time"][-1]), float(StaircaseView(staircase).times[-1])

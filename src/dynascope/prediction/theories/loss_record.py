@@ -141,7 +141,7 @@ def settled_times(
 
 def _refined(
     loss_at: Callable[[np.ndarray], np.ndarray], times: Float[np.ndarray, " time"]
-) -> Float[np.ndarray, " more"]:
+) -> Float[np.ndarray, " finer"]:
     """Divide the intervals in which the loss changes much."""
     changes = np.abs(np.diff(loss_at(times)))
     parts = np.ceil(changes / max(_STEEPEST * changes.sum(), 1e-300)).astype(int)
