@@ -23,8 +23,9 @@ __all__ = ["AT_SCALE", "FAINT", "PREDICTED", "SIDES", "Found", "Line", "curve_na
 # The colour-blind-safe palette of Okabe and Ito, the colours with the highest contrast on white first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#999999")
 OBSERVED, PREDICTED = PALETTE[:2]
-AT_SCALE = "at this scale"  # the loss curve that belongs to a predicted staircase
-SIDES = {"observed": OBSERVED, "predicted": PREDICTED, AT_SCALE: PALETTE[2]}
+_INK = "#111111"  # visible on the observed curve and beside it
+AT_SCALE = "predicted curve at this scale"  # the loss curve that belongs to a predicted staircase
+SIDES = {"observed": OBSERVED, "predicted": PREDICTED, AT_SCALE: _INK}
 FAINT = "#777777"
 _AXES = (
     *("time", "step", "length", "scaling_parameter", "scale", "learning_rate", "samples", "neurons", "compute"),

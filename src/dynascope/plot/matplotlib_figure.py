@@ -35,7 +35,7 @@ _LOOKS: dict[str, dict[str, dict[str, Any]]] = {
         "full": {**_DASHES, "linewidth": 1.4},
         "thin": {**_DASHES, "linewidth": 0.8, "alpha": 0.6},
     },
-    "dotted": {"full": {"linestyle": (0, (1, 1.5)), "linewidth": 1.4, "zorder": 4}},
+    "dotted": {"full": {"linestyle": (0, (1.5, 2.5)), "linewidth": 1.4, "zorder": 4}},
     "points": {"full": {**_MARKS, "markersize": 4.5}},
     "dots": {"full": {**_MARKS, "markersize": 2.5}},
     "bars": {"full": _BARS},

@@ -80,7 +80,7 @@ def _figure(view: Result, drawing: Drawing, room: int) -> PageFigure:
         caption += f" {styles['observed']}: observed. {styles['predicted']}: predicted."
     else:
         caption += f" {next(iter(styles)).capitalize()} only."
-    caption += f" {scale}: predicted loss at this scale." if scale else ""
+    caption += f" {scale}: predicted loss curve at this scale." if scale else ""
     count, drawn = len(main.lines), len(lighter.panels[0].lines)
     caption += f" Only {drawn} of {count} lines are drawn." if drawn < count else ""
     # Escape "<", so that no text in the JSON can end the surrounding script element.

@@ -38,7 +38,7 @@ _LOOKS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"symbol": "arrow", "angleref": "previous", "opacity": 1, "line": {"width": 0}},
     ),
     "dashed": ("lines", {"width": 2, "dash": "6px,3px"}, {}),
-    "dotted": ("lines", {"width": 2, "dash": "2px,3px"}, {}),
+    "dotted": ("lines", {"width": 2, "dash": "3px,5px"}, {}),
     "points": ("markers", {}, {"size": 7}),
     "dots": ("markers", {}, {"size": 4}),
     "bars": ("markers", {}, {"size": 24, "symbol": "line-ew-open", "line": {"width": 2.5}}),

@@ -44,15 +44,15 @@ def staircase_meaning(view: Result, facts: Mapping[Any, Any]) -> str:
     """Explain a predicted staircase; empty for other results."""
     if not staircase_question(view, facts):
         return ""
-    scale = f" ({number(facts['scale'])} here)" if "scale" in facts else ""
+    scale = f" (the scale here is {number(facts['scale'], 3)})" if "scale" in facts else ""
     text = (
         "A network with small initial weights learns features one by one: the loss rests on a plateau, then drops in a "
         "jump as the network learns the next feature. The table lists these features. The dashed staircase is computed "
-        f"from the data and the initial weights, without training. It is the limit of a small scale{scale}; for larger "
-        "scales the jumps merge."
+        f"from the data and the initial weights, without training. It assumes small initial weights{scale}; "
+        "at larger scales the jumps merge."
     )
     if view.staircase is not None and view.staircase.curve is not None:
-        text += " The dotted curve is the predicted loss at this scale, without the assumption of separate jumps."
+        text += " The dotted curve is the predicted loss at this scale, which does not assume small initial weights."
     if view.observed is None:
         return text
     if "loss_convention" in view.observed.attrs:
