@@ -137,6 +137,17 @@ def test_jumps_that_should_be_far_apart_but_merge_are_missing():
     assert errors(merged, prediction(slow=[False, True, True]))["missing_jumps"] == 0
 
 
+def test_a_level_that_is_not_scored_has_a_reason():
+    early, _, _ = compare_staircases(observation(), prediction(settling_time=[500.0, 500.0, 500.0]), None)
+    assert early.attrs["level_unscored"] == (
+        "the next jump begins before the loss is flat or the run or the predicted curve ends before the loss is flat"
+    )
+    wide, _, _ = compare_staircases(observation(), prediction(level_uncertainty=[np.inf] * 3), None)
+    assert "exceeds a quarter" in wide.attrs["level_unscored"]
+    scored, _, _ = compare_staircases(observation(), prediction(), None)
+    assert "level_unscored" not in scored.attrs
+
+
 def test_plateau_at_no_predicted_level_is_extra():
     halved = observation(times=[10.0, 20.0, 30.0, 60.0], levels=np.array([2.0, 1.6, 1.2, 0.5, 0.1]))
     assert errors(halved, prediction())["extra_jumps"] == 1

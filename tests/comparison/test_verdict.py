@@ -38,6 +38,27 @@ def staircase(predicted: list[float], seen: list[float], status: list[str] | Non
     return StaircaseView(record, residual)
 
 
+def test_without_a_scored_jump_the_sentence_is_about_the_curve():
+    curve = Row("loss curve at this scale", 0.002, None, 0.017, None, True, "", key="curve")
+    unscored = Row("plateau", None, None, 0.02, None, True, "", key="level")
+    stairs = staircase([1.0, 2.0], [1.0, 2.0], ["slow", "slow"])
+    sentence = verdict_sentence([unscored, curve], stairs, share=0.4, unscored={"level": "it is early"})
+    assert "The observed loss follows the predicted loss curve at this scale" in sentence
+    assert "0.002 (tolerance 0.017)" in sentence
+    assert "the times shared by both curves account for only 40 %" in sentence
+    assert "could not be scored." not in sentence
+    one = staircase([1.0, 2.0], [1.0, 2.0], ["judged", "slow"])
+    assert "follows" not in verdict_sentence([unscored, curve], one, share=0.4)
+
+
+def test_the_sentence_gives_the_reason_why_a_quantity_is_not_scored():
+    rows = [GOOD, Row("plateau", None, None, 0.02, None, True, "", key="level")]
+    sentence = verdict_sentence(rows, None, unscored={"level": "the run ends before the loss is flat"})
+    assert sentence.endswith(
+        "could not be scored. The plateau is not scored because the run ends before the loss is flat."
+    )
+
+
 def numbers(sentence: str) -> list[str]:
     """The numbers of a sentence, in digits or in words."""
     return re.findall(r"\b(?:none|one|two|three|four|nine|\d+(?:\.\d+)?)\b", sentence.lower())

@@ -17,6 +17,7 @@ from dynascope import results
 from dynascope.cli.width import page_width
 from dynascope.comparison import verdict
 from dynascope.results import staircase_names as names
+from dynascope.results.repeated_sentences import numbered
 from dynascope.results.staircase_view import counted_words
 
 if TYPE_CHECKING:
@@ -79,13 +80,15 @@ def print_staircase(tree: AnyResult) -> None:
         for jump in rows:
             print_text(f"jump {jump.number}: {jump.learned}")
         print()
+    if tolerances := _time_tolerances(rows):
+        print_text(tolerances, indent="")
     if view.staircase.gathered:
         print_text(view.staircase.gathered, indent="")
     if "steps" in attributes and clock == "time":
         print_text(f"Training steps {attributes['steps']}.", indent="")
     _print_seeds(view.staircase)
     if any(jump.slow for jump in rows):
-        console.print("* slow: predicted only roughly at this scale, and therefore not scored.", markup=False)
+        console.print("* slow: the predicted time is uncertain at this scale, so the jump is not scored.", markup=False)
     print_warnings_and_verdict(view)
 
 
@@ -195,6 +198,18 @@ def _staircase_row(jump: Jump) -> list[str]:
     ]
     cells += [_number(jump.loss_after), _number(seen.loss_after)]
     return cells if seen.slope is None else [*cells, _number(jump.accelerated_time), _number(seen.slope)]
+
+
+def _time_tolerances(rows: Sequence[Jump]) -> str:
+    """State the tolerances of the times of the scored jumps; empty if none is scored."""
+    jumps: dict[str, list[int]] = {}
+    for jump in rows:
+        if jump.status == names.JUDGED and jump.seen is not None and math.isfinite(jump.seen.time_tolerance):
+            jumps.setdefault(f"{_number(100 * jump.seen.time_tolerance, 2)} %", []).append(jump.number)
+    if len(jumps) < 2:
+        return "".join(f"Tolerance of the times: {each}." for each in jumps)
+    listed = (f"{each} (jump{'s' * (len(own) > 1)} {numbered(own)})" for each, own in jumps.items())
+    return f"Tolerances of the times: {', '.join(listed)}."
 
 
 def _print_verdict(console: Console, found: Verdict) -> None:

@@ -28,7 +28,7 @@ from dynascope.comparison.user_curves.judging import (
     with_step_tolerances,
 )
 from dynascope.comparison.user_curves.units import in_units_of, is_user_curve, with_clock_of
-from dynascope.comparison.verdict import decided, quantity_rows, verdict_sentence
+from dynascope.comparison.verdict import decided, only_the_curve, quantity_rows, verdict_sentence
 from dynascope.results import (
     CONVENTION,
     Comparison,
@@ -237,9 +237,16 @@ def _compare_records(
     sides, reported = Result(**both), reported_claims(both["observed"], claims)
     deciding: list[Outcome] = [each.outcome for each in reported.values() if each.decides]
     further: list[Outcome] = [each.outcome for each in reported.values() if not each.decides]
-    rows, of_identities, share = quantity_rows(found, sides), quantity_rows(checked, sides), share_of_fall(sides)
+    rows, of_identities = quantity_rows(found, sides), quantity_rows(checked, sides)
+    share = share_of_fall(sides, jumps=not only_the_curve(rows, sides.staircase))
     sentence = verdict_sentence(
-        rows, sides.staircase, claims=deciding, reported=further, checks=of_identities, share=share
+        rows,
+        sides.staircase,
+        claims=deciding,
+        reported=further,
+        checks=of_identities,
+        share=share,
+        unscored={names.LEVEL: why} if (why := residual.attrs.get(names.LEVEL_UNSCORED)) else {},
     )
     return Comparison(
         **both,

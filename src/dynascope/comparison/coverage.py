@@ -15,7 +15,7 @@ __all__ = ["share_of_fall"]
 _LEAST = 0.01  # of the initial loss; below this decrease, nothing has been learned yet
 
 
-def share_of_fall(view: Result) -> float | None:
+def share_of_fall(view: Result, *, jumps: bool = True) -> float | None:
     """Return the share of the decrease of the loss that a comparison scores.
 
     The total decrease is L₀ − min(L_end, L_last): from the predicted initial loss to the last observed loss, or to the
@@ -25,6 +25,7 @@ def share_of_fall(view: Result) -> float | None:
 
     Args:
         view: A result with both records and the residual.
+        jumps: Whether the jumps of a staircase were scored; otherwise only its loss curve was.
 
     Returns:
         The share; None if a record does not contain a single loss over time, or if the loss decreases by less than one
@@ -40,7 +41,7 @@ def share_of_fall(view: Result) -> float | None:
     observed, predicted = _curve(view.observed), _curve(view.predicted)
     if observed is None:
         return None
-    if view.staircase is not None:
+    if view.staircase is not None and jumps:
         first, last = view.staircase.levels[[0, -1]]
         last = last if predicted is None else np.nanmin([last, predicted[1][-1]])
         scored = [row for row in view.staircase.rows if row.status == names.JUDGED and row.seen is not None]
@@ -48,7 +49,8 @@ def share_of_fall(view: Result) -> float | None:
     elif predicted is not None:
         known, loss = predicted
         before, after = np.interp(np.clip(observed[0][[0, -1]], known[0], known[-1]), known, loss)
-        first, last, part = loss[0], loss[-1], before - after
+        levels = [] if view.staircase is None else view.staircase.levels[-1:]
+        first, last, part = loss[0], np.nanmin([loss[-1], *levels]), before - after
     else:
         return None
     fall = first - np.nanmin([last, observed[1][-1]])

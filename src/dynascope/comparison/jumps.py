@@ -74,16 +74,9 @@ def compare_staircases(
         # A jump found at time zero has no relative error.
         time_error = times / found - 1
     level_error = (levels[1:] - seen_after) / levels[0]
-    flat = ~seen | ~_cut_short(found, time[-1])
-    if staircase.settling_times is not None:
-        # A plateau that ends before theory expects it to be flat does not show its level.
-        flat &= ~seen | (ends - found >= staircase.settling_times)
-    settled = flat & scored & ~np.append(slow[1:], False)
-    # If further jumps are unknown, so is the duration of the last plateau.
-    settled[-1:] &= staircase.complete
     level_allowed = staircase.level_uncertainty
-    if level_allowed is not None:
-        settled &= np.isfinite(level_allowed)
+    obstacles = _obstacles_to_levels(staircase, found, ends, time[-1])
+    settled = scored & ~np.any([obstacle for obstacle, _ in obstacles], axis=0)
     missing = float(np.sum(scored & ~seen) + _merged(staircase, found, time, loss))
     errors, allowed = {names.INITIAL_LOSS: _initial_error(times, levels, time, loss)}, {}
     for name, error, counted, limit in (
@@ -115,11 +108,51 @@ def compare_staircases(
         levels=np.append(loss[:1], seen_after),
         level_errors=level_error,
         status=np.where(slow, names.SLOW, np.where(scored, names.JUDGED, names.NOT_DUE)).tolist(),
-        settled=flat,
+        settled=~seen | ~(_cut_short(found, time[-1]) | _unsettled(staircase, found, ends)),
+        time_tolerances=late,
         slopes=slope,
         slope_errors=slope_error,
     )
+    if scored.any() and not settled.any():
+        first = [next(why for obstacle, why in obstacles if obstacle[jump]) for jump in np.flatnonzero(scored)]
+        residual.attrs[names.LEVEL_UNSCORED] = " or ".join(dict.fromkeys(first))
     return residual, errors, allowed
+
+
+def _unsettled(staircase: StaircaseView, found: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Select the observed plateaus that end before theory expects them to be flat, so that they do not show a level."""
+    settling = staircase.settling_times
+    return np.zeros(len(found), bool) if settling is None else np.isfinite(found) & (ends - found < settling)
+
+
+def _obstacles_to_levels(
+    staircase: StaircaseView, found: np.ndarray, ends: np.ndarray, last: float
+) -> list[tuple[np.ndarray, str]]:
+    """Return the reasons why the level after a jump cannot be scored, each with the jumps to which it applies.
+
+    Args:
+        staircase: The prediction.
+        found: The observed times of the jumps.
+        ends: The times at which the level after each jump is read.
+        last: The end of the run.
+    """
+    jumps = len(found)
+    after = np.append(found[1:], np.nan)[:jumps]
+    allowed, unsettled = staircase.level_uncertainty, _unsettled(staircase, found, ends)
+    return [
+        (np.append(staircase.slow[1:], False)[:jumps], "the time of the next jump is uncertain"),
+        # If further jumps are unknown, so is the duration of the last plateau.
+        (np.arange(jumps) >= jumps - (not staircase.complete), "the time of the next jump is unknown"),
+        (
+            _cut_short(found, last) | (unsettled & np.isnan(after)),
+            "the run or the predicted curve ends before the loss is flat",
+        ),
+        (unsettled, "the next jump begins before the loss is flat"),
+        (
+            np.zeros(jumps, bool) if allowed is None else ~np.isfinite(allowed),
+            "its estimated error exceeds a quarter of the adjacent drop of the loss",
+        ),
+    ]
 
 
 def compare_curve(observed: xr.Dataset, predicted: xr.Dataset) -> float:

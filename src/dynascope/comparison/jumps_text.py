@@ -99,7 +99,7 @@ def _within(errors: Sequence[float], scored: int) -> str:
 def _unscored_text(kinds: Sequence[str]) -> str:
     """State why jumps are not scored."""
     reasons = (
-        (kinds.count(names.SLOW), "predicted only roughly"),
+        (kinds.count(names.SLOW), "with an uncertain time"),
         (kinds.count(names.UNCLEAR), "not resolved by this curve"),
         (kinds.count(names.NOT_DUE), "predicted after the end of the run"),
     )

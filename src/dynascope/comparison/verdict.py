@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from dynascope.comparison.jumps_text import jumps_sentence, miscounted_jumps
@@ -13,7 +14,7 @@ from dynascope.results import staircase_names as names
 from dynascope.results.judgement import Outcome, Quantity
 from dynascope.results.numbers import counted, number
 
-__all__ = ["HEADINGS", "Row", "decided", "quantity_rows", "reasons_of", "verdict_sentence"]
+__all__ = ["HEADINGS", "Row", "decided", "only_the_curve", "quantity_rows", "reasons_of", "verdict_sentence"]
 
 HEADINGS = {
     "agree": "Theory and experiment agree",
@@ -122,6 +123,13 @@ def decided(
     return "undecided" if _mostly_undecided(claims) else "agree"
 
 
+def only_the_curve(rows: Sequence[Row], staircase: StaircaseView | None) -> bool:
+    """Whether the loss curve at the scale of a staircase was scored, but none of its jumps."""
+    if staircase is None or any(jump.status == names.JUDGED for jump in staircase.rows):
+        return False
+    return any(row.key == names.CURVE and row.judged for row in rows)
+
+
 def verdict_sentence(
     rows: Sequence[Row],
     staircase: StaircaseView | None,
@@ -130,6 +138,7 @@ def verdict_sentence(
     reported: Sequence[Outcome] = (),
     checks: Sequence[Row] = (),
     share: float | None = None,
+    unscored: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Summarise the comparison in a sentence: the observed jumps, or the largest error relative to its tolerance.
 
@@ -143,6 +152,7 @@ def verdict_sentence(
         reported: The outcomes of the claims that do not decide the verdict.
         checks: The identities.
         share: The share of the decrease of the loss that was scored (`share_of_fall`), if known.
+        unscored: The reason why a quantity could not be scored, by its name in the record.
 
     Example:
         >>> row = Row("loss", 0.001, 0.004, 0.01, None, True, "")
@@ -159,10 +169,11 @@ def verdict_sentence(
         broken = f"An identity that holds in every run is violated: the error of the {worst.name} is {_size(worst)}."
         return f"{broken} This points to an error in the measurement, so the verdict is undecided."
     verdict = decided(rows, claims)
-    small = _of_share(share, staircase) if verdict == "agree" and share is not None and share < _HALF else ""
+    jumps_scored = staircase is not None and not only_the_curve(rows, staircase)
+    small = _of_share(share, jumps_scored) if verdict == "agree" and share is not None and share < _HALF else ""
     some = verdict == "undecided" and _mostly_undecided(claims) and len({*claims}) > 1
     mostly = "More than half of the claims are undecided, so the verdict is undecided too." if some else ""
-    parts = [_of_quantities(rows, staircase), small, _of_claims(claims), mostly, _of_further_claims(reported)]
+    parts = [_of_quantities(rows, staircase, unscored), small, _of_claims(claims), mostly, _of_further_claims(reported)]
     return " ".join(filter(None, parts)) or "No prediction could be scored."
 
 
@@ -170,13 +181,13 @@ def _mostly_undecided(claims: Sequence[Outcome]) -> bool:
     return 2 * claims.count("undecided") > len(claims)
 
 
-def _of_share(share: float, staircase: StaircaseView | None) -> str:
+def _of_share(share: float, jumps_scored: bool) -> str:
     """State how little of the decrease of the loss was scored."""
-    what = "the scored jumps account" if staircase is not None else "the times shared by both curves account"
+    what = "the scored jumps account" if jumps_scored else "the times shared by both curves account"
     return f"However, {what} for only {number(100 * max(share, 0.0), 2)} % of the decrease of the loss."
 
 
-def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
+def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None, unscored: Mapping[str, str]) -> str:
     judged = [row for row in rows if row.judged]
     wrong = [row for row in judged if not row.agrees]
     text = jumps_sentence(staircase) if staircase is not None else ""
@@ -198,11 +209,22 @@ def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None) -> str:
             exact = closest.error == 0 and not closest.largest
             largest = f" The largest error, relative to its tolerance, is in the {closest.name}: {_size(closest)}."
             text = f"{all_of} quantities agree with theory{' exactly.' if exact else f'.{largest}'}"
-    left = [f"the {row.name}" for row in rows if not row.judged]
+    elif only_the_curve(rows, staircase):
+        (curve,) = (row for row in rows if row.key == names.CURVE)
+        # No jump is scored, so it goes without saying that the quantities about jumps are not scored either.
+        follows = f"The observed loss follows the predicted {curve.name}: its mean error, relative to the initial loss,"
+        return f"{text} {follows} is {_size(curve)}."
+    left = [row for row in rows if not row.judged]
     if not left:
         return text
-    unscored = " and ".join([", ".join(left[:-1]), left[-1]] if len(left) > 1 else left)
-    return f"{text} {unscored[0].upper()}{unscored[1:]} could not be scored."
+    named = [f"the {row.name}" for row in left]
+    joined = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    sentences = [text, f"{joined[0].upper()}{joined[1:]} could not be scored."]
+    if any(row.judged for row in rows):
+        sentences += [
+            f"The {row.name} is not scored because {unscored[row.key]}." for row in left if row.key in unscored
+        ]
+    return " ".join(sentences)
 
 
 def _of_claims(claims: Sequence[Outcome]) -> str:

@@ -34,7 +34,7 @@ from dynascope.report.formatting import measured, printed
 from dynascope.report.page_figures import page_figures
 from dynascope.report.patterns import patterns
 from dynascope.report.staircase_text import predicted_jumps_sentence, staircase_meaning, staircase_question
-from dynascope.results import Claim, Quantity, Result, from_tree
+from dynascope.results import Claim, Quantity, Result, from_tree, staircase_names
 from dynascope.results.numbers import number, signed_percent
 from dynascope.results.staircase_view import counted_words
 from dynascope.results.tree import AnyResult
@@ -126,6 +126,7 @@ def render_page(tree: AnyResult) -> str:
         compared_quantities=compared,
         checks=checks,
         claims=list(view.claims.values()),
+        level_unscored="" if view.residual is None else view.residual.attrs.get(staircase_names.LEVEL_UNSCORED, ""),
         confidence=confidence_of(view),
         jumps=jumps,
         unsettled=any(jump.seen is not None and not jump.seen.settled for jump in jumps),

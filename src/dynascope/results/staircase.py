@@ -222,6 +222,7 @@ def staircase_residual(
     level_errors: Float[np.ndarray, " jump"],
     status: Sequence[str],
     settled: Bool[np.ndarray, " jump"] | None = None,
+    time_tolerances: Float[np.ndarray, " jump"] | None = None,
     slopes: Float[np.ndarray, " jump"] | None = None,
     slope_errors: Float[np.ndarray, " jump"] | None = None,
 ) -> xr.Dataset:
@@ -235,12 +236,14 @@ def staircase_residual(
         level_errors: Errors of the predicted losses after each jump, relative to the initial loss.
         status: For each jump "judged", "slow" or "not due".
         settled: Whether the plateau after each jump is flat where its level is read; by default all are.
+        time_tolerances: Tolerances of the relative errors of the times.
         slopes: Slopes of the times between two scales.
         slope_errors: Relative errors of the accelerated times with respect to these slopes.
 
     Returns:
         `observed_jump_time`, `predicted_jump_time`, `jump_time_error`, `observed_loss_before`, `observed_loss_after`,
-        `level_error`, `status` and, if given, `settled`, `slope` and `slope_error`, over `jump`.
+        `level_error`, `status` and, if given, `settled`, `jump_time_tolerance`, `slope` and
+        `slope_error`, over `jump`.
     """
     columns = {
         names.OBSERVED_JUMP_TIME: times,
@@ -251,6 +254,7 @@ def staircase_residual(
         names.LEVEL_ERROR: level_errors,
         names.STATUS: np.array(status, dtype=str),
         names.SETTLED: settled,
+        names.TIME_TOLERANCE: time_tolerances,
         names.SLOPE: slopes,
         names.SLOPE_ERROR: slope_errors,
     }

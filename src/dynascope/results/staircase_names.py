@@ -75,6 +75,8 @@ OBSERVED_LOSS_BEFORE = f"observed_{LOSS_BEFORE}"
 OBSERVED_LOSS_AFTER = f"observed_{LOSS_AFTER}"
 LEVEL_ERROR = "level_error"
 SETTLED = "settled"  # whether the plateau is flat where its level is read
+LEVEL_UNSCORED = "level_unscored"  # attribute: the reason why no level is scored
+TIME_TOLERANCE = f"{JUMP_TIME}_tolerance"
 STATUS = "status"  # one of these, or `SLOW`
 JUDGED, UNCLEAR, NOT_DUE = "judged", "unclear", "not due"
 SLOPE = "slope"
@@ -105,6 +107,7 @@ WORDS = {
     UNSTABLE_RATE: "rate at which active neurons leave their fixed point",
     TIME_UNCERTAINTY: "relative uncertainty of the time of the jump",
     LEVEL_UNCERTAINTY: "uncertainty of the plateau level, relative to the initial loss",
+    TIME_TOLERANCE: "tolerance of the relative error of the time of the jump",
     LEVEL_ERROR: "error of the plateau level, relative to the initial loss",
     SETTLED: "whether the plateau is flat where its level is read",
     SLOPE: "slope of the jump time against the unit of accelerated time",

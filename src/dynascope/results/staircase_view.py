@@ -41,6 +41,7 @@ class SeenJump:
         slope: Difference of its times at two scales, divided by the difference of the unit of accelerated time; None
             for a single scale.
         settled: Whether the plateau after it is flat where its level is read.
+        time_tolerance: Tolerance of `time_error`; NaN if unknown.
     """
 
     time: float
@@ -50,6 +51,7 @@ class SeenJump:
     status: str
     slope: float | None
     settled: bool = True
+    time_tolerance: float = math.nan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -300,6 +302,7 @@ class StaircaseView:
             observed(names.STATUS, names.JUDGED),
             observed(names.SLOPE) if names.SLOPE in self.residual else [None] * self.record.sizes["jump"],
             observed(names.SETTLED, True),
+            observed(names.TIME_TOLERANCE),
             strict=True,
         )
         return [SeenJump(*row) for row in columns]
