@@ -233,6 +233,14 @@ def test_times_are_measured_one_by_one():
 
 @pytest.mark.slow
 # JAX is only asked compiled, as it would compile each operation by itself otherwise.
+def test_the_movement_of_torch_parameters_needs_no_gradient():
+    torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
+    pytest.importorskip("array_api_compat", reason="array-api-compat comes with the torch extra")
+    layer = torch.nn.Linear(3, 2)
+    initial = [each.detach().clone() + 1 for each in layer.parameters()]
+    assert not any(each.requires_grad for each in weight_movement(list(layer.parameters()), initial))
+
+
 @pytest.mark.parametrize("library", ["jax", "torch"])
 def test_every_library_gives_the_numbers_of_numpy(library):
     arrays = [*chain(2, times=(3,)), *chain(1), *data(), np.array([1.0, -1.0, 0.5, 2.0])]

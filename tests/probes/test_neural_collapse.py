@@ -275,6 +275,15 @@ def test_bad_input_is_refused_by_name(argument, change):
     assert refusal.value.argument == argument
 
 
+@pytest.mark.parametrize("shape", [(5, 4), (7, 4)])
+def test_the_weights_of_another_layer_are_refused_with_their_shape(shape):
+    features = np.random.default_rng(0).normal(size=(9, 4))
+    words = rf"classifier has shape \({shape[0]}, 4\), .* of shape \(4, 3\) or its transpose"
+    with pytest.raises(InputError, match=words) as refusal:
+        neural_collapse(features, np.arange(9) % 3, np.ones(shape))
+    assert refusal.value.argument == "classifier"
+
+
 def test_features_of_another_layer_are_refused():
     with pytest.raises(InputError) as refusal:
         nearest_mean_disagreement(class_moments(H4, Y4, classes=3), H4[:, :2], W4)

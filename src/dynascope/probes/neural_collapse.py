@@ -28,11 +28,12 @@ _ROUNDING = 1e-14  # a distance of means below this fraction of their size is a 
 
 
 class CollapseMetrics(NamedTuple):
-    """The metrics NC1 to NC4, each zero for collapsed features.
+    """The metrics NC1 to NC4, which are zero for fully collapsed features, and the norms of the class means.
 
     Attributes:
         nc1: tr(Σ_W Σ_B⁺)/C.
-        nc1_product: n C tr(Σ_W Σ_B).
+        nc1_product: n C tr(Σ_W Σ_B); proportional to the fourth power of the features' scale, so it can grow while nc1
+            falls.
         nc2_angle: max_ij |cos(M_i, M_j) − (C δ_ij − 1)/(C − 1)|.
         nc2_norm: Standard deviation of the norms ‖M_c‖ divided by their mean.
         nc3: ‖Wᵀ/‖W‖ − M/‖M‖‖; None without a classifier.
@@ -60,12 +61,12 @@ def collapse_metrics(
     layout: Layout | None = None,
     center_classifier: bool = False,
 ) -> CollapseMetrics:
-    """Compute NC1 to NC3 from the moments of a stream of batches; each is zero for collapsed features.
+    """Compute NC1 to NC3 from the moments of a stream of batches; they are zero for fully collapsed features.
 
     With M_c = μ_c − μ_g, Σ_W = Σ_j (h_j − μ_{y_j})(·)ᵀ/n and Σ_B = Σ_c M_c M_cᵀ/C they are
 
         nc1            tr(Σ_W Σ_B⁺)/C, scale-invariant; omits eigenvalues of Σ_B below 1e-10 of the largest
-        nc1_product    n C tr(Σ_W Σ_B), proportional to the fourth power of the scale
+        nc1_product    n C tr(Σ_W Σ_B), proportional to the fourth power of the scale, so it can grow while nc1 falls
         nc2_angle      max_ij |cos(M_i, M_j) − (C δ_ij − 1)/(C − 1)|, always zero for two classes
         nc2_norm       standard deviation of ‖M_c‖ divided by their mean, always zero for two classes
         nc3            ‖Wᵀ/‖W‖ − M/‖M‖‖ in Frobenius norm, if a classifier is given
@@ -220,7 +221,7 @@ def neural_collapse(
     layout: Layout | None = None,
     center_classifier: bool = False,
 ) -> CollapseMetrics:
-    """Compute NC1 to NC4 of features on samples; each is zero for collapsed features.
+    """Compute NC1 to NC4 of features on samples; they are zero for fully collapsed features.
 
     See `collapse_metrics` for NC1 to NC3. `nc4` is the fraction of samples for which the classifier and the nearest
     class mean give different classes. For a stream of batches use `class_moments`, `collapse_metrics` and
@@ -265,6 +266,16 @@ def neural_collapse(
     )
     w = _oriented(classifier, h.shape[1], None, h, layout)
     moments = class_moments(features, labels, classes=int(w.shape[1]) if classes is None else classes)
+    sampled = array_namespace(h).astype(moments.sizes > 0, h.dtype)
+    if classes is None and not holds(array_namespace(h).all(sampled > 0)):
+        present, shape = int(array_namespace(h).sum(sampled)), tuple(classifier.shape)
+        raise InputError(
+            f"classifier has shape {shape}, which means {w.shape[1]} classes, but only {present} of them have samples",
+            argument="classifier",
+            value=shape,
+            remedy=f"give the last layer's weights, of shape ({h.shape[1]}, {present}) or its transpose, or samples of "
+            "each class",
+        )
     found = collapse_metrics(moments, w, layout="features_classes", center_classifier=center_classifier)
     disagree = nearest_mean_disagreement(moments, features, w, bias, layout="features_classes")
     return found._replace(nc4=disagree / moments.samples)

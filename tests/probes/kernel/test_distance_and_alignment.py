@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.probes.kernel import (
+    NeuralTangentKernel,
     centred_alignment,
     kernel_distance,
     kernel_velocity,
@@ -182,6 +183,15 @@ def test_the_distance_can_be_compiled_and_takes_full_kernels():
 def test_kernels_of_one_example_are_at_no_distance_and_warn():
     with pytest.warns(UserWarning, match="one example"):
         assert kernel_distance(np.array([[2.0]]), np.array([[3.0]])) == 0
+
+
+def test_computed_kernels_are_compared_by_their_values():
+    k, other = kernels()
+    one, two = (NeuralTangentKernel(each, ("sample", "other_sample"), "trace", "", "", "") for each in (k, other))
+    assert kernel_distance(one, two) == kernel_distance(k, other)
+    assert kernel_distance(one, other, centred=True) == kernel_distance(k, other, centred=True)
+    assert relative_change(one, two) == relative_change(k, other)
+    assert target_alignment(one, np.arange(len(k))) == target_alignment(k, np.arange(len(k)))
 
 
 @pytest.mark.parametrize(

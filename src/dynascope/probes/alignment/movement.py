@@ -55,7 +55,10 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMov
         >>> moved.relative_change.round(3), moved.start_cosine, float(moved.parameter_distance)
         (array([1.333]), array([0.6]), 4.0)
     """
-    weights, initial = list(weights), list(initial)
+    # Parameters of PyTorch modules require gradients, but a measurement needs none.
+    weights, initial = (
+        [getattr(each, "detach", lambda each=each: each)() for each in part] for part in (weights, initial)
+    )
     require(
         0 < len(weights) == len(initial),
         f"there are {len(weights)} arrays of weights and {len(initial)} initial arrays",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from dynascope.probes.kernel.conventions import NeuralTangentKernel
 from dynascope.validation import array_namespace, holds, require, require_finite_values
 from dynascope.validation.bounded_scalars import PositiveFloat
 
@@ -24,7 +25,8 @@ def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
     Cost: about 8 operations per entry and two copies of the kernel.
 
     Args:
-        kernel: K, shape (n, n), or the full kernel (n, c, n, c). Both arrays must come from one library.
+        kernel: K, shape (n, n), or the full kernel (n, c, n, c); an array or the result of `neural_tangent_kernel`.
+            Both arrays must come from one library.
         other: K', of the same shape.
         centred: Whether to centre both kernels first; requires shape (n, n).
 
@@ -109,7 +111,8 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
     Cost: about 10 operations per entry and two copies of the kernel; twice that if debiased.
 
     Args:
-        kernel: K, shape (n, n), symmetric. Both arrays must come from one library.
+        kernel: K, shape (n, n), symmetric; an array or the result of `neural_tangent_kernel`. Both arrays must come
+            from one library.
         other: K', shape (n, n).
         debiased: Whether to remove the bias; requires n ≥ 4.
 
@@ -167,7 +170,8 @@ def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any
     Cost: 2n²c operations, and memory for one copy of the kernel, or two if it is centred.
 
     Args:
-        kernel: K, shape (n, n). Both arrays must come from one library.
+        kernel: K, shape (n, n); an array or the result of `neural_tangent_kernel`. Both arrays must come from one
+            library.
         targets: Y, shape (n, c) or (n,).
         centred: Whether to centre both.
 
@@ -181,6 +185,7 @@ def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any
         >>> float(target_alignment(y[:, None] * y, y).round(12)), float(target_alignment(np.eye(2), y).round(4))
         (1.0, 0.7071)
     """
+    kernel = _array(kernel)
     xp = array_namespace(kernel, targets)
     y = targets[:, None] if len(targets.shape) == 1 else targets
     require(
@@ -209,6 +214,7 @@ def _distance(one: Any, two: Any, name: str) -> Any:
 
 
 def _pair(kernel: Any, other: Any, *, centred: bool, name: str) -> tuple[Any, Any]:
+    kernel, other = _array(kernel), _array(other)
     array_namespace(kernel, other)
     shape = tuple(kernel.shape)
     half = len(shape) // 2
@@ -224,6 +230,11 @@ def _pair(kernel: Any, other: Any, *, centred: bool, name: str) -> tuple[Any, An
     for each, values in (("kernel", one), (name, two)):
         require_finite_values(each, values, remedy="check the computation of this array")
     return (_centred(one), _centred(two)) if centred else (one, two)
+
+
+def _array(kernel: Any) -> Any:
+    """Return the values of a `NeuralTangentKernel`, and any other kernel unchanged."""
+    return kernel.values if isinstance(kernel, NeuralTangentKernel) else kernel
 
 
 def _centred(kernel: Any) -> Any:
