@@ -16,13 +16,13 @@ from dynascope.validation.bounded import PositiveInt, Seed
 
 __all__ = ["KINDS", "NETWORKS", "NetworkKind", "is_specification", "network_for"]
 
-
-#: Accepted types of networks, for messages.
-NETWORKS = (
-    "a torch.nn.Module, an equinox module, a network of dynascope.networks, or the name of a kind, such as 'relu'"
-)
 NetworkKind = Literal["linear", "diagonal", "relu", "quadratic", "attention"]
 KINDS: tuple[NetworkKind, ...] = typing.get_args(NetworkKind)
+#: Accepted types of networks, for messages.
+NETWORKS = (
+    "a torch.nn.Module, an equinox module, a network of dynascope.networks, or the name of a kind "
+    f"({', '.join(map(repr, KINDS[:-1]))} or {KINDS[-1]!r})"
+)
 
 
 def is_specification(network: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import inspect
 import math
@@ -306,7 +307,8 @@ def _union_check(kind: Any, stated: Any) -> Check:
         for part, check_part in parts:
             if admits(part, value) and not (get_origin(part) is Literal and value not in get_args(part)):
                 return value if check_part is None else check_part(name, value)
-        raise _of_another_kind(name, value, stated)
+        names = [each for part, _ in parts if get_origin(part) is Literal for each in get_args(part)]
+        raise _of_another_kind(name, value, stated, names)
 
     return check
 
@@ -320,11 +322,14 @@ def _kind_check(kind: Any, stated: Any) -> Check:
     return check
 
 
-def _of_another_kind(name: str, value: Any, kind: Any) -> InputError:
+def _of_another_kind(name: str, value: Any, kind: Any, names: Sequence[str] = ()) -> InputError:
+    """Return the error for a value of a wrong type; for a misspelt name, it suggests the nearest of `names`."""
     problem = f"is {repr(shown(value)) if isinstance(value, str) else shown(value)}"
     if shape := getattr(value, "shape", ()):
         problem = f"has shape {tuple(shape)}"
-    return InputError(f"{name} {problem}", argument=name, value=shown(value), remedy=f"give {in_words(kind)}")
+    close = difflib.get_close_matches(value, names, 1) if isinstance(value, str) else []
+    remedy = (f"did you mean {close[0]!r}? Otherwise, " if close else "") + f"give {in_words(kind)}"
+    return InputError(f"{name} {problem}", argument=name, value=shown(value), remedy=remedy)
 
 
 def _of_another_length(name: str, value: Any, lengths: tuple[float, float]) -> InputError:
