@@ -211,7 +211,8 @@ LAZY_TRAINING = Assumption(
     limit=0.05,
     almost=0.5,
     growth="losses are wrong by up to about a seventh of this fraction of the initial loss",
-    remedy="use larger initial weights or a wider network; dynascope predict covers feature learning (small weights)",
+    remedy="use larger initial weights (a larger scale; more width at the same scale hardly helps, except in the "
+    "standard or NTK parametrisation); dynascope predict covers feature learning (small weights)",
 )
 SMALL_STEPS = Assumption(
     "small steps",

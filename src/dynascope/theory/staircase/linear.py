@@ -44,7 +44,7 @@ _LARGEST_SHARE = 0.95
     data="any",
     start="small, of any distribution",
     gives="times, levels and features of all jumps",
-    reference="arXiv:2506.06489",
+    reference="arXiv:2012.09839; arXiv:2506.06489",
     exact=False,
     assumes=(SMALL_START, SEPARATED_TIMES, ENOUGH_NEURONS),
 )
@@ -97,8 +97,9 @@ def linear_staircase(
     Assumptions: generic initial weights (a component along every mode) and distinct singular values. Levels are exact
     in the limit scale → 0. The times grow as log(1/scale), but their error in gradient-flow time is bounded.
 
-    Source: greedy low-rank learning, arXiv 2012.09839; the order of the remaining directions and the times from given
-    initial weights are derived here.
+    Source: greedy low-rank learning, arXiv 2012.09839, for the plateaus; Alternating Gradient Flows, arXiv:2506.06489,
+    for the growth of neurons between them. The order of the remaining directions and the times from given initial
+    weights are derived here.
 
     Example:
         >>> steps = linear_staircase(np.diag([2.0, 0.5]), np.eye(2), 4.25, scale=1e-6)
