@@ -41,6 +41,15 @@ def test_what_is_wrong_for_all_is_said_once(table, capsys):
     assert said.count("full batches (measured 0.833") == 1
 
 
+def test_if_nothing_applies_the_calls_that_measure_come_last(table, capsys):
+    assert main(["which", table, "--target", "effect", "--network", "relu", "--scale", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "No theory applies." in said
+    assert said.index("as shown at the end") < said.index(
+        "To train and measure without a theory, in Python:\n\n    observe("
+    )
+
+
 def test_machines_get_one_object_with_every_number(table, capsys):
     assert main(["which", table, "--target", "effect", "--network", "diagonal", "--scale", "0.05", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)

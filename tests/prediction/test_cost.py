@@ -74,6 +74,17 @@ def test_on_a_console_it_is_told_once(capsys):
     assert len([line for line in lines if "The theory linear-staircase needs" in line]) == 1
 
 
+def test_only_the_theory_that_is_used_is_announced(monkeypatch):
+    x = np.random.default_rng(0).normal(size=(20, 3)) * [3.0, 1.0, 0.5]
+    said: list[str] = []
+    monkeypatch.setattr("dynascope.prediction.cost._LONG", 0.0)
+    with progress_listener(lambda *_: None, announced=said.append):
+        found = predict(Task(x, x[:, :1]), "linear", scale=10.0)
+    assert found.record.attrs["theory_name"] == "kernel-regression"
+    assert len(said) == 1
+    assert "kernel-regression" in said[0]
+
+
 @pytest.mark.parametrize("power", [-149, -80, -50, 50, 80, 149])
 @pytest.mark.parametrize("network", ["linear", "diagonal", "relu"])
 def test_units_in_which_a_flow_is_no_number_are_refused_by_name(power, network):

@@ -219,3 +219,17 @@ def test_a_module_with_biases_learns_as_predicted_and_not_half_as_fast():
     record = predicted.record
     late = record.assign(jump_time=2 * record["jump_time"]).drop_dims("time")
     assert compare(observed, late).verdict.outcome == "disagree"
+
+
+def test_a_misspelt_kind_is_answered_with_all_kinds_and_the_nearest():
+    with pytest.raises(InputError, match=r"did you mean 'linear'\? .* \('linear', 'diagonal', 'relu', .*\)"):
+        predict(TASK, "linaer")
+
+
+def test_a_scale_that_is_neither_small_nor_lazy_is_refused_with_the_measured_movement():
+    words = r"scale is 1.0, at which no theory applies, .* neither small \(below 1\) nor lazy \(lazy training: "
+    with pytest.raises(InputError, match=words) as refused:
+        predict(ONE_TARGET, "relu", scale=1.0)
+    assert refused.value.argument == "scale"
+    with pytest.raises(InputError, match=r"is not small \(below 1\): choose a scale below one"):
+        predict(ONE_TARGET, "relu", scale=1.0, normalised=True)

@@ -24,8 +24,9 @@ class UserWeights:
     Args:
         network: Kind of network: two-layer (relu, quadratic or linear), diagonal linear, or linear attention trained on
             in-context regression with inputs like those of the data.
-        scale: Factor that multiplies the initial weights, below 1; at 1 a two-layer network has weights of standard
-            deviation 1/sqrt(width). Default: 1e-8, or 1e-3 for networks whose times grow as a power of 1/scale.
+        scale: Factor that multiplies the initial weights: below 1, or so large that training is lazy, for which
+            kernel-regression applies; at 1 a two-layer network has weights of standard deviation 1/sqrt(width).
+            Default: 1e-8, or 1e-3 for networks whose times grow as a power of 1/scale.
         weights: File .npz with your initial weights, W1 of shape (inputs, width) and W2 of shape (width, outputs), or
             both transposed as in PyTorch; replaces --scale, --width and --seed.
         seed: Seed of the initial weights.

@@ -88,6 +88,8 @@ class Which:
                 command=lambda each: f"$ {self._command(each.name)}",
             )
         )
+        if all(each.status == "no" for each in found):
+            print(f"\nTo train and measure without a theory, in Python:\n\n{found.observing_text}")
         return AGREED
 
     def _command(self, theory: str) -> str:

@@ -121,8 +121,12 @@ class Candidates(tuple[Candidate, ...]):
 
     def __str__(self) -> str:
         text = self.as_text(width=76, command=lambda each: each.call)
-        measured = "\n".join(f"    {line}" for line in self.observing)
-        return f"{self.network}\n\n{text}\n\nTo train and measure without a theory:\n\n{measured}"
+        return f"{self.network}\n\n{text}\n\nTo train and measure without a theory:\n\n{self.observing_text}"
+
+    @property
+    def observing_text(self) -> str:
+        """The calls that measure the network without a theory, one indented line each."""
+        return "\n".join(f"    {line}" for line in self.observing)
 
 
 def rank(candidate: Candidate) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ from dynascope.prediction.case import Case
 from dynascope.prediction.theories.theory import Theory
 from dynascope.validation import formatted_bytes, require_memory
 
-__all__ = ["announce_needs"]
+__all__ = ["announce_needs", "require_fitting_memory"]
 
 _PER_SECOND = 1e9  # operations on one core: benchmarks/theory_costs.py
 _FACTOR = 3.0  # accuracy of that estimate
@@ -16,8 +16,18 @@ _NOTED = 2e8  # bytes; Python and JAX take as much anyway
 _UNITS = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
+def require_fitting_memory(theory: Theory, case: Case) -> None:
+    """Raise `InputError` if a theory needs more memory than available."""
+    require_memory(
+        theory.memory(case),
+        f"the theory {theory.name} on these data",
+        argument="task",
+        remedy="use fewer inputs or fewer samples",
+    )
+
+
 def announce_needs(theory: Theory, case: Case) -> None:
-    """Raise an error if a theory needs too much memory, and announce long or large computations.
+    """Announce a long or large computation, after checking that it fits into memory.
 
     Args:
         theory: The theory.
@@ -26,13 +36,8 @@ def announce_needs(theory: Theory, case: Case) -> None:
     Raises:
         InputError: The theory needs more memory than available.
     """
+    require_fitting_memory(theory, case)
     memory, operations = theory.memory(case), theory.operations(case)
-    require_memory(
-        memory,
-        f"the theory {theory.name} on these data",
-        argument="task",
-        remedy="use fewer inputs or fewer samples",
-    )
     seconds = operations / _PER_SECOND
     if seconds >= _LONG or memory >= _LARGE:
         size, unit = next((size, unit) for size, unit in _UNITS if seconds >= size or size == 1)

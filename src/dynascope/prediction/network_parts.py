@@ -64,7 +64,7 @@ _ACTIVATION = re.compile(r"relu|gelu|tanh|sigmoid|silu|elu|softplus|mish|swish|e
 _MOST = 160  # characters of an error message of a user's module
 _PYTORCH = (
     "it is a PyTorch module, but the theory needs a JAX function: implement it in equinox, or measure its NTK before "
-    "and after training, as shown below"
+    "and after training, as shown at the end"
 )
 _LIBRARIES = {"torch.nn.": "PyTorch", "equinox.nn.": "equinox"}  # modules with known behaviour
 _TO_READ = "give a Linear, an MLP or a Sequential of equinox.nn"

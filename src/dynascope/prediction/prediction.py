@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from dynascope.networks.user_module import at_unit_scale, user_network
 from dynascope.prediction.alternating_flow import MAX_STEPS
 from dynascope.prediction.candidate import Candidate, Measured, rank
 from dynascope.prediction.case import Case, without_biases
-from dynascope.prediction.cost import announce_needs
+from dynascope.prediction.cost import announce_needs, require_fitting_memory
 from dynascope.prediction.doubtful_data import with_doubts
 from dynascope.prediction.finite_scale import at_this_scale
 from dynascope.prediction.initial_weights import with_weights
@@ -38,6 +39,7 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, See
 __all__ = ["predict"]
 
 _LARGEST = 1e20  # value of a sample; rates scale with its square, and gradients of the loss with its fourth power
+_NEAR = {"almost": "which almost applies", "unknown": "which applies if the unmeasured assumptions hold"}
 
 
 def predict(
@@ -64,9 +66,10 @@ def predict(
             "attention"), or a `TwoLayer` without dimensions. Alternatively, your module with its initial weights: a
             `torch.nn.Sequential`, `equinox.nn.Sequential` or `equinox.nn.MLP` of two linear layers and a homogeneous
             activation between them, with or without biases.
-        scale: Factor that multiplies the initial weights, below one. For a network given by name or without dimensions,
-            the default is `prediction.default_scale`, which is 1e-8 for most networks. A module keeps its weights by
-            default, and their scale is measured: their norm divided by that of weights at unit scale.
+        scale: Factor that multiplies the initial weights: below one, or so large that training is lazy and
+            kernel-regression applies. For a network given by name or without dimensions, the default is
+            `prediction.default_scale`, which is 1e-8 for most networks. A module keeps its weights by default, and
+            their scale is measured: their norm divided by that of weights at unit scale.
         seed: Seed of the initial weights if the network is given by name or without dimensions; the record then has the
             attribute `weights="drawn"`.
         normalised: Whether to predict the homogeneity-normalised flow instead, in which neurons of every degree grow
@@ -154,21 +157,15 @@ def _started(task: Any, network: Any, scale: float | None) -> tuple[Any, float]:
 
 def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
     """Compute the record with the named theory, or with the one that fits best."""
-    first = _likely(case, name)
-    if first is not None:
-        announce_needs(first, case)
-    candidate = chosen(case, name) if name is not None else _first(case)
+    likely = _likely(case, name)
+    if likely is not None:
+        # Measuring the assumptions of a theory can need as much memory as the theory.
+        require_fitting_memory(likely, case)
+    candidate = chosen(case, name) if name is not None else _first(case, measured=measured)
     theory = candidate.theory
-    if theory.staircase:
-        require(
-            case.scale < 1,
-            f"the weights have scale {case.scale:.3g}" if measured else f"scale is {case.scale}",
-            argument="network" if measured else "scale",
-            value=case.scale,
-            remedy="predict before training, from small weights: multiply all weights by a common factor, such as 0.01"
-            if measured
-            else "choose a scale below one",
-        )
+    if theory.staircase and case.scale >= 1:
+        raise _large_scale(case, (), measured=measured)
+    announce_needs(theory, case)
     record = theory.solve(case)
     notes = [f"{each}; {each.assumption.growth}." for each in candidate.violated if not _by_the_curve(each)]
     notes += [f"{each}; if it does not hold, {each.assumption.growth}." for each in candidate.unmeasured]
@@ -186,6 +183,29 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
         complete = case.jumps is None or record.sizes["jump"] <= case.jumps
         record, attributes["complete"] = record.isel(jump=slice(case.jumps and int(case.jumps))), int(complete)
     return record.assign_attrs(attributes)
+
+
+def _large_scale(case: Case, others: Sequence[Candidate], *, measured: bool) -> InputError:
+    """Return the error for weights that are too large for a staircase, if none of the other theories applies."""
+    lazy = next((each for each in others if each.theory in KERNELS), None)
+    reason = "not small (below 1)"
+    if lazy is not None:
+        reason = f"neither small (below 1) nor lazy ({'; '.join(map(str, (*lazy.violated, *lazy.unmeasured)))})"
+    remedy = "choose a scale below one"
+    if measured:
+        remedy = "predict before training, from small weights: multiply all weights by a common factor, such as 0.01"
+    near = [each for each in sorted(others, key=rank) if each.status != "no"]
+    if near:
+        remedy += f", or select theory={near[0].name!r}, {_NEAR[near[0].status]}"
+    elif lazy is not None:
+        remedy += f", or one so large that {lazy.name} applies"
+    problem = f"the weights have scale {case.scale:.3g}" if measured else f"scale is {case.scale}"
+    return InputError(
+        f"{problem}, at which no theory applies, because the initialisation is {reason}",
+        argument="network" if measured else "scale",
+        value=case.scale,
+        remedy=remedy,
+    )
 
 
 def _likely(case: Case, name: str | None) -> Theory | None:
@@ -214,7 +234,7 @@ def _why(case: Case, theory: Theory, *, selected: bool) -> str:
     return f"{theory.name} {why}." + (f" Exact here at any scale: {', '.join(others)}." if others else "")
 
 
-def _first(case: Case) -> Candidate:
+def _first(case: Case, *, measured: bool) -> Candidate:
     """Return the first small-scale theory that covers the case; the loss curve at this scale then estimates its error.
 
     If no such theory exists, or the scale is not below one, return the first of the other theories that applies.
@@ -234,7 +254,7 @@ def _first(case: Case) -> Candidate:
         if candidate.status == "applies":
             return candidate
     if first is not None:
-        return first
+        raise _large_scale(case, others, measured=measured)
     if len(others) == 1 and others[0].status == "no":
         only = others[0]
         raise InputError(
@@ -246,11 +266,10 @@ def _first(case: Case) -> Candidate:
         )
     near = [candidate for candidate in sorted(others, key=rank) if candidate.status != "no"]
     violated = dict.fromkeys(str(each) for candidate in others for each in (*candidate.violated, *candidate.unmeasured))
-    how = {"almost": "which almost applies", "unknown": "which applies if the unmeasured assumptions hold"}
     raise InputError(
         f"no theory covers a {case.name}" + (f" ({'; '.join(violated)})" if violated else ""),
         argument="network",
         value=case.name,
-        remedy=(f"select theory={near[0].name!r}, {how[near[0].status]}, or " if near else "")
+        remedy=(f"select theory={near[0].name!r}, {_NEAR[near[0].status]}, or " if near else "")
         + f"choose one of these networks: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
     )

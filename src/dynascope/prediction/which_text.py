@@ -148,7 +148,7 @@ class _Page:
         how = f" To use it, {what}." if what else ""
         text = (
             f"No theory applies. The nearest is {first.name}.{how} "
-            "Alternatively, train the network and measure it, as shown below."
+            "Alternatively, train the network and measure it, as shown at the end."
         )
         yield from self._wrapped(text, "", "")
         yield ""
