@@ -79,7 +79,7 @@ def test_only_the_theory_that_is_used_is_announced(monkeypatch):
     said: list[str] = []
     monkeypatch.setattr("dynascope.prediction.cost._LONG", 0.0)
     with progress_listener(lambda *_: None, announced=said.append):
-        found = predict(Task(x, x[:, :1]), "linear", scale=10.0)
+        found = predict(Task(x, x[:, :1]), TwoLayer(3, 2000, 1), scale=10.0)
     assert found.record.attrs["theory_name"] == "kernel-regression"
     assert len(said) == 1
     assert "kernel-regression" in said[0]
