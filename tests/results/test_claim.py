@@ -181,3 +181,10 @@ def test_without_quantities_the_table_has_a_row_for_each_claim():
     assert table["value"].tolist() == [1.0, 1.0, 4.0, 3.0]
     assert table["decides"].tolist() == [True, True, False, False]
     assert table.loc["D", "reason"] == "it did not learn"
+
+
+@pytest.mark.parametrize(("metric", "units"), [("delay", "optimiser steps"), ("accuracy", "")])
+def test_an_effect_has_the_units_of_its_quantity(metric, units):
+    effects = report_runs([(Hypothesis("width", metric, -1, "H1", "It falls."), [[3.0, 3.1], [2.0, 2.1]])])
+    named = {metric: (("step",), [1.0, 2.0], {"long_name": metric, "units": units or "1"})}
+    assert reported_claims(xr.Dataset({**effects, **named}))["H1"].units == units

@@ -137,9 +137,12 @@ def print_agreement(reference: Reference, tree: AnyResult) -> None:
 def _described(claim: Claim) -> str:
     """Format a claim: outcome, statement, and the measured value or the reason why it is undecided."""
     value, low, high = (_number(each, 2) for each in (claim.value, *claim.interval))
-    measured = claim.why_undecided or (value if low == high == value else f"{value}, {low} to {high}")
+    units = f" {claim.units}" if claim.units else ""
+    measured = claim.why_undecided or (
+        f"{value}{units}" if low == high == value else f"{value}{units}, {low} to {high}"
+    )
     if claim.why_undecided and math.isfinite(claim.value):
-        measured = f"{value}; {measured}"
+        measured = f"{value}{units}; {measured}"
     return f"{claim.outcome.capitalize()}: {claim.statement.removesuffix('.')} ({measured})."
 
 

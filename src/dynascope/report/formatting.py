@@ -28,6 +28,7 @@ def measured(claim: Claim) -> str:
     # Keep each number on one line.
     value, low, high = (number(each, 2).replace(" ", "\N{NO-BREAK SPACE}") for each in (claim.value, *claim.interval))
     known = any(map(math.isfinite, claim.interval)) and claim.interval[0] < claim.interval[1]
+    value = f"{value} {claim.units}".rstrip()
     return f"{value} ({low} to {high})" if known else value
 
 

@@ -12,6 +12,7 @@ import xarray as xr
 from dynascope.results.judgement import Outcome
 from dynascope.results.names import Names, describe, names_of
 from dynascope.results.numbers import number
+from dynascope.results.quantities import NONE
 from dynascope.validation import require
 
 __all__ = ["Claim", "reported_claims"]
@@ -39,6 +40,7 @@ class Claim:
         unknown: Why the measurement cannot decide the claim regardless of its interval; empty if it can.
         factor: For an effect, the varied factor.
         quantity: For an effect, the quantity that changes.
+        units: Units of the value; empty if it is dimensionless.
         decides: Whether the claim decides the verdict of its comparison; other claims are only reported.
 
     Raises:
@@ -61,6 +63,7 @@ class Claim:
     unknown: str = ""
     factor: str = ""
     quantity: str = ""
+    units: str = ""
     decides: bool = False
 
     def __post_init__(self):
@@ -212,8 +215,9 @@ def _claim(name: str, decides: bool, row: Mapping[str, Any], words: Names) -> Cl
             remedy="give 1 for rises, -1 for falls or 0 for stays",
         )
         least, most = _BOUNDS_OF_EFFECTS[row["direction"]]
-        quantity = describe(str(row["metric"]), words)[0]
+        quantity, units = describe(str(row["metric"]), words)
         claimed = {"least": least, "most": most, "factor": str(row["factor"]).replace("_", " "), "quantity": quantity}
+        claimed["units"] = "" if units == NONE else units
     # An interval that ends at zero does not decide an effect, although it is within the bounds.
     unknown = row.get("why_undecided", "") if row["holds"] == "undecided" else ""
     measured = {"value": row["change"], "low": row["low"], "high": row["high"]}
