@@ -27,7 +27,8 @@ class LabelledImages(NamedTuple):
         test_labels: Shape (m,).
         classes: Number of classes.
         name: Name of the data.
-        description: Sentences about the processing steps.
+        description: Sentences about the images and how they were drawn.
+        scaling: Sentences about the scaling of the pixels.
     """
 
     inputs: np.ndarray
@@ -37,10 +38,11 @@ class LabelledImages(NamedTuple):
     classes: int
     name: str
     description: tuple[str, ...]
+    scaling: tuple[str, ...] = ()
 
     def attributes(self) -> dict[str, Any]:
         """Attributes that describe the images in records."""
-        return {"task": self.name, "description": list(self.description), "samples": len(self.inputs)}
+        return {"task": self.name, "description": [*self.description, *self.scaling], "samples": len(self.inputs)}
 
 
 @checked
@@ -61,11 +63,18 @@ def labelled_images(
     if data == "digits":
         task, test = digits(), None
         pixels, labels = task.inputs.reshape(-1, *_DIGITS), task.targets.argmax(axis=1)
-        name, description, classes = task.name, task.description, task.output_dimension
+        name, classes = task.name, task.output_dimension
+        description = ("Handwritten digits of 8 × 8 pixels.",)
+        scaling = (
+            f"Pixels are divided by 16, and the mean of each pixel over all {len(pixels)} digits is subtracted.",
+        )
     else:
-        images = read_images(data).scaled("standardised")
+        images = read_images(data)
+        description = images.description
+        images = images.scaled("standardised")
         pixels, labels, test = images.pixels, images.labels, images.test
-        name, description, classes = images.name, images.description, len(images.class_names)
+        name, classes = images.name, len(images.class_names)
+        scaling = images.description[len(description) :]
     most = len(pixels) - 2 * (test is None)
     problem = f"samples is {samples} and there are {len(pixels)} images"
     remedy = f"choose at most {most}" + (", to leave some for testing" if test is None else "")
@@ -77,7 +86,11 @@ def labelled_images(
     if test is not None:
         test_pixels, test_labels, rest = test.pixels, test.labels, draw.permutation(len(test.pixels))
     rest = rest[:test_samples]
-    sentence = f"{samples} training and {len(rest)} test images, drawn at random with seed {seed}."
+    counts = np.bincount(labels[kept], minlength=classes)
+    sentences = (
+        f"{samples} training and {len(rest)} test images were drawn at random with seed {seed}.",
+        f"There are {classes} classes, with {counts.min()} to {counts.max()} training images in each.",
+    )
     return LabelledImages(
         np.asarray(pixels[kept], np.float32),
         labels[kept],
@@ -85,5 +98,6 @@ def labelled_images(
         test_labels[rest],
         classes,
         name,
-        (*description, sentence),
+        (*description, *sentences),
+        scaling,
     )

@@ -24,3 +24,12 @@ def test_pixels_go_from_zero_to_one_and_those_that_never_change_are_blank():
 def test_images_that_are_all_the_same_are_refused():
     with pytest.raises(InputError, match="all images are the same"):
         images_in_rows(labelled([[[1.0, 2.0, 3.0]], [[1.0, 2.0, 3.0]]]))
+
+
+@pytest.mark.parametrize(("channels", "kept"), [(1, False), (3, True)])
+def test_an_earlier_scaling_is_described_only_if_it_is_not_undone(channels, kept):
+    pixels = np.random.default_rng(0).normal(size=(2, 1, 3, channels))
+    data = LabelledImages(pixels, np.array([0, 1]), pixels, np.array([0, 1]), 2, "dots", ("Dots.",), ("Scaled.",))
+    description = images_in_rows(data).description
+    assert description[0] == "Dots."
+    assert ("Scaled." in description) == kept

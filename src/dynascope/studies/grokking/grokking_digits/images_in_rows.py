@@ -50,6 +50,12 @@ def images_in_rows(data: LabelledImages) -> ImagesInRows:
     inputs, test = (each.reshape(len(each), -1) for each in (data.inputs, data.test_inputs))
     least = inputs.min(axis=0)
     largest, one_hot = (inputs - least).max(), np.eye(data.classes, dtype=np.float32)
+    sentence = (
+        "The smallest training value of each pixel is subtracted, and all pixels are divided by the largest result, so "
+        "that training pixels range from 0 to 1."
+    )
+    # With one channel, this undoes any earlier scaling.
+    scaling = (sentence,) if data.inputs.shape[-1] == 1 else (*data.scaling, f"Then: {sentence}")
     require(largest > 0, "all images are the same", argument="data", value=data.name, remedy="provide different images")
     return ImagesInRows(
         (inputs - least) / largest,
@@ -58,8 +64,5 @@ def images_in_rows(data: LabelledImages) -> ImagesInRows:
         one_hot[data.test_labels],
         np.flatnonzero(np.ptp(inputs, axis=0) == 0),
         data.name,
-        (
-            *data.description,
-            "Each pixel is shifted to a minimum of zero, and all pixels are divided by their maximum.",
-        ),
+        (*data.description, *scaling),
     )
