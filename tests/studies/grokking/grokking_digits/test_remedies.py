@@ -7,6 +7,7 @@ from dynascope.studies.grokking.grokking_digits.remedies import (
     DECIDING,
     TABLE,
     TWINS,
+    _unreached,
     remedies,
     remedy_claims,
 )
@@ -39,7 +40,7 @@ def test_claims_compare_each_remedy_with_the_default():
     metrics = ("delay", "delay_decades", "kappa_before", "kappa_after", "test_kappa_before", "test_kappa_after")
     found = {name: {run: draw.normal(size=4) for run in TABLE} for name in metrics}
     found["delay"] |= {"weight downscaling": found["delay"]["default"] - 100.0}
-    found["reached"] = {run: np.array([True] * 4) for run in TABLE}
+    found |= {threshold: dict.fromkeys(TABLE, np.array([True] * 4)) for threshold in ("fitted", "generalised")}
     told = remedy_claims(found)
     names = told["hypothesis"][1].tolist()
     assert len(set(names)) == len(names) == 3 * len(TABLE) + 2
@@ -50,7 +51,30 @@ def test_claims_compare_each_remedy_with_the_default():
 def test_claims_about_the_delay_of_runs_without_one_are_undecided():
     metrics = ("delay", "delay_decades", "kappa_before", "kappa_after", "test_kappa_before", "test_kappa_after")
     found = {name: {run: k + np.arange(2.0) for k, run in enumerate(TABLE[::-1])} for name in metrics}
-    found["reached"] = {run: np.array([True, run != "input downscaling"]) for run in TABLE}
-    told = dict(zip(*(remedy_claims(found)[name][1].tolist() for name in ("hypothesis", "holds")), strict=True))
-    assert told["target upscaling: delay"] == told["input downscaling: kappa_after"] == "holds"
-    assert told["input downscaling: delay"] == told["input downscaling: delay_decades"] == "undecided"
+    found["fitted"] = dict.fromkeys(TABLE, np.array([True, True]))
+    found["generalised"] = {run: np.array([True, run != "input downscaling"]) for run in TABLE}
+    report = {name: values.tolist() for name, (_, values) in remedy_claims(found).items()}
+    outcomes = dict(zip(report["hypothesis"], report["holds"], strict=True))
+    assert outcomes["target upscaling: delay"] == outcomes["input downscaling: final features"] == "holds"
+    assert outcomes["input downscaling: delay"] == outcomes["input downscaling: delay in decades"] == "undecided"
+    reasons = dict(zip(report["hypothesis"], report["why_undecided"], strict=True))
+    assert reasons["input downscaling: delay"] == (
+        "the true change is at least this value; "
+        "1 of 2 input downscaling networks did not reach the test threshold by the end of training"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fitted", "generalised", "bound"),
+    [((), ("default",), "at most this value"), ((), ("default", "remedy"), ""), (("default",), ("default",), "")],
+)
+def test_unreached_thresholds_bound_the_change_of_the_delay(fitted, generalised, bound):
+    missed = {"fitted": fitted, "generalised": generalised}
+    found = {
+        threshold: {run: np.array([run not in runs]) for run in ("default", "remedy")}
+        for threshold, runs in missed.items()
+    }
+    reason = _unreached(found, ("default", "remedy"))
+    assert ("this value" in reason) == bool(bound)
+    assert bound in reason
+    assert "1 of 1 default networks did not reach the test threshold" in reason

@@ -142,8 +142,7 @@ class ScaledRuns:
         test_known = scaled_network.accuracy(snapshots, images.test_inputs, images.test_targets)
         steps = self.recorded[1:]  # excluding step zero, because logarithms are taken
         delay = grokking_delay(steps, known[1:], test_known[1:], *self.thresholds).recorded(float(steps[-1]))
-        reached = delay.pop("fitted") & delay.pop("generalised")
-        delay |= {"delay_decades": math.log10(delay["test_step"] / delay["train_step"]), "reached": reached}
+        delay["delay_decades"] = math.log10(delay["test_step"] / delay["train_step"])
         learned = self.recorded.tolist().index(delay["train_step"])
         found = {"accuracy": known, "test_accuracy": test_known, **delay}
         if len(images.blank):

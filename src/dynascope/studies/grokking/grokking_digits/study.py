@@ -30,10 +30,10 @@ class GrokkingDigits(ClaimsStudy):
     A four-layer tanh MLP, y = b·f(a·x), is trained by Adam on one-hot classes multiplied by T, with squared loss and
     with a weight decay λ that is part of the loss. Each remedy changes one setting: smaller initial weights, larger
     targets T, smaller inputs a or smaller outputs b. The delay is the number of steps from the training accuracy
-    reaching its threshold to the test accuracy reaching its threshold. Thresholds that are never reached count as
-    reached at the last step; `reached` is then false, and the claims about this delay are undecided. The study also
-    reports, with confidence intervals over seeds, whether the remedies bring the features closer to minimum features
-    (κ_CKA).
+    reaching its threshold to the test accuracy reaching its threshold. A network that fits the training images but does
+    not generalise by the end of training has a delay of at least the remaining steps: it is recorded with this lower
+    bound, `generalised` is false, and the claims about its delay are undecided. The study also reports, with confidence
+    intervals over seeds, whether the remedies bring the features closer to minimum features (κ_CKA).
 
     Three laws that hold for any data are checked:
 
@@ -45,7 +45,8 @@ class GrokkingDigits(ClaimsStudy):
     - `blank_weight`: The weights of pixels that are blank in all images are subject to weight decay alone. Adam drives
       their root mean square to zero at about η per step, however small λ is. Values below η count as η, because Adam
       amplifies rounding errors near zero.
-    - `total_utilization_after`: The outputs lie in the span of the features, so the utilizations sum to one.
+    - `total_utilization_after`: The utilization of a feature is the fraction of the outputs that it contributes. The
+      outputs lie in the span of the features, so the utilizations sum to one.
     """
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')
@@ -82,7 +83,7 @@ class GrokkingDigits(ClaimsStudy):
         "understand neural dynamical phenomena (arXiv 2502.21009)",
         "Smaller initial weights, smaller inputs, smaller outputs and larger targets shorten the delay of grokking.",
     )
-    theory = "symmetries of Adam with weight decay, and weights subject to weight decay alone"
+    theory = "exact equivalences between settings of Adam, and exact decay of the weights of blank pixels"
     trains = "tanh MLP with four layers"
     flow = "Adam with weight decay, learning rate {learning_rate:g} and {batch_size} images per step"
     axes = ("run", "seed", "step")
@@ -97,11 +98,23 @@ class GrokkingDigits(ClaimsStudy):
     minutes = 2.0
     names = {
         "dial": ("twin", "1"),
-        "loss_ratio": ("loss of the twin over the loss of its run", "1"),
+        "loss_ratio": ("loss of the twin run divided by the loss of the run that it repeats", "1"),
         "blank_weight": ("root mean square of the weights of blank pixels, relative to initialisation", "1"),
-        "delay_decades": ("delay from fitting to generalising, in decades", "1"),
+        "delay_decades": ("delay from fitting to generalising, in decades", "decades"),
+        "kappa_before": ("distance κ to minimum features when the training images are fitted", "1"),
+        "kappa_after": ("distance κ to minimum features at the end of training", "1"),
+        "test_kappa_before": ("distance κ to minimum features on test images when the training images are fitted", "1"),
+        "test_kappa_after": ("distance κ to minimum features on test images at the end of training", "1"),
+        "total_utilization_before": (
+            "fraction of the outputs explained by all features when the training images are fitted",
+            "1",
+        ),
+        "total_utilization_after": ("fraction of the outputs explained by all features at the end of training", "1"),
+        "effective_dimension_before": ("effective dimension of the features when the training images are fitted", "1"),
+        "effective_dimension_after": ("effective dimension of the features at the end of training", "1"),
         "delay_resolution": ("resolution of the delay", "1"),
-        "reached": ("whether both thresholds are reached", "1"),
+        "fitted": ("whether the training threshold is reached", "1"),
+        "generalised": ("whether the test threshold is reached", "1"),
     }
     tolerance = curve_tolerance(
         loss_ratio=(1e-6, "all factors are powers of two, so both runs have the same rounding errors"),
