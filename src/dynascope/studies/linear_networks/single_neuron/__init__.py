@@ -1,1 +1,1 @@
-"""A single linear neuron learns lazily, richly or richly after a delay, depending on the imbalance of its layers."""
+"""A single linear neuron learns lazily, richly or richly after a delay, depending on its initial weights."""

@@ -12,6 +12,7 @@ from dynascope.comparison import Claim, report_claims
 from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
 from dynascope.probes.kernel.path import layer_kernel_path
+from dynascope.results.numbers import counted
 from dynascope.studies.linear_networks.single_neuron.plane import in_plane
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import neuron_regression, unit_maps
@@ -104,15 +105,18 @@ class Experiment:
         layers += self.study.output_rate * w[..., :, None] * w[..., None, :]
         motion = self.kernel_motion(layers)
         regimes = self.regimes_along(a * w, motion["kernel_change"])
-        right = int(np.sum(regimes == self.predicted_regimes))
-        statement = "Every neuron learns in the regime that theory predicts from its initialisation."
+        right, neurons = int(np.sum(regimes == self.predicted_regimes)), len(regimes)
+        statement = (
+            f"{'All ' + counted(neurons) + ' neurons learn' if neurons > 1 else 'The neuron learns'} in the regime "
+            "that theory predicts from the initial weights; the value is the number of neurons in the predicted regime."
+        )
         values = {
             "coefficients": (_VECTOR, a * w),
             "interpolator": (("imbalance", "feature"), a[:, -1] * w[:, -1]),
             **motion,
             **self.coordinates(a[..., 0], a * w),
             "regime": (_NEURON, regimes),
-            **report_claims([Claim("regimes", statement, right, least=len(regimes))]),
+            **report_claims([Claim("regimes", statement, right, least=neurons)]),
         }
         return self.study.run_record(run, values, members="imbalance")
 

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["figures", "meaning"]
 
+_THRESHOLDS = (
+    "A neuron counts as lazy if this change is below 0.1. Otherwise it counts as delayed rich if δ ≤ −4 √(η_a η_w) and "
+    "half of the target is learned later than 10/|δ|, and else as rich."
+)
+
 
 def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
     """The figures: the paths, the change of the NTK and the loss of the three neurons."""
@@ -36,9 +41,9 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
             "kernel_change",
             log="x",
             title="Change of the NTK",
-            caption="Change of the NTK relative to its initial norm. If it stays small, the neuron behaves as if it "
-            "were linear in its weights (lazy learning); if it becomes large, the neuron learns features (rich "
-            "learning).",
+            caption="Change of the NTK relative to its initial norm. If it stays below 0.1, the neuron behaves as if "
+            "it were linear in its weights (lazy learning); if it becomes large, the neuron learns features (rich "
+            "learning). " + _regimes(result),
         ),
         Chart(
             "loss",
@@ -53,20 +58,33 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
 def meaning(study: SingleNeuron, result: Comparison) -> str:
     """Summarise the effect of the imbalance on the regime and on the change of the NTK."""
     change = result.observed["kernel_change"].isel(time=-1)
-    first, last = result.predicted["regime"].values[[0, -1]]
     if study.imbalance == 0:
         return (
-            "The layers of this neuron f(x) = a w·x are balanced, δ = 0. Theory gives its exact trajectory and "
-            f"predicts {first} learning. By the end of training the NTK has changed by {rounded(change[0])} times its "
-            "initial norm. With another imbalance δ, the study shows neurons with δ, 0 and −δ, which start from the "
-            f"same function. This neuron is linear and its inputs are {study.inputs}."
+            "The layers of this neuron f(x) = a w·x are balanced, δ = 0. Theory gives its exact trajectory, and its "
+            f"regime follows from its initial weights. {_regimes(result)} By the end of training the NTK has changed "
+            f"by {rounded(change[0])} times its initial norm. {_THRESHOLDS} With another imbalance δ, the study shows "
+            "neurons with δ, 0 and −δ, which start from the same function. This neuron is linear and its inputs are "
+            f"{study.inputs}."
         )
     return (
         "All three neurons f(x) = a w·x compute the same function at t = 0. They differ only in how this function is "
         f"split between the two layers: with imbalance δ = {rounded(study.imbalance)}, with δ = 0 and with "
-        f"δ = {rounded(-study.imbalance)}. Theory gives each exact trajectory and predicts {first} learning for "
-        f"the first neuron and {last} learning for the last. By the end of training the NTK has changed by "
+        f"δ = {rounded(-study.imbalance)}. Theory gives each exact trajectory, and predicts each regime from all "
+        f"initial weights. {_regimes(result)} By the end of training the NTK has changed by "
         f"{rounded(change.min())} times its initial norm in the neuron that changes least, and by "
-        f"{rounded(change.max())} times in the one that changes most. The layer imbalance alone explains the "
-        f"difference. The neurons are linear and their inputs are {study.inputs}."
+        f"{rounded(change.max())} times in the one that changes most. {_THRESHOLDS} For another norm of the initial "
+        "map or another alignment with the target, neurons with the same δ can learn in other regimes. The neurons "
+        f"are linear and their inputs are {study.inputs}."
     )
+
+
+def _regimes(result: Comparison) -> str:
+    """State the predicted regime of each neuron, and the observed regime where it differs."""
+    predicted, observed = result.predicted["regime"], result.observed["regime"].to_numpy()
+    neurons = [
+        f"{theory} for δ = {rounded(imbalance)}" + (f" (in training: {training})" if training != theory else "")
+        for imbalance, theory, training in zip(
+            predicted["imbalance"].to_numpy(), predicted.to_numpy(), observed, strict=True
+        )
+    ]
+    return f"Predicted regimes: {', '.join(neurons)}."

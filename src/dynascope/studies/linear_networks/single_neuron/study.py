@@ -1,4 +1,4 @@
-"""A single linear neuron learns lazily, richly or richly after a delay, depending on the imbalance of its layers."""
+"""A single linear neuron learns lazily, richly or richly after a delay, depending on its initial weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ class SingleNeuron(Study):
     """Tests exact solutions for three neurons f(x) = a wᵀx with equal initial functions but different imbalances.
 
     The study compares weights, function and NTK with the exact solution. Its claim is that each of the three neurons
-    learns in the regime (lazy, rich or delayed rich) that theory predicts from the initial weights.
+    learns in the regime that theory predicts from all of its initial weights: from the imbalance δ of the layers, and
+    from the norm of the initial map and its alignment with the target. The regimes are lazy, rich and delayed rich:
+
+    - lazy: the NTK changes by less than 0.1 times its initial norm;
+    - delayed rich: not lazy, δ ≤ −4 √(η_a η_w) ‖β*‖, and half of the target is learned later than 10/|δ|, ten times the
+      time in which the norm of the map is fitted;
+    - rich: all other neurons.
+
+    The regimes are those of the paper; the thresholds are conventions of this package.
     """
 
     imbalance: FiniteFloat = parameter(
@@ -54,12 +62,12 @@ class SingleNeuron(Study):
 
     reference = Reference.of(
         papers.UNBALANCED,
-        "The imbalance between the two layers of a linear neuron alone determines whether it learns lazily, richly or "
-        "richly after a delay. Its trajectory has an exact solution, and its final map is known before training.",
+        "A linear neuron learns in the regime (lazy, rich or delayed rich) that theory predicts from its initial "
+        "weights. Its trajectory has an exact solution, and its final map is known before training.",
     )
     along = ("time", "feature")
     title = "A single neuron, lazy or rich"
-    question = "Three neurons start from the same function. Why do they take different paths to the same target?"
+    question = "Do the initial weights of a linear neuron determine whether it learns lazily or richly?"
     figures, meaning = page.figures, page.meaning
     equation = (
         r"\dot a = -\eta_a \, w \cdot (\beta - \beta^*), \quad \dot w = -\eta_w \, a \, (\beta - \beta^*), "
