@@ -1,1 +1,1 @@
-"""Deep linear networks train lazily or move from saddle to saddle, depending on the initial variance."""
+"""The initial NTK of deep linear networks vanishes for small initial weights, from which they learn mode by mode."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dynascope.results import Chart, Comparison
-from dynascope.results.numbers import rounded
+from dynascope.results.numbers import percent, rounded
 
 if TYPE_CHECKING:
     from dynascope.studies.linear_networks.deep_saddles.study import DeepSaddles
@@ -37,8 +38,8 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
             error="kernel_exponent_error",
             title="Width exponent of the initial NTK",
             caption="Power of the width with which the initial NTK grows, against γ, for weights of variance width^−γ. "
-            "If this power is positive, wide networks learn lazily. If it is negative, the NTK of wide networks "
-            "vanishes, and they start near the saddle at the origin.",
+            "If this power is positive, theory predicts that wide networks learn lazily, which is not tested here. If "
+            "it is negative, the NTK of wide networks vanishes, and they start near the saddle at the origin.",
             points=True,
         ),
         Chart(
@@ -54,14 +55,24 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
 def meaning(study: DeepSaddles, result: Comparison) -> str:
     """Summarise the plateaus and the escape time of random networks, with their predictions."""
     seen, predicted = result.observed, result.predicted
-    plateaus, best = seen["plateau_loss"], predicted["plateau_loss"]
-    return (
-        f"Linear networks of {study.depth} layers were trained from random weights of variance width^−γ, and the NTKs "
-        "of many more were measured at initialisation. Theory puts the transition from lazy to saddle-to-saddle "
-        "learning at γ = 1. In the network with the smallest weights, the loss on successive plateaus goes from "
-        f"{rounded(plateaus[0])} to {rounded(plateaus[-1])}; the best linear maps of rank 0 to {len(best) - 1} have "
-        f"losses from {rounded(best[0])} to {rounded(best[-1])}. With smaller initial weights, the first jump comes "
-        f"later. This time grows with a slope of {rounded(seen['escape_slope'])} times the leading-order slope "
-        f"(predicted: {rounded(predicted['escape_slope'])}). The paper conjectures that random networks visit these "
-        "saddles in turn; this study tests the conjecture for one network and one target."
+    exponent, loss, rank = (
+        rounded(abs(seen[name] - predicted[name]).max()) for name in ("kernel_exponent", "plateau_loss", "plateau_rank")
     )
+    slope = abs(seen["escape_slope"] / predicted["escape_slope"] - 1)
+    losses, modes = predicted["plateau_loss"], len(study.singular_values)
+    return (
+        f"The NTKs of random networks with {_listed(study.depths)} layers and weights of variance width^−γ were "
+        f"measured at initialisation. Their width exponents differ from theory by at most {exponent}; theory puts the "
+        f"change of sign at γ = 1. Networks of {study.depth} layers were trained from small random weights, with γ = "
+        f"{_listed(study.training_gammas)}. In the network with the smallest weights, the losses on the plateaus "
+        f"differ by at most {loss} from those of the best linear maps of rank 0 to {modes - 1}, which go from "
+        f"{rounded(losses[0])} down to {rounded(losses[-1])}. The learned ranks differ from 0 to {modes - 1} by at "
+        f"most {rank}. With smaller initial weights, the first jump comes later; the slope of this increase differs "
+        f"from its leading order by {percent(slope)}. The paper conjectures that random networks visit these saddles "
+        "in turn; this study tests the conjecture for one network and one target. It tests neither lazy training for "
+        "γ < 1 nor the effect of depth on the plateaus."
+    )
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(map(rounded, values))

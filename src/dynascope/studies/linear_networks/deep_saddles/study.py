@@ -1,4 +1,4 @@
-"""Deep linear networks train lazily or move from saddle to saddle, depending on the initial variance."""
+"""The initial NTK of deep linear networks vanishes for small initial weights, from which they learn mode by mode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DeepSaddles(Study):
     At initialisation, the study fits the exponents with which the output variance and the NTK of random networks scale
     with the width, for every depth and γ. Variables whose names end in `_error` contain the standard errors of the
     fits. Theory predicts a transition at γ = 1: beyond it the NTK vanishes, and the network starts near the saddle at
-    the origin.
+    the origin. The paper concludes that wide networks train lazily for γ < 1; the study trains no networks with γ < 1.
 
     For γ > 1, the study trains two kinds of networks on whitened inputs. (i) In networks with aligned layers,
     `mode_strength`, `loss` and the learned rank Σ sᵢ/σᵢ (`learned_rank`) have closed forms. (ii) Networks with random
@@ -64,11 +64,12 @@ class DeepSaddles(Study):
     reference = Reference.of(
         "A. Jacot, F. Ged, B. Şimşek, C. Hongler, F. Gabriel, Saddle-to-Saddle Dynamics in Deep Linear Networks: Small "
         "Initialization Training, Symmetry, and Sparsity (arXiv 2106.15933)",
-        "Deep linear networks with initial weights of variance width^−γ train lazily for γ < 1. For γ > 1, their loss "
-        "plateaus at saddles of rank 0, 1, 2, …, and the plateaus last longer in deeper networks.",
+        "The initial NTK of deep linear networks with weights of variance width^−γ grows with the width for γ < 1 and "
+        "vanishes for γ > 1. In training from small weights (γ > 1), the loss plateaus at the best maps of rank 0, 1, "
+        "2, …, and the first plateau lasts longer for smaller weights, at a known rate.",
     )
     title = "From saddle to saddle"
-    question = "When does a deep network learn its whole task at once, and when does it learn one mode at a time?"
+    question = "Does a deep linear network learn one mode at a time from small random weights?"
     figures, meaning = page.figures, page.meaning
     equation = r"\frac{ds_i}{dt} = L \, s_i^{2 - 2/L} (\sigma_i - s_i)"
     minutes = 0.3
