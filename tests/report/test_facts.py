@@ -62,3 +62,18 @@ def test_only_a_staircase_begins_at_a_scale_that_is_worth_a_word():
 
 def test_a_warning_of_both_sides_is_told_once():
     assert view().warnings == ["a", "b"]
+
+
+def test_the_variables_of_an_exact_flow_are_described():
+    curve = make_record({"loss": (["time"], [1.0, 0.5])}, {"time": [0.0, 1.0]})
+    training = [
+        how_it_was_done(each, facts_of(each))["Training"]
+        for variables in ("weights", "directions and log-norms")
+        for each in [
+            from_tree(
+                xr.DataTree.from_dict({"observed": curve.assign_attrs(flow="gradient flow", variables=variables)})
+            )
+        ]
+    ]
+    described = "solved in equivalent variables: the direction and the log-norm of the weights of each neuron"
+    assert training == ["gradient flow", f"gradient flow, {described}"]

@@ -45,3 +45,8 @@ def test_a_prediction_says_how_many_jumps_are_expected_and_when():
 def test_curves_and_nameless_data_are_left_alone():
     assert staircase_question(from_tree(OBSERVED), {"task": "a", "network": "b"}) == ""
     assert staircase_meaning(from_tree(Prediction.of(PREDICTED)), {"network": "b"}) == ""
+
+
+def test_the_name_of_the_data_is_quoted():
+    question = staircase_question(from_tree(Prediction.of(PREDICTED)), {"task": "white", "network": "linear"})
+    assert 'from the task "white"' in question

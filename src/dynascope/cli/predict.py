@@ -255,7 +255,7 @@ def _page_of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
             )
         )
     return {
-        "question": f"How does a {network} network learn {task} from its initial weights?",
+        "question": f'How does a {network} network learn the task "{task}" from its initial weights?',
         "meaning": "The dashed curve is computed from the initial weights without training: in closed form, or by "
         "solving a small differential equation for the network function.",
         "charts": tuple(charts),

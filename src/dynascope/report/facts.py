@@ -24,6 +24,13 @@ _INITIALISATION = {
     INITIAL_LOSS: "Loss of the zero function, which is the initial loss of a network with small weights.",
     "degree": "Degree of homogeneity k: multiplying the weights of a neuron by c multiplies its output by c^k.",
 }
+# Descriptions of the variables of exact flows, by their names in records.
+_VARIABLES = {
+    "neuron bundles": "the direction and the log-norm of each of a few orthogonal combinations of neurons",
+    "directions and log-norms": "the direction and the log-norm of the weights of each neuron",
+    "log-ratios": "the logarithm of u/v for each input, where u and v are the weights of its two branches",
+    "signed phases": "the time integral of the negative loss gradient for each coefficient of the linear map",
+}
 
 
 def facts_of(view: Result) -> dict[Any, Any]:
@@ -104,7 +111,8 @@ def _training(attributes: Mapping[Any, Any]) -> str:
     if attributes.get("solver"):
         parts.append(f"{attributes['solver']} solver")
     if attributes.get("variables") not in (None, "", "weights"):
-        parts.append(f"integrated in {attributes['variables']} instead of the weights")
+        variables = _VARIABLES.get(attributes["variables"], attributes["variables"])
+        parts.append(f"solved in equivalent variables: {variables}")
     return ", ".join(parts)
 
 

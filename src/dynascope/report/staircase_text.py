@@ -16,7 +16,7 @@ def staircase_question(view: Result, facts: Mapping[Any, Any]) -> str:
     """Return the question that a predicted staircase answers; empty for other results."""
     if view.staircase is None or not facts.get("task") or not facts.get("network"):
         return ""
-    return f"What does a {facts['network']} network learn from {facts['task']}, in what order, and when?"
+    return f'What does a {facts["network"]} network learn from the task "{facts["task"]}", in what order, and when?'
 
 
 def predicted_jumps_sentence(view: Result) -> str:
