@@ -53,7 +53,7 @@ def theories_text(
         Theories that apply:
         <BLANKLINE>
           line
-            gives  the loss and both layers, the slope and the loss at any time
+            gives  the weights, the slope of the function and the loss at any time
             type   exact; losses within 0.1 % of the initial loss
             cost   under a second
             source arXiv:2401.07085

@@ -110,7 +110,7 @@ WORDS = {
     TIME_TOLERANCE: "tolerance of the relative error of the time of the jump",
     LEVEL_ERROR: "error of the plateau level, relative to the initial loss",
     SETTLED: "whether the plateau is flat where its level is read",
-    SLOPE: "slope of the jump time against the unit of accelerated time",
+    SLOPE: "growth of the jump time as the initial scale decreases",
     SLOPE_ERROR: "relative error of the slope",
     LEVEL: "plateau level",
     CURVE: "loss curve at this scale",

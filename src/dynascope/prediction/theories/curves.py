@@ -242,11 +242,12 @@ def _largest(case: Case) -> float:
 
 def _curve(name: str, function: Any, at: Callable[[Case, np.ndarray], Curve], **given: Any) -> Theory:
     least = _white_least if WHITE_INPUTS in function.domain.assumes else None
+    gives = function.domain.gives
     usual = {
         "staircase": False,
         "operations": _products,
         "memory": _maps,
-        "gives": f"the loss and {function.domain.gives}",
+        "gives": gives if "loss" in gives else f"the loss and {gives}",
     }
     return Theory.of(name, function, solve=solve_until_settled(name, at, _kept_away, least=least), **{**usual, **given})
 

@@ -100,7 +100,7 @@ def deep_isotropic_rate(singular_value: NonNegativeArray, gaps: _Gaps) -> Float[
     return _rate(singular_value, gaps)
 
 
-@covers(data="any inputs and targets", gives="the linear map and the loss over time", **_COVERED)
+@covers(data="any inputs and targets", gives="the linear map of the network and the loss over time", **_COVERED)
 def deep_isotropic_flow(
     times: Annotated[Real[ArrayLike, " times"], Ge(0)],
     inputs: Inputs,

@@ -149,7 +149,7 @@ def isotropic_preconditioner(
     return _preconditioner(_IsotropicMap.checked(coefficients, imbalance, width, rate))
 
 
-@covers(data="any inputs and targets", gives="the linear map and the loss over time", **_COVERED)
+@covers(data="any inputs and targets", gives="the linear map of the network and the loss over time", **_COVERED)
 @in_units(
     "inputs",
     "targets|coefficients",

@@ -94,7 +94,7 @@ class LineLimit(NamedTuple):
     __repr__ = short_repr
 
 
-@covers_line(gives="both layers, the slope and the loss at any time")
+@covers_line(gives="the weights, the slope of the function and the loss at any time")
 @in_units(
     *STANDARDS,
     **UNITS,

@@ -112,7 +112,9 @@ def preconditioner(
     return _preconditioner(MapStart.checked("coefficients", coefficients, imbalance, rates))
 
 
-@covers_map(data="any inputs, including low rank, any targets", gives="the linear map and the loss over time")
+@covers_map(
+    data="any inputs, including low rank, any targets", gives="the linear map of the network and the loss over time"
+)
 @in_units(
     "inputs",
     "targets|coefficients",

@@ -114,7 +114,9 @@ def neuron_imbalance(
 
 
 @_covers(
-    data=_DATA, gives="weights, linear map and loss at any time", assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS)
+    data=_DATA,
+    gives="the weights, the linear map and the loss at any time",
+    assumes=(ONE_OUTPUT, ENOUGH_SAMPLES, WHITE_INPUTS),
 )
 @in_units(*STANDARDS, **UNITS, times="t", gives=("a", "w", "a^2 w^2"))
 def neuron_trajectory(

@@ -136,7 +136,7 @@ class _GrowthFlow(NamedTuple):
     unit: Array
 
 
-@_covers(gives="all weights, the slope and the loss at any time")
+@_covers(gives="the weights, the slope of the function and the loss at any time")
 def scalar_trajectory(
     setting: Setting, times: NonNegativeArray, *, learning_rate: PositiveArray = 1.0
 ) -> ScalarTrajectory:
