@@ -201,10 +201,10 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | Diagona
         value=scale,
         remedy="give weights that are finite and not all zero",
     )
-    network = eqx.tree_at(places, network, tuple(each / scale for each in weights))
-    if isinstance(network, MLP):
-        network = eqx.tree_at(lambda net: net.biases, network, tuple(each / scale for each in network.biases))
-    return network, scale
+    unit = eqx.tree_at(places, network, tuple(each / scale for each in weights))
+    if isinstance(unit, MLP):
+        unit = eqx.tree_at(lambda net: net.biases, unit, tuple(each / scale for each in unit.biases))
+    return unit, scale
 
 
 def _is_torch(module: Any) -> bool:

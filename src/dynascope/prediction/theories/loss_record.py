@@ -146,8 +146,8 @@ def _refined(
     changes = np.abs(np.diff(loss_at(times)))
     parts = np.ceil(changes / max(_STEEPEST * changes.sum(), 1e-300)).astype(int)
     between = [
-        np.linspace(*ends, part, endpoint=False)
-        for *ends, part in zip(times, times[1:], parts, strict=False)
+        np.linspace(begin, end, part, endpoint=False)
+        for begin, end, part in zip(times[:-1], times[1:], parts, strict=True)
         if part > 1
     ]
     return np.union1d(times, np.concatenate([*between, times[-1:]]))
