@@ -48,7 +48,7 @@ html_math_renderer = "mathml"  # needs no script from the network
 nb_execution_mode = "auto"
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 300
 
 # In docstrings a single backtick is code. Types are left to the text, which gives shapes and units with them.
 default_role = "code"

@@ -82,7 +82,7 @@ class Probed:
             f"the probe returns a {type(entries).__name__}, {shown(entries)}",
             argument="probe",
             value=type(entries).__name__,
-            remedy="return {name: (names of the axes, value)}, or the result of a function of dynascope.probes",
+            remedy="return {name: (names of the axes, value)}, or the result of a function from dynascope.probes",
         )
         problem = self._run.problem
         others = {name for name, *_ in (*problem.statistics, *problem.step_statistics)}

@@ -54,7 +54,7 @@ def half_amounts(result: Comparison, resource: str, trained: list[int]) -> str:
     """
     measured, forecast = (side[f"half_{resource}"] for side in (result.observed, result.predicted))
     return " and ".join(
-        f"{_amount(float(measured[end]), trained)} {resource} for half of skill {measured.size if end else 1} "
+        f"{_amount(float(measured[end]), trained)} {resource} to learn half of skill {measured.size if end else 1} "
         f"(forecast: {rounded(forecast[end])})"
         for end in dict.fromkeys((0, measured.size - 1))
     )

@@ -86,7 +86,7 @@ def information_exponent(coefficients: Coefficients) -> int:
         len(present),
         "all coefficients of orders above zero are zero",
         argument="coefficients",
-        remedy="give a link that is not constant, which has a direction to learn",
+        remedy="give a link that is not constant, so that there is a direction to learn",
     )
     return int(present[0]) + 1
 

@@ -45,7 +45,7 @@ class OptimizerSettings:
     ):
         require(
             bool(groups) and all("lr" in group for group in groups.values()),
-            "the optimizer trains no parameter of the symmetries"
+            "the optimizer does not train any of the parameters on which the symmetries act"
             if not groups
             else "the optimizer has no learning rate lr",
             argument="optimizer",

@@ -1,1 +1,1 @@
-"""SGD with momentum on linear regression samples a modified loss and keeps circulating in phase space."""
+"""On linear regression, SGD with momentum samples the Gibbs distribution of a modified loss and keeps circulating."""

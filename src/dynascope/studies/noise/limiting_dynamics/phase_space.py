@@ -117,7 +117,7 @@ def contour_arcs(modes: int) -> tuple[np.ndarray, np.ndarray]:
 def current_arrows(
     phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray], learning_rate: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Arrows along the stationary current, each over half the predicted travel time of its contour arc.
+    """Arrows along the stationary current, each spanning half the predicted travel time along its contour arc.
 
     The current at a point is half the mean displacement from the previous to the next step, to which noise and
     restoring force do not contribute because they cancel in the stationary state.

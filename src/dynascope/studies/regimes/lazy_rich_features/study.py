@@ -32,9 +32,9 @@ class LazyRichFeatures(Study):
     (`lazy_kappa_cka`). These comparisons decide the verdict. The study also checks that the linearised network and the
     last layer trained alone follow their linear recursions.
 
-    Between rich and lazy learning, the study reports how features change with α, as hypotheses with 95 % confidence
-    intervals over initialisations. The hypotheses concern κ_CKA, effective dimensions, similarity to the initial
-    features, test error, and which limit is closer.
+    For values of α between the rich and lazy limits, the study reports how the features change with α. It tests
+    hypotheses about κ_CKA, effective dimensions, similarity to the initial features, test error, and which limit is
+    closer, with 95 % confidence intervals over initialisations.
 
     In a network with one input and many linear neurons, a single number measures richness: the final growth ln γ₊ of
     the weights (`final_log_growth`), which is known exactly. The study checks this number for initial weights ±1 and
