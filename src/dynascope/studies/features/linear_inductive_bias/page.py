@@ -65,7 +65,7 @@ def meaning(study: LinearInductiveBias, result: Comparison) -> str:
         f"same {study.samples} points until they fit them. They differ only in the strengths of their features: low "
         "frequencies are strong in the first model, high frequencies in the second. The mean frequency of the learned "
         f"function, weighted by power, is {rounded(mean.sel(run='low first'))} for the first model and "
-        f"{rounded(mean.sel(run='high first'))} for the second (the highest is {study.modes}). The strength of a "
-        "feature determines how early gradient descent learns it and, if the data do not determine the function, how much of "
+        f"{rounded(mean.sel(run='high first'))} for the second (the highest is {study.modes}). The "
+        "strength of a feature determines how early gradient descent learns it and, if the data do not determine the function, how much of "
         "it the learned function contains."
     )
