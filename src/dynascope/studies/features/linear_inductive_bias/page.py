@@ -66,6 +66,6 @@ def meaning(study: LinearInductiveBias, result: Comparison) -> str:
         "frequencies are strong in the first model, high frequencies in the second. The mean frequency of the learned "
         f"function, weighted by power, is {rounded(mean.sel(run='low first'))} for the first model and "
         f"{rounded(mean.sel(run='high first'))} for the second (the highest is {study.modes}). The "
-        "strength of a feature determines how early gradient descent learns it and, if the data do not determine the function, how much of "
-        "it the learned function contains."
+        "strength of a feature determines how early gradient descent learns it and, if the data do not determine the "
+        "function, how much of it the learned function contains."
     )
