@@ -46,9 +46,9 @@ def figures(study: MinimumFeatures, result: Comparison) -> list[Chart]:
         Chart(
             "kappa_cka",
             over="run",
-            title="Distance to minimum features of every network",
+            title="Distance of each network to minimum features",
             x_label="training setting",
-            caption="Distance κ to minimum features of every network, one point per initialisation. The mean for the "
+            caption="Distance κ of each network to minimum features, one point per initialisation. The mean for the "
             f"default setting is {rounded(mean)}.",
             points=True,
         ),

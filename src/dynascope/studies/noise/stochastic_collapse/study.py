@@ -51,8 +51,8 @@ class StochasticCollapse(ClaimsStudy):
     with true labels. A unit has vanished if it is smaller than 10⁻³ of the largest unit, and two units count as one if
     all their weights agree within 10⁻² (`probes.redundancy`). A dead unit is inactive on every digit. In further runs
     of the MLP, one neuron starts at 10⁻¹² of its usual size. Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is
-    the direction of its weights. The Hessian H is either averaged over all data and the preceding training, or computed
-    on one minibatch.
+    the direction of its weights. The Hessian H is either averaged over all data and over the preceding training
+    steps, or computed on a single minibatch.
     """
 
     settling: list[Annotated[float, Interval(ge=0.05, le=0.7)]] = parameter(

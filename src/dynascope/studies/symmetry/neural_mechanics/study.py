@@ -41,8 +41,9 @@ class NeuralMechanics(ClaimsStudy):
     agree with this law up to rounding at all recorded steps (`within_rounding`). The verdict rests on two kinds of
     claims. First, for each kind of symmetry, the root mean square error of the continuous law is at most 5 percent of
     the change of the charges in every layer (`continuous_error`). Second, the charges identify the optimiser. In each
-    layer, the discrete law is evaluated with 1 percent less momentum, 1 percent less weight decay or decoupled weight
-    decay, and its largest residual must exceed the rounding bound (`excess` is the ratio of the two).
+    layer, the discrete law is evaluated with three changes, one at a time: momentum reduced by 1 percent, weight decay
+    reduced by 1 percent, and weight decay decoupled. In each case, the largest residual must exceed the rounding bound
+    (`excess` is the ratio of the two).
 
     To repeat the experiment of the paper, set `data` to the path of images in IDX, CIFAR or folder format and `network`
     to "vgg16" (batch normalisation with ε = 0). This experiment requires a GPU: a step on 50 colour images of 32 × 32
