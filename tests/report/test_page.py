@@ -409,7 +409,7 @@ def test_an_interval_without_an_end_is_told():
         {"loss": (["time"], [1.0, 0.5]), **report_effects([claim], effects)},
         {"time": [0.0, 1.0], "hypothesis": ["H1"]},
     )
-    assert "3.5 (1 to ∞)" in [row[2] for row in rows(render_page(record)) if len(row) == 4]
+    assert "3.5 optimiser steps (1 to ∞)" in [row[2] for row in rows(render_page(record)) if len(row) == 4]
 
 
 def test_the_top_of_the_page_asks_answers_and_shows_before_it_explains():

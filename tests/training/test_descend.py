@@ -351,7 +351,7 @@ def test_a_stream_that_cannot_be_hashed_is_refused():
 
 
 def test_a_stream_needs_a_number_of_samples_in_a_step():
-    with pytest.raises(InputError, match="fresh samples") as caught:
+    with pytest.raises(InputError, match="the batch size is None") as caught:
         descend(PARITY, parity_network(), Descent(learning_rate=0.1, steps=10))
     assert caught.value.argument == "batches"
 

@@ -81,6 +81,7 @@ def predict_next_activation(
 
     Example:
         >>> from dynascope.networks import DiagonalLinear
+        >>> from dynascope.tasks import Task
         >>> task = Task(np.eye(2) * 2**0.5, [[2.0 * 2**0.5], [0.5 * 2**0.5]])
         >>> at_start = DiagonalLinear(2).with_neurons(np.full((2, 2), 1e-6))
         >>> coming = predict_next_activation(task, at_start)

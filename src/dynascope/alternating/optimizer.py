@@ -94,6 +94,7 @@ def active_set_descent(
 
     Example:
         >>> from dynascope.networks import TwoLayer
+        >>> from dynascope.tasks import Task
         >>> task = Task(np.eye(2) * 2**0.5, np.diag([2.0, 1.0]) * 2**0.5)
         >>> record, network = active_set_descent(task, TwoLayer(2, 1, 2), max_neurons=3, starts=8)
         >>> record["loss"].to_numpy().round(6), record["growth_rate"].to_numpy().round(4), record.attrs["stopped"]

@@ -9,15 +9,16 @@ from dynascope.studies.grokking.grokking_digits.study import GrokkingDigits
 
 def result(fitted, generalised):
     """Two networks per run; the flags are those of the default networks, and all other networks learn."""
-    runs, ones = {"run": list(TABLE)}, [True, True]
+    labels, ones = {"run": list(TABLE), "seed": [0, 1]}, [True, True]
     values = {"train_step": [100.0, 100.0], "delay": [7900.0, 7900.0]}
     observed = {name: [each] * len(TABLE) for name, each in values.items()}
     observed["fitted"] = [fitted, *[ones] * (len(TABLE) - 1)]
     observed["generalised"] = [generalised, *[ones] * (len(TABLE) - 1)]
-    record = make_record({name: (("run", "seed"), value) for name, value in observed.items()}, runs)
+    record = make_record({name: (("run", "seed"), value) for name, value in observed.items()}, labels)
     return from_tree(xr.DataTree.from_dict({"observed": record, "predicted": record}))
 
 
+@pytest.mark.usefixtures("unchecked_types")
 @pytest.mark.parametrize(
     ("fitted", "generalised", "stated", "drawn"),
     [

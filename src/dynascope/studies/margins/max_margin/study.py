@@ -33,8 +33,8 @@ class MaxMargin(Study):
     Three classifiers f = Σ β_j x_j are trained on the same two samples. In the linear classifier, each β_j is one
     weight; in the second, each is a product of two weights; in the mixed classifier, the first is one weight and the
     second a product. The first two are homogeneous: all parameters grow at the same rate, and gradient flow converges
-    in direction to the classifiers with the largest ℓ2 and ℓ1 margins, respectively. In the mixed classifier, the single weight grows faster, and gradient flow
-    minimises only this weight.
+    in direction to the classifiers with the largest ℓ2 and ℓ1 margins, respectively. In the mixed classifier,
+    the single weight grows faster, and gradient flow minimises only this weight.
 
     The study compares β/ν with the solution of the asymmetric max-margin problem (`weights`). It also compares the
     Euclidean margin (`end_euclidean_margin`) and the predicted limit of L t (log t)^(2 − 2λ) at late times t, 2λ²P

@@ -126,9 +126,9 @@ def _networks(study: StochasticCollapse, result: Comparison) -> list[Chart]:
         y_label="measured growth rate",
         title="Growth of neurons near zero",
         caption="Measured growth rate of a neuron that starts at 10⁻¹² of its usual size, against the prediction from "
-        "the Hessian averaged over all data and over the preceding training steps. With noisy labels the mean growth rate is "
-        f"{rounded(growth)}; a positive rate means that noise does not drive the neuron to zero. Each point is one "
-        "network.",
+        "the Hessian averaged over all data and over the preceding training steps. With noisy labels the mean growth "
+        f"rate is {rounded(growth)}; a positive rate means that noise does not drive the neuron to zero. Each point is "
+        "one network.",
         points=True,
     )
     return [*charts[:2], near, charts[2]]
