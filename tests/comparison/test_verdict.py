@@ -54,9 +54,7 @@ def test_without_a_scored_jump_the_sentence_is_about_the_curve():
 def test_the_sentence_gives_the_reason_why_a_quantity_is_not_scored():
     rows = [GOOD, Row("plateau", None, None, 0.02, None, True, "", key="level")]
     sentence = verdict_sentence(rows, None, unscored={"level": "the run ends before the loss is flat"})
-    assert sentence.endswith(
-        "could not be scored. The plateau is not scored because the run ends before the loss is flat."
-    )
+    assert sentence.endswith("The plateau could not be scored, because the run ends before the loss is flat.")
 
 
 def numbers(sentence: str) -> list[str]:

@@ -17,7 +17,6 @@ from dynascope import results
 from dynascope.cli.width import page_width
 from dynascope.comparison import verdict
 from dynascope.results import staircase_names as names
-from dynascope.results.repeated_sentences import numbered
 from dynascope.results.staircase_view import counted_words
 
 if TYPE_CHECKING:
@@ -205,14 +204,12 @@ def _staircase_row(jump: Jump) -> list[str]:
 
 def _time_tolerances(rows: Sequence[Jump]) -> str:
     """State the tolerances of the times of the scored jumps; empty if none is scored."""
-    jumps: dict[str, list[int]] = {}
-    for jump in rows:
-        if jump.status == names.JUDGED and jump.seen is not None and math.isfinite(jump.seen.time_tolerance):
-            jumps.setdefault(f"{_number(100 * jump.seen.time_tolerance, 2)} %", []).append(jump.number)
-    if len(jumps) < 2:
-        return "".join(f"Tolerance of the times: {each}." for each in jumps)
-    listed = (f"{each} (jump{'s' * (len(own) > 1)} {numbered(own)})" for each, own in jumps.items())
-    return f"Tolerances of the times: {', '.join(listed)}."
+    scored = [jump.seen for jump in rows if jump.status == names.JUDGED and jump.seen is not None]
+    found = sorted(100 * seen.time_tolerance for seen in scored if math.isfinite(seen.time_tolerance))
+    least, most = ([_number(found[0], 2), _number(found[-1], 2)]) if found else ("", "")
+    if not found or least == most:
+        return f"Tolerance of the times: {most} %." if found else ""
+    return f"Tolerances of the times: {least} to {most} %."
 
 
 def _print_verdict(console: Console, found: Verdict) -> None:

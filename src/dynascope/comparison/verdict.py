@@ -219,11 +219,11 @@ def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None, unscore
         return text
     named = [f"the {row.name}" for row in left]
     joined = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    known = [row for row in left if row.key in unscored] if any(row.judged for row in rows) else []
+    if len(left) == len(known) == 1:
+        return f"{text} {joined[0].upper()}{joined[1:]} could not be scored, because {unscored[left[0].key]}."
     sentences = [text, f"{joined[0].upper()}{joined[1:]} could not be scored."]
-    if any(row.judged for row in rows):
-        sentences += [
-            f"The {row.name} is not scored because {unscored[row.key]}." for row in left if row.key in unscored
-        ]
+    sentences += [f"The {row.name} is not scored because {unscored[row.key]}." for row in known]
     return " ".join(sentences)
 
 
