@@ -309,7 +309,7 @@ def test_a_study_that_disagrees_says_so_by_exit_code_one(monkeypatch, tmp_path, 
     predict = modes.predicted
     monkeypatch.setattr(modes, "predicted", lambda self: predict(self) * 1.05)
     # Arithmetic drops attributes, as a careless study might.
-    monkeypatch.setattr(modes, "judged", lambda self, record: record.assign_attrs(predict(self).attrs))
+    monkeypatch.setattr(modes, "with_tolerances", lambda self, record: record.assign_attrs(predict(self).attrs))
     tiny = ["--modes", 2, "--samples", 6, "--times", 40, "--initial-strength", 0.01]
     said = dynascope("run", "layerwise-modes", *tiny, *flags, "--out", tmp_path)
     assert said.code == 1
