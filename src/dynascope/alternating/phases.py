@@ -266,8 +266,9 @@ class Alternation:
         if not result.stopped:
             self.unsettled_since = min(self.unsettled_since, self.time)
             self.warnings.append(
-                f"The cost phase at time {self.time:.4g} ran out of steps while the loss still fell at rate "
-                f"{float(result.descent):.2g}, so the level after it is an upper bound."
+                f"At flow time {self.time:.4g}, the cost phase reached its maximum number of steps before the loss was "
+                f"flat (it still fell by {float(result.descent):.2g} per unit of flow time), so the level after it is "
+                "an upper bound."
             )
 
     def _record_settled_weights(self, jump: list[Event]) -> None:

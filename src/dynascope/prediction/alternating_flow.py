@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 
 import numpy as np
@@ -28,7 +27,6 @@ _OPERATIONS = 1.5e7
 
 # Factor and divisor for the second scale; it is closer to the first than for a training run.
 _FACTOR, _DIVISOR = 1e-2, 2.0
-_UNSETTLED = r"The cost phase at time (\S+) ran out of steps while the loss still fell at rate (\S+), "
 _REST = 5.0  # e-folds of growth of the next neuron in which the active neurons become stationary
 
 
@@ -80,7 +78,7 @@ def predict_by_alternation(
         if found[0].attrs["stopped"] == OUT_OF_WORK:
             jumps = found[0].sizes["jump"]
     here, there = found
-    notes = [_explained(each) for each in here.attrs["warnings"]]
+    notes = [each.replace("raise operations", "raise max_steps") for each in here.attrs["warnings"]]
     if here.sizes["jump"] == there.sizes["jump"]:
         here = slopes_between(here, there)
     else:
@@ -100,27 +98,6 @@ def predict_by_alternation(
         slope=(0.05, "neighbouring jumps still overlap at finite scale"),
     )
     return _with_features(here, network, task) if two_layers else here
-
-
-def _explained(warning: str) -> str:
-    """Restate a warning of alternating gradient flow in terms of the arguments and results of `predict`.
-
-    Example:
-        >>> _explained(
-        ...     "The cost phase at time 4.3e+04 ran out of steps while the loss still fell at rate 2e-06, so the level "
-        ...     "after it is an upper bound."
-        ... )
-        'At flow time 4.3e+04, the integration reached max_steps before the loss was flat (it still fell by 2e-06 per
-        unit of flow time), so the predicted level of this plateau is an upper bound. A larger max_steps may lower it.'
-    """
-    unsettled = re.match(_UNSETTLED, warning)
-    if unsettled is None:
-        return warning.replace("raise operations", "raise max_steps")
-    time, rate = unsettled.groups()
-    return (
-        f"At flow time {time}, the integration reached max_steps before the loss was flat (it still fell by {rate} per "
-        "unit of flow time), so the predicted level of this plateau is an upper bound. A larger max_steps may lower it."
-    )
 
 
 def expected_time_error(network: SumOfNeurons, scale: float, *, normalised: bool) -> float:
