@@ -101,3 +101,20 @@ def test_the_curvature_is_that_of_the_hessian_at_the_end():
     task = Task([[2.0], [-2.0]], [[16.0], [-16.0]])
     value = violation(assumptions.SMALL_STEPS, Case(task, DeepLinear((1, 1, 1, 1)), scale=1e-3, learning_rate=1e-3))
     assert value == pytest.approx(1e-3 * 4 * 3 * 16 / 2)
+
+
+def test_a_small_input_with_a_mean_is_as_far_from_centred_as_a_large_one():
+    # A bias explains what a constant explains beyond the inputs, whatever their units.
+    draw = np.random.default_rng(0)
+    inputs = draw.normal(size=(50, 2))
+    inputs = inputs - inputs.mean(axis=0) + [0.0, 1.0]
+    targets = inputs[:, 1:] - 1.0
+    network = TwoLayer(2, 3, 1)
+    one, other = (
+        violation(assumptions.CENTRED_DATA, Case(Task(inputs * [1.0, size], targets), network)) for size in (1.0, 1e-3)
+    )
+    assert one == pytest.approx(other, rel=1e-6)
+    moment, cross = inputs.T @ inputs, inputs.T @ targets
+    left = np.sum((targets - inputs @ np.linalg.solve(moment, cross)) ** 2) / np.sum(targets**2)
+    # With a bias the linear map is exact; without it, the remaining loss is at most the square of the measure.
+    assert 0 < left <= one**2 + 1e-9

@@ -69,8 +69,11 @@ def _orthogonal(case: Case) -> float | None:
 def _off_centre(case: Case) -> float | None:
     if case.samples is None:
         return None
-    parts = (case.task.inputs, case.task.targets)
-    return max(float(np.linalg.norm(each.mean(axis=0)) / np.sqrt(np.mean(np.sum(each**2, axis=1)))) for each in parts)
+    # The share of a constant that a linear map of the inputs can represent bounds what the biases explain in addition.
+    mean, targets = case.task.inputs.mean(axis=0), case.task.targets
+    share = float(mean @ np.linalg.pinv(case.task.input_moment, rcond=1e-12, hermitian=True) @ mean)
+    of_targets = float(np.linalg.norm(targets.mean(axis=0)) / np.sqrt(np.mean(np.sum(targets**2, axis=1))))
+    return max(max(share, 0.0) ** 0.5, of_targets)
 
 
 def _outputs(case: Case) -> float | None:

@@ -198,7 +198,8 @@ SEPARATED_TIMES = Assumption(
 CENTRED_DATA = Assumption(
     "centred data",
     "inputs and targets have mean zero, so the biases of a linear network decay to zero",
-    "norm of the mean of the inputs or of the targets, relative to their root mean square norm; the larger of both",
+    "√(x̄ᵀ E[x xᵀ]⁻¹ x̄) for the mean x̄ of the inputs, or the norm of the mean target relative to the root mean square "
+    "norm of the targets; the larger of both",
     limit=1e-5,
     almost=0.1,
     growth="biases learn the means, and losses are too large by up to the square of this fraction of the initial loss",
