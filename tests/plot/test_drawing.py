@@ -188,9 +188,9 @@ def test_a_side_that_has_a_variable_over_something_else_is_left_out(tree):
 @pytest.mark.parametrize(
     ("chart", "argument", "problem"),
     [
-        (Chart("stength"), "variables", "a figure contains 'stength', .* choose from strength"),
-        (Chart("strength", interval=("low", "hihg")), "variables", "a figure contains 'hihg'"),
-        (Chart("strength", error="sprad"), "variables", "a figure contains 'sprad'"),
+        (Chart("stength"), "variables", "one of the figures contains 'stength', .* choose from strength"),
+        (Chart("strength", interval=("low", "hihg")), "variables", "one of the figures contains 'hihg'"),
+        (Chart("strength", error="sprad"), "variables", "one of the figures contains 'sprad'"),
         (Chart("strength", over="step"), "over", "draws 'strength' over 'step', but its dimensions are mode, time"),
         (Chart("strength", over="accuracy"), "over", "draws 'strength' over 'accuracy'"),
         (Chart("strength", members={"mode": (3,)}), "members", r"selects mode \[3\] of 'strength', .*choose from 1, 2"),

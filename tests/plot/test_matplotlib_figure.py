@@ -93,5 +93,5 @@ def test_the_figure_of_a_tree_is_made_of_what_it_declares(tmp_path):
 def test_a_figure_that_names_a_missing_variable_is_bad_input():
     declaring = tree()
     declaring.attrs["figures"] = to_attributes([Chart("accuracy")])
-    with pytest.raises(InputError, match="a figure contains 'accuracy'"):
+    with pytest.raises(InputError, match="one of the figures contains 'accuracy'"):
         plot.figure(declaring)

@@ -439,7 +439,7 @@ def test_what_no_figure_declares_is_folded():
 def test_a_figure_that_names_a_missing_variable_is_bad_input():
     tree = study()
     tree.attrs["figures"] = to_attributes([Chart("accuracy")])
-    with pytest.raises(InputError, match=r"a figure contains 'accuracy', .* choose from loss"):
+    with pytest.raises(InputError, match=r"one of the figures contains 'accuracy', .* choose from loss"):
         render_page(tree)
 
 

@@ -61,5 +61,5 @@ def test_figures_keep_to_their_room():
 
 
 def test_a_figure_of_what_is_missing_is_bad_input():
-    with pytest.raises(InputError, match="a figure contains 'accuracy'"):
+    with pytest.raises(InputError, match="one of the figures contains 'accuracy'"):
         page_figures(view(Chart("accuracy")), ROOM)

@@ -230,7 +230,7 @@ def _sides_with(view: Result, name: str) -> dict[str, xr.Dataset]:
     known = dict.fromkeys(str(each) for record in view.sides.values() for each in record.data_vars)
     require(
         having,
-        f"a figure contains {name!r}, but the result does not",
+        f"one of the figures contains {name!r}, but the result does not",
         argument="variables",
         value=name,
         remedy=f"choose from {', '.join(known)}",

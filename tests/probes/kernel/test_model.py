@@ -52,7 +52,7 @@ def test_rates_spread_over_the_tree():
 @pytest.mark.slow
 def test_inputs_can_be_trees():
     assert count_rows({"a": np.ones((4, 2)), "b": np.ones(4)}) == 4
-    with pytest.raises(InputError, match="x has arrays"):
+    with pytest.raises(InputError, match="x contains arrays of shapes"):
         require_examples("x", {"a": np.ones((4, 2)), "b": np.ones(3)}, kind="array")
     model, arrays = split(lambda w, x: x["a"] @ w + x["b"][:, None], np.ones((2, 1), np.float32))
     check_inputs(model, arrays, {"a": np.ones((4, 2)), "b": np.ones(4)})
