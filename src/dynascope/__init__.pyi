@@ -1,5 +1,6 @@
 from . import alternating as alternating
 from . import comparison as comparison
+from . import diagnosis as diagnosis
 from . import flows as flows
 from . import groups as groups
 from . import networks as networks

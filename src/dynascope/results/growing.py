@@ -34,7 +34,7 @@ from dynascope.results.names import Names, name_all
 from dynascope.results.packed_chunks import require_plain_decoder
 from dynascope.results.row_buffer import RowBuffer
 from dynascope.validation import checked, require, require_unpacked
-from dynascope.validation.bounded_scalars import NonNegativeFloat
+from dynascope.validation.bounded_scalars import NonNegativeFloat, NonNegativeInt
 
 __all__ = ["GrowingRecord"]
 
@@ -241,6 +241,34 @@ class GrowingRecord:
             self._set_written(stop)
         for name, rest in regions.items():
             self._arrays[name].set_orthogonal_selection(*rest)
+
+    @checked
+    def truncate(self, rows: NonNegativeInt) -> None:
+        """Remove all rows after the first `rows`, for example to continue a run from an older checkpoint.
+
+        Raises:
+            InputError: The record has fewer rows.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     record = GrowingRecord.create(f"{folder}/run.zarr", {"loss": (["step"], float)}, axis="step")
+            ...     record.append({"loss": [1.0, 0.5, 0.25]})
+            ...     record.truncate(2)
+            ...     record.append({"loss": 0.3})
+            ...     found = record.read()
+            >>> found["loss"].values
+            array([1. , 0.5, 0.3])
+        """
+        self.flush()
+        require(
+            rows <= self.written,
+            f"rows is {rows}, but the record has {self.written}",
+            argument="rows",
+            value=rows,
+            remedy="give at most the number of written rows",
+        )
+        self._set_written(rows)
 
     def flush(self) -> None:
         """Write the appended rows that are still in memory, and count them."""

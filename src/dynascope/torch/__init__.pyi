@@ -1,3 +1,4 @@
+from .recorder.recorder import Recorder as Recorder
 from .symmetry.program import Program as Program
 from .symmetry.program import program as program
 from .symmetry.watch_charges import WatchedCharges as WatchedCharges

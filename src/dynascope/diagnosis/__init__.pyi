@@ -1,0 +1,11 @@
+from .preset import probes_of as probes_of
+from .probe import Cost as Cost
+from .probe import Probe as Probe
+from .probe import Sizes as Sizes
+from .probe_runner import RecorderWarning as RecorderWarning
+from .schedule import AtSteps as AtSteps
+from .schedule import Every as Every
+from .schedule import EveryEpoch as EveryEpoch
+from .schedule import LogSpaced as LogSpaced
+from .snapshot import ForwardPass as ForwardPass
+from .snapshot import Snapshot as Snapshot

@@ -1,0 +1,1 @@
+"""The probes of recorders, one subject per module."""

@@ -1,0 +1,153 @@
+"""Dimension, alignment and collapse of the features of recorded layers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.diagnosis.snapshot import Snapshot
+from dynascope.errors import InputError
+from dynascope.probes.class_moments import class_moments
+from dynascope.probes.features.metrics import feature_metrics
+from dynascope.probes.kernel.distance_and_alignment import target_alignment
+from dynascope.probes.neural_collapse import collapse_metrics, nearest_mean_disagreement
+from dynascope.validation import array_namespace, require, shown_error
+
+__all__ = ["ALIGNMENT", "COLLAPSE", "FEATURES", "measure_alignment", "measure_collapse", "measure_features"]
+
+_METRICS = "effective_dimension", "effective_dimension_utilization", "output_dimension", "kappa_cka"
+_QUALITY = "effective_dimension_quality"
+
+
+def measure_features(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
+    """Measure the effective dimensions of the features of each layer, and their alignment κ with the outputs."""
+    outputs = snapshot.forward.outputs
+    targets = _targets(snapshot)
+    xp = array_namespace(outputs)
+
+    def metrics_of(features: Any) -> dict[str, Any]:
+        with warnings.catch_warnings():
+            # The reference batch is small and fixed; its composition is the user's choice.
+            warnings.simplefilter("ignore", UserWarning)
+            found = feature_metrics(features, outputs, targets)
+        names = [*_METRICS, *([] if targets is None else [_QUALITY])]
+        return {name: xp.asarray(getattr(found, name)) for name in names}
+
+    return _over_layers(snapshot, metrics_of)
+
+
+def measure_alignment(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
+    """Measure the alignment of the kernel of each layer's features with the targets, both centred."""
+    targets = _targets(snapshot)
+    if targets is None:
+        return {}
+    y = _one_hot(targets, snapshot.forward.outputs)
+    return _over_layers(
+        snapshot, lambda features: {"feature_alignment": target_alignment(features @ features.T, y, centred=True)}
+    )
+
+
+def _over_layers(
+    snapshot: Snapshot, measure: Callable[[Any], Mapping[str, Any]]
+) -> dict[str, tuple[list[str], np.ndarray]]:
+    """Measure each layer. A layer that cannot be measured is NaN, and its name and the reason are reported."""
+    layers = snapshot.forward.features
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, features in layers.items():
+        try:
+            found[name] = measure(features)
+        except InputError as error:
+            snapshot.note(f"layer {name!r} is not measured, because {shown_error(error)}")
+    names = next(iter(found.values()), {})
+    return {
+        each: (["layer"], np.array([float(found[name][each]) if name in found else np.nan for name in layers]))
+        for each in names
+    }
+
+
+def measure_collapse(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
+    """Measure neural collapse (NC1 to NC4) of the features that the last linear layer receives."""
+    forward = snapshot.forward
+    targets = _targets(snapshot)
+    if targets is None or len(targets.shape) != 1 or not forward.readout:
+        return {}
+    features, weight = forward.features[forward.readout], forward.readout_weight
+    classes = forward.outputs.shape[1]
+    moments = class_moments(features, targets, classes=classes)
+    metrics = collapse_metrics(moments, weight, layout="classes_features")
+    count = nearest_mean_disagreement(moments, features, weight, forward.readout_bias, layout="classes_features")
+    values = {"nc1": metrics.nc1, "nc2_angle": metrics.nc2_angle, "nc2_norm": metrics.nc2_norm, "nc3": metrics.nc3}
+    return {name: ([], value) for name, value in {**values, "nc4": count / len(features)}.items()}
+
+
+def _targets(snapshot: Snapshot) -> Any:
+    """Return the targets, after checking that there is one for each row of the outputs."""
+    targets, rows = snapshot.targets, len(snapshot.forward.outputs)
+    require(
+        targets is None or targets.shape[0] == rows,
+        f"the reference batch has {0 if targets is None else targets.shape[0]} targets for {rows} rows of outputs",
+        argument="reference",
+        value=rows,
+        remedy="give one target per example, or per position of a sequence",
+    )
+    return targets
+
+
+def _one_hot(targets: Any, outputs: Any) -> Any:
+    """Return labels as unit vectors, and other targets unchanged."""
+    xp = array_namespace(targets, outputs)
+    if len(targets.shape) > 1 or not xp.isdtype(targets.dtype, "integral"):
+        return targets
+    numbers = xp.cumulative_sum(xp.ones_like(outputs[0]), axis=0) - 1
+    return xp.astype(xp.astype(targets, outputs.dtype)[:, None] == numbers, outputs.dtype)
+
+
+def _feature_cost(sizes: Any) -> Cost:
+    return Cost(
+        sizes.examples * (sizes.forward + 6.0 * sizes.features * min(sizes.features, sizes.examples)),
+        32.0 * sizes.examples * sizes.features,
+    )
+
+
+FEATURES = Probe(
+    name="features",
+    description="Effective dimensions of the features of each recorded layer, and their alignment with the outputs.",
+    needs=("features", "outputs"),
+    measure=measure_features,
+    cost=_feature_cost,
+    names={
+        "effective_dimension": ("effective number of features", "1"),
+        "effective_dimension_utilization": ("effective number of features that the outputs use", "1"),
+        "effective_dimension_quality": ("effective number of features aligned with the targets", "1"),
+        "output_dimension": ("dimension of the outputs", "1"),
+        "kappa_cka": ("distance κ from minimum features", "1"),
+    },
+)
+ALIGNMENT = Probe(
+    name="alignment",
+    description="Alignment of the feature kernel of each recorded layer with the targets.",
+    needs=("features", "targets"),
+    measure=measure_alignment,
+    cost=lambda sizes: Cost(
+        sizes.examples * (sizes.forward + 2.0 * sizes.examples * sizes.features), 16.0 * sizes.examples**2
+    ),
+    names={"feature_alignment": ("alignment of the features with the targets", "1")},
+)
+COLLAPSE = Probe(
+    name="collapse",
+    description="Neural collapse of the last layer's features: NC1 to NC4.",
+    needs=("features", "targets"),
+    measure=measure_collapse,
+    cost=_feature_cost,
+    names={
+        "nc1": ("NC1: variation within classes / between classes", "1"),
+        "nc2_angle": ("NC2: largest deviation of the angles between class means", "1"),
+        "nc2_norm": ("NC2: variation of the norms of class means", "1"),
+        "nc3": ("NC3: distance of classifier and class means", "1"),
+        "nc4": ("NC4: share of predictions that differ from the nearest class mean", "1"),
+    },
+)

@@ -1,0 +1,56 @@
+"""Movement of the neural tangent kernel away from initialisation, and its alignment with the targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.diagnosis.schedule import LogSpaced
+from dynascope.diagnosis.snapshot import Snapshot
+from dynascope.probes.kernel.distance_and_alignment import kernel_distance
+
+__all__ = ["KERNEL", "measure_kernel"]
+
+
+def measure_kernel(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
+    """Measure the kernel distance 1 − ⟨K, K₀⟩/(‖K‖‖K₀‖) from initialisation, and the trace of the kernel."""
+    kernel = as_numpy(snapshot.kernel)
+    initial = snapshot.initial
+    start = kernel if initial is None or initial.kernel is None else initial.kernel
+    return {
+        "kernel_distance": ([], kernel_distance(kernel, start)),
+        "kernel_trace": ([], float(np.trace(kernel)) / len(kernel)),
+    }
+
+
+def as_numpy(array: Any) -> np.ndarray:
+    """Return an array of any library as a NumPy array.
+
+    Example:
+        >>> as_numpy([1.0, 2.0])
+        array([1., 2.])
+    """
+    if hasattr(array, "detach"):  # PyTorch
+        array = array.detach().cpu()
+        if not array.dtype.is_complex and array.element_size() < 4 and array.is_floating_point():
+            array = array.float()  # NumPy has no bfloat16
+    return np.asarray(array)
+
+
+KERNEL = Probe(
+    name="kernel",
+    description="Distance of the pseudo-kernel (NTK of the mean output) from initialisation.",
+    needs=("kernel",),
+    measure=measure_kernel,
+    cost=lambda sizes: Cost(
+        sizes.kernel_examples * (3.0 * sizes.forward + 2.0 * sizes.kernel_examples * sizes.parameters),
+        min(sizes.memory, 2.0 * sizes.kernel_examples * sizes.parameters * sizes.itemsize),
+    ),
+    names={
+        "kernel_distance": ("distance of the NTK from initialisation", "1"),
+        "kernel_trace": ("mean diagonal of the pseudo-kernel", "1"),
+    },
+    schedule=LogSpaced(4),
+)

@@ -1,0 +1,57 @@
+"""The interface between recorders and the framework of a model."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from dynascope.diagnosis.probe import Sizes
+from dynascope.diagnosis.snapshot import ForwardPass
+
+__all__ = ["ModelReader"]
+
+
+@runtime_checkable
+class ModelReader(Protocol):
+    """Reads the state of a model. Nothing that it does may change training.
+
+    Attributes:
+        targets: The targets of the reference batch; None if there are none.
+    """
+
+    targets: Any
+
+    def weights(self) -> dict[str, Any]:
+        """Return the trainable weights by name."""
+        ...
+
+    def copied_weights(self) -> dict[str, Any]:
+        """Return copies of the trainable weights."""
+        ...
+
+    def restored(self, weights: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Return saved weights as arrays of the framework, on the device of the model."""
+        ...
+
+    def gradients(self) -> dict[str, Any] | None:
+        """Return the gradients of the last step by name; None if they are not available."""
+        ...
+
+    def forward(self) -> ForwardPass:
+        """Run the model on the reference batch in evaluation mode."""
+        ...
+
+    def kernel(self) -> Any:
+        """Return the neural tangent kernel of the first examples, shape (m, m)."""
+        ...
+
+    def sizes(self, forward: ForwardPass) -> Sizes:
+        """Return the sizes of the model and of the reference batch."""
+        ...
+
+    def unchanged(self) -> contextlib.AbstractContextManager[Any]:
+        """Restore on exit all state that measurements could change, such as that of random number generators."""
+        ...

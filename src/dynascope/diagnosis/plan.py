@@ -1,0 +1,49 @@
+"""The plan of a recorder: the memory and the time that it takes, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from dynascope.diagnosis.probe import Sizes
+from dynascope.diagnosis.probe_runner import ProbeRunner
+from dynascope.diagnosis.schedule import EveryEpoch, Schedule
+from dynascope.validation import formatted_bytes
+
+__all__ = ["plan_of"]
+
+_STEPS = 10_000
+
+
+def plan_of(runner: ProbeRunner, schedule: Schedule, sizes: Sizes, values: Iterable[Any], *, updates: bool) -> str:
+    """State the bytes and the seconds that a recorder takes.
+
+    The seconds are those of the first measurement, which include the time to set up the probes.
+
+    Args:
+        runner: The probes, after the first snapshot.
+        schedule: The schedule of the recorder.
+        sizes: The sizes of the model.
+        values: The values of the first row.
+        updates: Whether the recorder copies the weights before each measured step.
+    """
+    copies = 2 if updates else 1
+    memory = max((probe.cost(sizes).bytes for probe in runner.probes), default=0.0)
+    row = sum(np.asarray(each).nbytes for each in values)
+    seconds = sum(runner.expected[probe.name] for probe in runner.probes)
+    text = (
+        f"each row takes up to {seconds:.2g} s and {formatted_bytes(row)}; {copies} "
+        f"{'copies' if copies > 1 else 'copy'} of the weights take "
+        f"{formatted_bytes(copies * sizes.parameters * sizes.itemsize)}, and measurements up to "
+        f"{formatted_bytes(memory)} more."
+    )
+    if isinstance(schedule, EveryEpoch):
+        return text
+    spent, rows = 0.0, 0
+    for step in range(_STEPS + 1):
+        rows += schedule.due(step, None)
+        due = [probe for probe in runner.probes if (probe.schedule or schedule).due(step, None)]
+        spent += sum(runner.expected[probe.name] for probe in due)
+    return f"{text} For {_STEPS} steps: {rows} rows, {spent:.2g} s and {formatted_bytes(rows * row)}."

@@ -1,0 +1,50 @@
+"""Presets: the probes that a recorder runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from dynascope.diagnosis.measurements.activations import ACTIVITY, FLIPS
+from dynascope.diagnosis.measurements.features import ALIGNMENT, COLLAPSE, FEATURES
+from dynascope.diagnosis.measurements.kernel import KERNEL
+from dynascope.diagnosis.measurements.weights import BALANCE, WEIGHTS
+from dynascope.diagnosis.probe import Probe
+from dynascope.validation import require
+
+__all__ = ["PRESETS", "Preset", "probes_of"]
+
+Preset = Literal["light", "standard"]
+
+_LIGHT = (WEIGHTS, BALANCE, ACTIVITY)
+PRESETS: dict[str, tuple[Probe, ...]] = {
+    "light": _LIGHT,
+    "standard": (*_LIGHT, FLIPS, FEATURES, ALIGNMENT, COLLAPSE, KERNEL),
+}
+
+
+def probes_of(preset: str | Sequence[str | Probe]) -> tuple[Probe, ...]:
+    """Return the probes of a preset, or of a list of names of presets, names of probes, and probes.
+
+    Raises:
+        InputError: A name is unknown.
+
+    Example:
+        >>> [probe.name for probe in probes_of(["light", "kernel"])]
+        ['weights', 'balance', 'activity', 'kernel']
+    """
+    by_name = {probe.name: probe for probes in PRESETS.values() for probe in probes}
+    found: dict[str, Probe] = {}
+    for each in [preset] if isinstance(preset, str) else preset:
+        if isinstance(each, Probe):
+            found[each.name] = each
+            continue
+        require(
+            each in PRESETS or each in by_name,
+            f"preset contains {each!r}",
+            argument="preset",
+            value=each,
+            remedy=f"choose from the presets {', '.join(PRESETS)} and the probes {', '.join(by_name)}",
+        )
+        found |= {probe.name: probe for probe in PRESETS.get(each, (by_name.get(each),)) if probe is not None}
+    return tuple(found.values())

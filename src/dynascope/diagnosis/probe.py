@@ -1,0 +1,80 @@
+"""A probe as data: what a measurement needs, what it costs, and when it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from dynascope.diagnosis.schedule import Schedule
+from dynascope.diagnosis.snapshot import Snapshot
+
+__all__ = ["Cost", "Need", "Probe", "Sizes"]
+
+Need = Literal["weights", "update", "gradients", "activations", "features", "outputs", "targets", "kernel"]
+Values = Mapping[str, tuple[Sequence[str], Any]]
+
+
+class Sizes(NamedTuple):
+    """The sizes of a model and of its reference batch, from which costs are estimated.
+
+    Attributes:
+        parameters: Number of trainable parameters.
+        examples: Number of examples in the reference batch.
+        kernel_examples: Number of examples in the kernel.
+        forward: Floating-point operations of a forward pass on one example, about twice the number of multiplications.
+        activations: Number of pre-activations on one example.
+        features: Number of features of all recorded layers.
+        itemsize: Bytes of one number.
+        memory: Bytes that the kernel may use.
+    """
+
+    parameters: int
+    examples: int
+    kernel_examples: int
+    forward: float
+    activations: int
+    features: int
+    itemsize: int
+    memory: float
+
+
+class Cost(NamedTuple):
+    """An estimate of the cost of one measurement.
+
+    Attributes:
+        operations: Floating-point operations.
+        bytes: Peak memory, in addition to the model.
+    """
+
+    operations: float
+    bytes: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Probe:
+    """A measurement of a training run.
+
+    Attributes:
+        name: A name.
+        description: What it measures, in one sentence.
+        needs: What it reads from a snapshot. Recorders prepare only what the selected probes need.
+        measure: Returns the dimensions and values of each measured variable. The dimensions `parameter`, `matrix`,
+            `activation` and `layer` have labels; see `snapshot_labels`.
+        cost: Estimates the cost from the sizes of the model.
+        names: The long name and the units of each variable.
+        schedule: When it runs; None for the schedule of the recorder.
+
+    Example:
+        >>> from dynascope.diagnosis import probes_of
+        >>> [probe.name for probe in probes_of("light")]
+        ['weights', 'balance', 'activity']
+    """
+
+    name: str
+    description: str
+    needs: tuple[Need, ...]
+    measure: Callable[[Snapshot], Values]
+    cost: Callable[[Sizes], Cost]
+    names: Mapping[str, tuple[str, str]]
+    schedule: Schedule | None = None

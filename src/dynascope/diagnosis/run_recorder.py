@@ -1,0 +1,284 @@
+"""The engine of recorders: measures a training run on a schedule and writes the rows of its record."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope.diagnosis.loss_window import LossWindow
+from dynascope.diagnosis.measurements.kernel import as_numpy
+from dynascope.diagnosis.measurements.weights import matrices
+from dynascope.diagnosis.model_reader import ModelReader
+from dynascope.diagnosis.plan import plan_of
+from dynascope.diagnosis.probe import Need, Probe
+from dynascope.diagnosis.probe_runner import ProbeRunner
+from dynascope.diagnosis.recorded_run import RecordedRun
+from dynascope.diagnosis.schedule import Schedule
+from dynascope.diagnosis.snapshot import ForwardPass, Initial, Snapshot
+from dynascope.validation import require
+
+__all__ = ["RunRecorder"]
+
+_FLUSH_SECONDS = 1.0
+_NAMES = {
+    "loss": ("loss", "1"),
+    "mean_loss": ("mean loss since the previous row", "1"),
+    "max_loss": ("largest loss since the previous row", "1"),
+    "learning_rate": ("learning rate", "1"),
+    "epoch": ("number of finished epochs", "1"),
+    "seconds": ("time since the start of the run", "s"),
+    "measured": ("whether the probe ran", "1"),
+    "probe_seconds": ("duration of the probe", "s"),
+    "parameter_group": ("parameter group of the optimizer", "1"),
+}
+_COMMON = {
+    "loss": [],
+    "mean_loss": [],
+    "max_loss": [],
+    "learning_rate": ["group"],
+    "epoch": [],
+    "seconds": [],
+    "measured": ["probe"],
+    "probe_seconds": ["probe"],
+}
+
+
+class RunRecorder:
+    """Measures a training run on a schedule and writes the measurements to a growing record.
+
+    Args:
+        reader: Reads the model.
+        path: The folder of the record.
+        probes: The probes to run.
+        schedule: The schedule of all probes that have none of their own.
+        max_overhead: See `ProbeRunner`.
+        strict: See `ProbeRunner`; also for losses that are not finite and for missing gradients.
+        resume: The step of the checkpoint from which an interrupted run continues; None for a new run.
+        verbose: Whether to print the plan to standard error.
+        learning_rates: The initial learning rates.
+        groups: The parameter group of each weight; −1 if it is in none.
+        attributes: Metadata of the record.
+
+    Attributes:
+        step: Number of steps so far.
+        epoch: Number of finished epochs.
+        plan: The memory and the time that the record takes, in words.
+    """
+
+    def __init__(
+        self,
+        reader: ModelReader,
+        path: str | PathLike[str],
+        *,
+        probes: Sequence[Probe],
+        schedule: Schedule,
+        max_overhead: float | None,
+        strict: bool,
+        resume: int | None,
+        verbose: bool,
+        learning_rates: Sequence[float],
+        groups: Sequence[int],
+        attributes: Mapping[str, Any],
+    ):
+        self._reader, self._schedule = reader, schedule
+        self._runner = ProbeRunner(probes, max_overhead=max_overhead, strict=strict)
+        self._losses = LossWindow()
+        self._initial: Initial | None = None
+        self._before: dict[str, Any] | None = None
+        self.step, self.epoch, self._open = resume or 0, 0, True
+        self._started = self._flushed = time.monotonic()
+
+        snapshot = self._snapshot(None)
+        with reader.unchanged():
+            first = self._runner.first(snapshot)
+            reads_layers = self._needs("activations", "features", "outputs")
+            forward = snapshot.forward if reads_layers else ForwardPass(None, {}, {})
+            initial = self._initial_of(snapshot, forward)
+            sizes = reader.sizes(forward)
+        self._dimensions = _COMMON | {name: dimensions for name, (dimensions, _) in first.items()}
+        self._labels = self._labels_of(snapshot, forward, learning_rates, first)
+        self._latest = self._row(learning_rates, dict.fromkeys((each.name for each in self._runner.probes), 0.0))
+        self._latest |= {name: values for name, (_, values) in first.items()}
+        self.plan = plan_of(self._runner, schedule, sizes, self._latest.values(), updates=self._needs("update"))
+        if resume is None:
+            self._initial = initial
+            self._run = RecordedRun.create(
+                Path(path),
+                {name: (self._dimensions[name], np.asarray(value)) for name, value in self._latest.items()},
+                {**self._labels, "parameter_group": ("parameter", list(groups))},
+                initial,
+                names=_NAMES | {name: each for probe in self._runner.probes for name, each in probe.names.items()},
+                attributes={**attributes, "schedule": str(schedule)},
+            )
+        else:
+            self._run, found, last = RecordedRun.resume(Path(path), resume, self._latest)
+            self._initial = Initial(reader.restored(found.weights), found.active, found.kernel)
+            self.epoch, self._started = int(last["epoch"]), self._started - float(last["seconds"])
+        self._measured_at = self.step
+        self._keep_weights()
+        if verbose:
+            print(f"dynascope: {self.plan}", file=sys.stderr)
+
+    def advance(self, loss: Any, learning_rates: Sequence[float]) -> bool:
+        """Count one step of the optimiser, and measure if a probe is due.
+
+        Args:
+            loss: The loss of the step; None if unknown.
+            learning_rates: The current learning rates.
+
+        Returns:
+            Whether a row was measured.
+        """
+        self.step += 1
+        if loss is not None:
+            self._losses.add(loss)
+        measured = self._measure_if_due(None, learning_rates)
+        self._keep_weights()
+        return measured
+
+    def end_epoch(self, learning_rates: Sequence[float]) -> bool:
+        """Count one epoch, and measure if a probe is due; returns whether a row was measured."""
+        self.epoch += 1
+        return self._measured_at < self.step and self._measure_if_due(self.epoch, learning_rates)
+
+    def close(self, learning_rates: Sequence[float]) -> None:
+        """Measure the last step unless it was measured, write all rows, and release the record."""
+        if not self._open:
+            return
+        self._open = False
+        try:
+            if self._measured_at < self.step:
+                self._measure(learning_rates, None, lambda probe: True)
+        finally:
+            self._run.close()
+            self._initial = self._before = None
+
+    def scalars(self) -> dict[str, float]:
+        """Return the finite values of the latest row, with names such as `weight_norm/layer.weight`."""
+        found = {}
+        for name, values in self._latest.items():
+            labels = [self._labels[dimension] for dimension in self._dimensions[name]]
+            for place in np.ndindex(*np.shape(values)):
+                value = float(np.asarray(values)[place])
+                if np.isfinite(value):
+                    parts = [str(each[k]) for each, k in zip(labels, place, strict=True)]
+                    found["/".join([name, *parts])] = value
+        return found
+
+    def read(self) -> xr.Dataset:
+        """Return the record so far."""
+        return self._run.read()
+
+    def _measure_if_due(self, epoch: int | None, learning_rates: Sequence[float]) -> bool:
+        def due(probe: Probe) -> bool:
+            return (probe.schedule or self._schedule).due(self.step, epoch)
+
+        row_due = self._schedule.due(self.step, epoch) or any(map(due, self._runner.probes))
+        if row_due:
+            gradients = self._reader.gradients() if self._needs("gradients") else None
+            self._measure(learning_rates, gradients, due)
+            if self._needs("gradients") and (gradients is None or self._latest.get("total_gradient_norm") == 0):
+                self._runner.note(
+                    "there are no gradients: they were probably cleared; record each step before they are set to zero"
+                )
+        else:
+            self._flush_if_due()
+        return row_due
+
+    def _measure(
+        self, learning_rates: Sequence[float], gradients: Mapping[str, Any] | None, due: Callable[[Probe], bool]
+    ) -> None:
+        with self._reader.unchanged():
+            values, seconds = self._runner.row(self._snapshot(gradients), due)
+        known = self._losses.known
+        self._latest = self._row(learning_rates, seconds) | values
+        self._run.append(self.step, self._latest)
+        self._measured_at = self.step
+        self._flush_if_due()
+        if known and not np.isfinite(self._latest["mean_loss"]):
+            self._flush()
+            self._runner.note(f"the loss is not finite at or before step {self.step}")
+
+    def _row(self, learning_rates: Sequence[float], seconds: Mapping[str, float]) -> dict[str, Any]:
+        """Return the variables of a row that no probe measures."""
+        names = [probe.name for probe in self._runner.probes]
+        return {
+            **self._losses.take(),
+            "learning_rate": np.array(learning_rates, float),
+            "epoch": float(self.epoch),
+            "seconds": time.monotonic() - self._started,
+            "measured": np.array([name in seconds for name in names], bool),
+            "probe_seconds": np.array([seconds.get(name, 0.0) for name in names]),
+        }
+
+    def _keep_weights(self) -> None:
+        """Copy the weights if the next row needs those before its step."""
+        due = self._needs("update") and self._schedule.due(self.step + 1, None)
+        self._before = self._reader.copied_weights() if due else None
+
+    def _flush_if_due(self) -> None:
+        if time.monotonic() - self._flushed > _FLUSH_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._run.flush()
+        self._flushed = time.monotonic()
+
+    def _snapshot(self, gradients: Mapping[str, Any] | None) -> Snapshot:
+        reader = self._reader
+        return Snapshot(
+            weights=reader.weights(),
+            initial=self._initial,
+            before=self._before,
+            gradients=gradients,
+            targets=reader.targets,
+            compute_forward=reader.forward,
+            compute_kernel=reader.kernel,
+            note=self._runner.note,
+        )
+
+    def _needs(self, *needs: Need) -> bool:
+        return any(need in probe.needs for probe in self._runner.probes for need in needs)
+
+    def _initial_of(self, snapshot: Snapshot, forward: ForwardPass) -> Initial:
+        kernel = as_numpy(snapshot.kernel) if self._needs("kernel") else None
+        active = {name: as_numpy(z > 0) for name, z in forward.preactivations.items()}
+        return Initial(self._reader.copied_weights(), active, kernel)
+
+    def _labels_of(
+        self,
+        snapshot: Snapshot,
+        forward: ForwardPass,
+        learning_rates: Sequence[float],
+        first: Mapping[str, tuple[Sequence[str], np.ndarray]],
+    ) -> dict[str, list[Any]]:
+        """Return the labels of every dimension of the record."""
+        names = list(matrices(snapshot.weights))
+        labels: dict[str, list[Any]] = {
+            "group": list(range(len(learning_rates))),
+            "probe": [probe.name for probe in self._runner.probes],
+            "parameter": list(snapshot.weights),
+            "matrix": names,
+            "pair": [f"{one} → {other}" for one, other in itertools.pairwise(names)],
+            "activation": list(forward.preactivations),
+            "layer": list(forward.features),
+        }
+        used = {"group", "probe", "parameter"} | {each for dimensions, _ in first.values() for each in dimensions}
+        for dimensions, values in first.values():
+            for dimension, size in zip(dimensions, values.shape, strict=True):
+                labels.setdefault(dimension, list(range(size)))
+        require(
+            labels["probe"],
+            "no probe can measure this model",
+            argument="preset",
+            remedy="see the warnings for the reasons, or pass strict=True",
+        )
+        return {name: each for name, each in labels.items() if name in used}

@@ -1,0 +1,281 @@
+"""Reads the weights, gradients, features and kernel of a PyTorch module during training."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from dynascope.diagnosis.probe import Sizes
+from dynascope.diagnosis.snapshot import ForwardPass
+from dynascope.probes.kernel.empirical import neural_tangent_kernel
+from dynascope.probes.kernel.examples import count_rows, require_examples, rows_of
+from dynascope.torch.devices import buffer_places, parameter_places
+from dynascope.torch.modules import call_arguments, floating_tensors, require_shapes, unwrapped
+from dynascope.torch.recorder.forward_capture import ForwardCapture
+from dynascope.torch.recorder.private_copy import private_copy
+from dynascope.validation import require
+
+__all__ = ["ModuleReader", "split_reference"]
+
+_MOST_ROWS = 4096
+
+
+class ModuleReader:
+    """Reads a PyTorch module; implements `diagnosis.model_reader.ModelReader`.
+
+    Measurements run a private copy of the module that shares its weights, in evaluation mode, without autocast and
+    outside compiled graphs.
+
+    Args:
+        model: The module, which may be compiled or wrapped for data-parallel training.
+        reference: The reference batch; see `split_reference`.
+        layers: The names of the submodules whose outputs are features, besides the input of the last linear layer.
+        selected: Which trainable parameters are recorded, by name.
+        output: Returns the outputs from the result of the module; None to find them.
+        kernel_examples: Number of examples in the kernel.
+        memory: Bytes for the kernel.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        reference: Any,
+        *,
+        layers: Collection[str],
+        selected: Callable[[str], bool],
+        output: Callable[[Any], torch.Tensor] | None,
+        kernel_examples: int,
+        memory: float,
+    ):
+        self._model = unwrapped(model)
+        require_shapes("model", self._model)
+        _require_whole_weights(self._model)
+        self._names = [name for name, each in self._model.named_parameters() if each.requires_grad and selected(name)]
+        require(
+            self._names,
+            "model has no trainable parameters",
+            argument="model",
+            value=type(self._model).__name__,
+            remedy="give a module with parameters that require a gradient, and a filter that selects some of them",
+        )
+        known = dict(self._model.named_modules())
+        unknown = sorted({*layers} - {*known})
+        require(
+            not unknown,
+            f"the model has no layers {', '.join(map(repr, unknown))}",
+            argument="layers",
+            value=unknown,
+            remedy="choose names from model.named_modules()",
+        )
+        self._layers, self._output, self._memory = layers, output, memory
+        self._copy = private_copy(self._model)
+        inputs, self.targets = split_reference(reference, self.device)
+        require_examples("reference", inputs, kind="tensor")
+        self._inputs, self._examples = inputs, count_rows(inputs)
+        require(
+            self._examples > 1,
+            "the reference batch has one example",
+            argument="reference",
+            value=1,
+            remedy="give at least two examples, better 100 to 1000",
+        )
+        self._kernel_inputs = rows_of(inputs, slice(0, kernel_examples))
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the first parameter."""
+        return next(self._model.parameters()).device
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Return the recorded weights by name."""
+        found = dict(self._model.named_parameters())
+        return {name: found[name].detach() for name in self._names}
+
+    def copied_weights(self) -> dict[str, torch.Tensor]:
+        """Return copies of the recorded weights."""
+        return {name: each.clone() for name, each in self.weights().items()}
+
+    def restored(self, weights: Mapping[str, np.ndarray]) -> dict[str, torch.Tensor]:
+        """Return saved weights as tensors on the device of the model."""
+        now = self.weights()
+        return {name: torch.as_tensor(each).to(now[name]) for name, each in weights.items()}
+
+    def gradients(self) -> dict[str, torch.Tensor] | None:
+        """Return the gradients by name, zero for parameters without one; None if no parameter has one."""
+        found = dict(self._model.named_parameters())
+        grads = {name: found[name].grad for name in self._names}
+        if all(each is None for each in grads.values()):
+            return None
+        return {
+            name: torch.zeros_like(found[name]) if each is None else each.detach().to_dense()
+            for name, each in grads.items()
+        }
+
+    def forward(self) -> ForwardPass:
+        """Run the private copy on the reference batch."""
+        with torch.no_grad(), ForwardCapture(self._copy, self._layers) as captured:
+            result = self._call(self._state(), self._inputs)
+        outputs = _rows(result, channels_second=False)
+        features = {name: _features(each, len(outputs)) for name, each in captured.features.items()}
+        readout, weight, bias = "", None, None
+        if captured.readout:
+            readout = f"input of {captured.readout}"
+            features[readout] = _features(captured.readout_input.detach(), len(outputs))
+            layer = self._model.get_submodule(captured.readout)
+            weight, bias = layer.weight.detach(), None if layer.bias is None else layer.bias.detach()
+        return ForwardPass(
+            outputs=outputs,
+            preactivations={
+                name: _thinned(_rows(z, channels_second=channels))
+                for name, (z, channels) in captured.preactivations.items()
+            },
+            features=features,
+            readout=readout,
+            readout_weight=weight,
+            readout_bias=bias,
+        )
+
+    def kernel(self) -> torch.Tensor:
+        """Return the pseudo-kernel of the first examples: the neural tangent kernel of the scaled sum of outputs."""
+        state = self._state()
+        return neural_tangent_kernel(
+            lambda weights, inputs: self._call(state | self._places(weights), inputs).reshape(len(_first(inputs)), -1),
+            self.weights(),
+            self._kernel_inputs,
+            algorithm="pseudo",
+            memory=self._memory,
+        ).values
+
+    def sizes(self, forward: ForwardPass) -> Sizes:
+        """Return the sizes of the model and of the reference batch."""
+        counter = FlopCounterMode(display=False)
+        with torch.no_grad(), counter:
+            self._call(self._state(), self._inputs)
+        weights = self.weights().values()
+        parameters = sum(each.numel() for each in weights)
+        operations = counter.get_total_flops() / self._examples
+        return Sizes(
+            parameters=parameters,
+            examples=self._examples,
+            kernel_examples=count_rows(self._kernel_inputs),
+            forward=float(operations or 2 * parameters),
+            activations=sum(each.numel() for each in forward.preactivations.values()) // self._examples,
+            features=sum(each.shape[1] for each in forward.features.values()),
+            itemsize=max(each.element_size() for each in weights),
+            memory=self._memory,
+        )
+
+    @contextlib.contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Restore the state of the random number generators on exit, and run without autocast and compiled graphs."""
+        device = self.device
+        with (
+            torch.random.fork_rng([device] if device.type == "cuda" else []),
+            torch.autocast(device.type, enabled=False),
+            torch.compiler.set_stance("force_eager"),
+        ):
+            yield
+
+    def _call(self, state: Mapping[str, torch.Tensor], inputs: Any) -> torch.Tensor:
+        args, kwargs = call_arguments(self._copy, inputs)
+        found = torch.func.functional_call(self._copy, dict(state), args, kwargs, tie_weights=False)
+        return _outputs(found) if self._output is None else self._output(found)
+
+    def _state(self) -> dict[str, torch.Tensor]:
+        """Return the live weights, and copies of the buffers, under all their names."""
+        buffers = {name: each.detach().clone() for name, each in buffer_places(self._model).items()}
+        return {name: each.detach() for name, each in parameter_places(self._model).items()} | buffers
+
+    def _places(self, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return weights under all names by which the module reaches them."""
+        live = dict(self._model.named_parameters())
+        given = {id(live[name]): each for name, each in weights.items()}
+        places = parameter_places(self._model)
+        return {name: given[id(each)] for name, each in places.items() if id(each) in given}
+
+
+def split_reference(reference: Any, device: torch.device) -> tuple[Any, torch.Tensor | None]:
+    """Return the inputs and the targets of a reference batch, as copies on the device.
+
+    The batch is a pair of inputs and targets, a dictionary of keyword arguments in which `labels` are the targets, or
+    inputs alone. Targets of sequences have one row per position.
+    """
+    inputs, targets = reference, None
+    if isinstance(reference, list | tuple) and len(reference) == 2:
+        inputs, targets = reference
+    elif isinstance(reference, Mapping) and "labels" in reference:
+        inputs = {name: each for name, each in reference.items() if name != "labels"}
+        targets = reference["labels"]
+    inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
+
+    def moved(each: Any) -> Any:
+        return torch.as_tensor(each).detach().to(device, copy=True)
+
+    targets = None if targets is None else moved(targets)
+    if targets is not None and targets.ndim > 1:
+        whole = not targets.is_floating_point()
+        targets = targets.reshape(-1) if whole else _rows(targets, channels_second=False)
+    return jax.tree.map(moved, inputs), targets
+
+
+def _require_whole_weights(module: nn.Module) -> None:
+    sharded = [
+        name
+        for name, each in module.named_parameters()
+        if type(each).__name__ == "DTensor" or (type(each.data).__name__ == "DTensor")
+    ]
+    wrapped = any(type(each).__name__ == "FullyShardedDataParallel" for each in module.modules())
+    require(
+        not sharded and not wrapped,
+        "the weights of model are sharded over several processes",
+        argument="model",
+        value=type(module).__name__,
+        remedy="record a model whose processes each hold all weights, as with DistributedDataParallel",
+    )
+
+
+def _first(inputs: Any) -> Any:
+    return jax.tree.leaves(inputs)[0]
+
+
+def _outputs(found: Any) -> torch.Tensor:
+    """Return the outputs in the result of a module: a tensor, `logits`, or the first floating-point tensor."""
+    if isinstance(found, torch.Tensor):
+        return found
+    logits = found.get("logits") if isinstance(found, Mapping) else getattr(found, "logits", None)
+    tensors = [logits] if logits is not None else [each for each in floating_tensors(found) if each.ndim > 0]
+    require(
+        tensors,
+        f"the model returns a {type(found).__name__} without floating-point tensors",
+        argument="output",
+        value=type(found).__name__,
+        remedy="pass output, a function that returns the outputs from this result",
+    )
+    return tensors[0]
+
+
+def _rows(values: torch.Tensor, *, channels_second: bool) -> torch.Tensor:
+    """Return values as a matrix with one row for each example and position, in at least single precision."""
+    wide = values.detach() if values.element_size() >= 4 else values.detach().float()
+    if wide.ndim == 1:
+        return wide[:, None]
+    return (wide.movedim(1, -1) if channels_second else wide).reshape(-1, wide.shape[1 if channels_second else -1])
+
+
+def _features(values: torch.Tensor, rows: int) -> torch.Tensor:
+    """Return features with one row for each row of the outputs."""
+    wide = values if values.element_size() >= 4 else values.float()
+    return wide.reshape(rows if wide.numel() % rows == 0 else len(wide), -1)
+
+
+def _thinned(rows: torch.Tensor) -> torch.Tensor:
+    """Return at most a few thousand rows, evenly spaced."""
+    return rows[:: -(-len(rows) // _MOST_ROWS)]

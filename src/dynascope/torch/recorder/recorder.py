@@ -1,0 +1,207 @@
+"""Record features, kernels and weights of a PyTorch model while it trains."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Collection, Sequence
+from os import PathLike
+from typing import Any
+
+import torch
+
+from dynascope.diagnosis.preset import probes_of
+from dynascope.diagnosis.probe import Probe
+from dynascope.diagnosis.run_recorder import RunRecorder
+from dynascope.diagnosis.schedule import Schedule, as_schedule
+from dynascope.torch.modules import unwrapped
+from dynascope.torch.recorder.module_reader import ModuleReader
+from dynascope.validation import checked, require
+from dynascope.validation.bounded_scalars import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
+
+__all__ = ["Recorder"]
+
+
+@checked
+class Recorder:
+    """Records a PyTorch training run: weights, gradients, features, neural collapse and the neural tangent kernel.
+
+    Measurements run on a fixed reference batch, in evaluation mode, with a private copy of the module that shares its
+    weights. They do not change training: weights, gradients, buffers, random numbers and losses are bit-identical with
+    and without the recorder. The record is a growing folder that `dynascope report` turns into a page and that xarray
+    can read at any time.
+
+    Call `step` after `optimizer.step()` and before `zero_grad()`. With gradient accumulation, call it once per update.
+    In distributed data-parallel training, only rank 0 records.
+
+    Args:
+        model: The module. It may be compiled, or wrapped for data-parallel training.
+        path: The folder of the record, by convention `….zarr`; it must not exist.
+        reference: The reference batch: a pair of inputs and targets, a dictionary of arguments in which `labels` are
+            the targets, or inputs alone. Inputs are one tensor, a tuple of positional arguments, or a dictionary of
+            keyword arguments. 100 to 1000 examples are enough.
+        optimizer: The optimiser, for the learning rates; None to omit them.
+        preset: "light", "standard", or a list of presets, names of probes, and probes; see `diagnosis.probes_of`.
+        schedule: When to measure: "log" for 16 rows per decade of steps, n for every n steps, "epochs" for the end of
+            each epoch, a list of steps, or a schedule of `diagnosis`. Expensive probes have their own schedule.
+        layers: Names of submodules whose outputs are features, besides the input of the last linear layer.
+        parameters: Patterns of the names of recorded parameters, such as "encoder.*", or a function of the name; None
+            for all trainable parameters.
+        output: Returns the outputs (n, c) from the result of the module; None for tensors, and for results with
+            `logits` or a tensor in the first place.
+        max_overhead: The largest share of the run's time that measurements may take; None for no limit. Rows that would
+            exceed it lack the values of expensive probes. The first ten seconds of measurements are free.
+        kernel_examples: Number of examples in the neural tangent kernel, the first of the reference batch.
+        memory: Bytes for the kernel, in addition to the model.
+        strict: Raise instead of warn if something cannot be measured or the loss is not finite.
+        resume: The step of the checkpoint from which an interrupted run continues. Later rows of the record are
+            removed.
+        verbose: Print the memory and the time that the record takes to standard error.
+
+    Attributes:
+        path: The folder.
+        plan: The memory and the time that the record takes, in words; empty on other ranks than 0.
+        measured: Whether the latest call of `step` or `end_epoch` measured a row.
+
+    Raises:
+        InputError: The path exists, or another recorder writes to it; the model has no trainable parameters or sharded
+            weights; a layer is unknown; or the reference batch has one example.
+
+    Warns:
+        RecorderWarning: Something cannot be measured. Each case is named once.
+
+    Example:
+        >>> import tempfile
+        >>> from dynascope.torch import Recorder
+        >>> model = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> x, y = torch.randn(64, 2), torch.arange(64) % 2
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Recorder(
+        ...         model, f"{folder}/run.zarr", reference=(x, y), optimizer=optimizer, verbose=False
+        ...     ) as recorder:
+        ...         for _ in range(10):
+        ...             loss = torch.nn.functional.cross_entropy(model(x), y)
+        ...             loss.backward()
+        ...             optimizer.step()
+        ...             recorder.step(loss=loss)
+        ...             optimizer.zero_grad()
+        ...     run = recorder.read()
+        >>> run.sizes["step"], run["relative_displacement"].values[0]
+        (10, 0.0)
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        path: str | PathLike[str],
+        *,
+        reference: Any,
+        optimizer: torch.optim.Optimizer | None = None,
+        preset: str | Sequence[str | Probe] = "standard",
+        schedule: Schedule | Sequence[int] | int | str = "log",
+        layers: Collection[str] = (),
+        parameters: Collection[str] | Callable[[str], bool] | None = None,
+        output: Callable[[Any], torch.Tensor] | None = None,
+        max_overhead: Fraction | None = 0.05,
+        kernel_examples: PositiveInt = 128,
+        memory: PositiveFloat = 1e9,
+        strict: bool = False,
+        resume: NonNegativeInt | None = None,
+        verbose: bool = True,
+    ):
+        require(
+            isinstance(model, torch.nn.Module),
+            f"model is a {type(model).__name__}",
+            argument="model",
+            value=type(model).__name__,
+            remedy="give a torch.nn.Module",
+        )
+        self.path, self._optimizer = path, optimizer
+        self._run: RunRecorder | None = None
+        self.plan, self.measured = "", False
+        if _rank() > 0:
+            return
+        reader = ModuleReader(
+            model,
+            reference,
+            layers=layers,
+            selected=_selection(parameters),
+            output=output,
+            kernel_examples=kernel_examples,
+            memory=memory,
+        )
+        inner = unwrapped(model)
+        self._run = RunRecorder(
+            reader,
+            path,
+            probes=probes_of(preset),
+            schedule=as_schedule(schedule),
+            max_overhead=max_overhead,
+            strict=strict,
+            resume=resume,
+            verbose=verbose,
+            learning_rates=self._learning_rates(),
+            groups=self._groups(inner, reader),
+            attributes={"model": type(inner).__name__, "framework": f"torch {torch.__version__}"},
+        )
+        self.plan = self._run.plan
+
+    def step(self, *, loss: torch.Tensor | float | None = None) -> None:
+        """Count one step of the optimiser, and measure if a probe is due.
+
+        Args:
+            loss: The loss of the step. It is not read before the next measurement, so a GPU does not wait.
+        """
+        if self._run is not None:
+            self.measured = self._run.advance(loss, self._learning_rates())
+
+    def end_epoch(self) -> None:
+        """Count one epoch, and measure if a probe is due at the end of an epoch."""
+        if self._run is not None:
+            self.measured = self._run.end_epoch(self._learning_rates())
+
+    def scalars(self) -> dict[str, float]:
+        """Return the finite values of the latest row by name, such as `weight_norm/0.weight`, for loggers.
+
+        The names suit TensorBoard, Weights & Biases, MLflow and Trackio.
+        """
+        return {} if self._run is None else self._run.scalars()
+
+    def read(self) -> Any:
+        """Return the record so far as an `xarray.Dataset`; None on other ranks than 0."""
+        return None if self._run is None else self._run.read()
+
+    def close(self) -> None:
+        """Measure the last step unless it was measured, write all rows, and release the record."""
+        if self._run is not None:
+            self._run.close(self._learning_rates())
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _learning_rates(self) -> list[float]:
+        return [] if self._optimizer is None else [float(group["lr"]) for group in self._optimizer.param_groups]
+
+    def _groups(self, model: torch.nn.Module, reader: ModuleReader) -> list[int]:
+        groups = [] if self._optimizer is None else self._optimizer.param_groups
+        place = {id(each): k for k, group in enumerate(groups) for each in group["params"]}
+        found = dict(model.named_parameters())
+        return [place.get(id(found[name]), -1) for name in reader.weights()]
+
+
+def _rank() -> int:
+    distributed = torch.distributed
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
+
+
+def _selection(parameters: Collection[str] | Callable[[str], bool] | None) -> Callable[[str], bool]:
+    if parameters is None:
+        return lambda name: True
+    if callable(parameters):
+        return parameters
+    patterns = [parameters] if isinstance(parameters, str) else list(parameters)
+    return lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
