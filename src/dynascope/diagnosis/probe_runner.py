@@ -85,7 +85,8 @@ class ProbeRunner:
             warnings.warn(message, RecorderWarning, stacklevel=4)
 
     def _affordable(self, probe: Probe) -> bool:
-        if self._max_overhead is None:
+        # The first run of a probe also sets it up; the second one shows how long it takes.
+        if self._max_overhead is None or self._spent[probe.name] == 0:
             return True
         budget = _FREE_SECONDS + self._max_overhead * (time.monotonic() - self._started)
         seconds = self.expected[probe.name]

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from dynascope.validation import checked, require, require_whole_numbers, shown
+from dynascope.validation import require, require_kind, require_whole_numbers, shown
 from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["AtSteps", "Every", "EveryEpoch", "LogSpaced", "Schedule", "as_schedule"]
@@ -24,7 +24,6 @@ class Schedule(Protocol):
         ...
 
 
-@checked
 @dataclasses.dataclass(frozen=True)
 class Every:
     """Measure every n-th step.
@@ -34,14 +33,16 @@ class Every:
         [0, 3, 6, 9]
     """
 
-    steps: PositiveInt
+    steps: int
+
+    def __post_init__(self):
+        require_kind(PositiveInt, steps=self.steps)
 
     def due(self, step: int, epoch: int | None) -> bool:
         """Return whether to measure after this step."""
         return step % self.steps == 0
 
 
-@checked
 @dataclasses.dataclass(frozen=True)
 class LogSpaced:
     """Measure at logarithmically spaced steps: the integers nearest to 10^(k/n).
@@ -54,7 +55,10 @@ class LogSpaced:
         [0, 1, 2, 3, 6, 10, 18, 32, 56, 100]
     """
 
-    per_decade: PositiveInt = 16
+    per_decade: int = 16
+
+    def __post_init__(self):
+        require_kind(PositiveInt, per_decade=self.per_decade)
 
     def due(self, step: int, epoch: int | None) -> bool:
         """Return whether to measure after this step."""
@@ -80,7 +84,6 @@ class AtSteps:
         return step in self.steps
 
 
-@checked
 @dataclasses.dataclass(frozen=True)
 class EveryEpoch:
     """Measure at the end of every n-th epoch, where the training loop calls `recorder.end_epoch()`.
@@ -90,7 +93,10 @@ class EveryEpoch:
         (True, False, False)
     """
 
-    epochs: PositiveInt = 1
+    epochs: int = 1
+
+    def __post_init__(self):
+        require_kind(PositiveInt, epochs=self.epochs)
 
     def due(self, step: int, epoch: int | None) -> bool:
         """Return whether to measure after this step."""
