@@ -26,7 +26,13 @@ hypothesis.settings.load_profile("dynascope")
 _MOST_MAPS = 30_000
 
 # Collecting a module for its doctests imports it.
-collect_ignore = [] if importlib.util.find_spec("torch") else ["src/dynascope/torch", "tests/pytorch_networks.py"]
+_OPTIONAL = {
+    "torch": ["src/dynascope/torch", "tests/pytorch_networks.py"],
+    "lightning": ["src/dynascope/torch/recorder/lightning.py", "tests/pytorch/recorder/test_lightning.py"],
+    "transformers": ["src/dynascope/torch/recorder/transformers.py", "tests/pytorch/recorder/test_transformers.py"],
+}
+_MISSING = [name for name in _OPTIONAL if not importlib.util.find_spec(name)]
+collect_ignore = [path for name in _MISSING for path in _OPTIONAL[name]]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -59,5 +65,5 @@ def pytest_terminal_summary(terminalreporter, config):
     """Say how to run the tests that were left out."""
     if config.option.markexpr == "not slow":
         terminalreporter.write_line("Slow tests were left out: python -m pytest -m '' runs all tests.")
-    if collect_ignore:
-        terminalreporter.write_line("PyTorch is not installed: its tests were skipped.")
+    for name in _MISSING:
+        terminalreporter.write_line(f"{name} is not installed: its tests were skipped.")

@@ -41,9 +41,9 @@ def plan_of(runner: ProbeRunner, schedule: Schedule, sizes: Sizes, values: Itera
     )
     if isinstance(schedule, EveryEpoch):
         return text
-    spent, rows = 0.0, 0
-    for step in range(_STEPS + 1):
-        rows += schedule.due(step, None)
-        due = [probe for probe in runner.probes if (probe.schedule or schedule).due(step, None)]
-        spent += sum(runner.expected[probe.name] for probe in due)
+    rows = sum(schedule.due(step, None) for step in range(_STEPS + 1))
+    spent = 0.0
+    for probe in runner.probes:
+        own = probe.schedule or schedule
+        spent += runner.expected[probe.name] * min(rows, sum(own.due(step, None) for step in range(_STEPS + 1)))
     return f"{text} For {_STEPS} steps: {rows} rows, {spent:.2g} s and {formatted_bytes(rows * row)}."

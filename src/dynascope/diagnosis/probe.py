@@ -63,7 +63,7 @@ class Probe:
             `activation` and `layer` have labels; see `snapshot_labels`.
         cost: Estimates the cost from the sizes of the model.
         names: The long name and the units of each variable.
-        schedule: When it runs; None for the schedule of the recorder.
+        schedule: When it runs: in the first row after each step of this schedule; None for every row.
 
     Example:
         >>> from dynascope.diagnosis import probes_of

@@ -43,6 +43,7 @@ class RecordedRun:
     def create(
         cls,
         path: Path,
+        step: int,
         row: Mapping[str, tuple[Sequence[str], np.ndarray]],
         labels: Mapping[str, Sequence[Any]],
         initial: Initial,
@@ -54,6 +55,7 @@ class RecordedRun:
 
         Args:
             path: The folder to create.
+            step: The step of the first row.
             row: The dimensions and values of each variable in the first row.
             labels: The labels of each dimension.
             initial: The initial snapshot.
@@ -83,7 +85,7 @@ class RecordedRun:
         )
         run = cls(path, _acquired(path), record)
         _save_initial(path / _INITIAL, initial)
-        run.append(0, {name: values for name, (_, values) in row.items()})
+        run.append(step, {name: values for name, (_, values) in row.items()})
         record.flush()
         return run
 

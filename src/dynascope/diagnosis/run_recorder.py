@@ -62,6 +62,7 @@ class RunRecorder:
         max_overhead: See `ProbeRunner`.
         strict: See `ProbeRunner`; also for losses that are not finite and for missing gradients.
         resume: The step of the checkpoint from which an interrupted run continues; None for a new run.
+        first_step: The step of the first snapshot of a new run.
         verbose: Whether to print the plan to standard error.
         learning_rates: The initial learning rates.
         groups: The parameter group of each weight; −1 if it is in none.
@@ -83,6 +84,7 @@ class RunRecorder:
         max_overhead: float | None,
         strict: bool,
         resume: int | None,
+        first_step: int,
         verbose: bool,
         learning_rates: Sequence[float],
         groups: Sequence[int],
@@ -90,10 +92,10 @@ class RunRecorder:
     ):
         self._reader, self._schedule = reader, schedule
         self._runner = ProbeRunner(probes, max_overhead=max_overhead, strict=strict)
-        self._losses = LossWindow()
+        self._losses, self._owed = LossWindow(), set[str]()
         self._initial: Initial | None = None
         self._before: dict[str, Any] | None = None
-        self.step, self.epoch, self._open = resume or 0, 0, True
+        self.step, self.epoch, self._open = first_step if resume is None else resume, 0, True
         self._started = self._flushed = time.monotonic()
 
         snapshot = self._snapshot(None)
@@ -112,6 +114,7 @@ class RunRecorder:
             self._initial = initial
             self._run = RecordedRun.create(
                 Path(path),
+                self.step,
                 {name: (self._dimensions[name], np.asarray(value)) for name, value in self._latest.items()},
                 {**self._labels, "parameter_group": ("parameter", list(groups))},
                 initial,
@@ -143,6 +146,23 @@ class RunRecorder:
         measured = self._measure_if_due(None, learning_rates)
         self._keep_weights()
         return measured
+
+    def add_loss(self, loss: Any) -> None:
+        """Add a loss to the next row."""
+        self._losses.add(loss)
+
+    def skip_to(self, step: int, learning_rates: Sequence[float]) -> bool:
+        """Measure the weights of a later step; returns whether a row was measured."""
+        require(
+            step > self.step,
+            f"step is {step}, but the record has reached step {self.step}",
+            argument="step",
+            value=step,
+            remedy="give a later step",
+        )
+        self.step, self._before = step, None
+        self._measure(learning_rates, None, lambda probe: True)
+        return True
 
     def end_epoch(self, learning_rates: Sequence[float]) -> bool:
         """Count one epoch, and measure if a probe is due; returns whether a row was measured."""
@@ -178,13 +198,14 @@ class RunRecorder:
         return self._run.read()
 
     def _measure_if_due(self, epoch: int | None, learning_rates: Sequence[float]) -> bool:
-        def due(probe: Probe) -> bool:
-            return (probe.schedule or self._schedule).due(self.step, epoch)
-
-        row_due = self._schedule.due(self.step, epoch) or any(map(due, self._runner.probes))
+        # A probe with its own schedule runs in the first row after a step of this schedule.
+        self._owed |= {
+            probe.name for probe in self._runner.probes if probe.schedule and probe.schedule.due(self.step, epoch)
+        }
+        row_due = self._schedule.due(self.step, epoch)
         if row_due:
             gradients = self._reader.gradients() if self._needs("gradients") else None
-            self._measure(learning_rates, gradients, due)
+            self._measure(learning_rates, gradients, lambda probe: not probe.schedule or probe.name in self._owed)
             if self._needs("gradients") and (gradients is None or self._latest.get("total_gradient_norm") == 0):
                 self._runner.note(
                     "there are no gradients: they were probably cleared; record each step before they are set to zero"
@@ -202,6 +223,7 @@ class RunRecorder:
         self._latest = self._row(learning_rates, seconds) | values
         self._run.append(self.step, self._latest)
         self._measured_at = self.step
+        self._owed -= set(seconds)
         self._flush_if_due()
         if known and not np.isfinite(self._latest["mean_loss"]):
             self._flush()

@@ -7,10 +7,12 @@ even after the writer was killed.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -81,7 +83,8 @@ class GrowingRecord:
         require_format_version(seen.attrs.get(VERSION_ATTRIBUTE), str(path))
         self.axis = str(seen.attrs[AXIS])
         group = zarr.open_group(path, mode="r+", zarr_format=ZARR_FORMAT, use_consolidated=False)
-        arrays: dict[str, Any] = dict(group.arrays())
+        with _other_files_allowed():
+            arrays: dict[str, Any] = dict(group.arrays())
         for name, array in arrays.items():
             require_plain_decoder(name, array)
             require_unpacked(math.prod(array.chunks) * array.dtype.itemsize, f"a chunk of {name!r}", value=str(path))
@@ -322,7 +325,8 @@ class GrowingRecord:
         if capacity > self._capacity:
             for name in self._growing:
                 self._arrays[name].resize(tuple(self._sizes(name, capacity).values()))
-            zarr.consolidate_metadata(self.path, zarr_format=ZARR_FORMAT)
+            with _other_files_allowed():
+                zarr.consolidate_metadata(self.path, zarr_format=ZARR_FORMAT)
             self._capacity = capacity
 
     def _set_written(self, rows: int) -> None:
@@ -337,6 +341,14 @@ class GrowingRecord:
     def _slice(self, name: str, start: int, stop: int) -> tuple[slice, ...]:
         """Return the index of a range of rows of a variable."""
         return tuple(slice(start, stop) if each == self.axis else slice(None) for each in self._dimensions[name])
+
+
+@contextlib.contextmanager
+def _other_files_allowed() -> Iterator[None]:
+    """Let the folder contain other files, such as the lock of a writer, without a warning of zarr."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*not recognized as a component")
+        yield
 
 
 def _stop(place: _Place) -> int:

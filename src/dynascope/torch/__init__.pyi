@@ -1,4 +1,7 @@
+from .recorder.checkpoints import record_checkpoints as record_checkpoints
+from .recorder.lightning import LightningRecorder as LightningRecorder
 from .recorder.recorder import Recorder as Recorder
+from .recorder.transformers import TransformersRecorder as TransformersRecorder
 from .symmetry.program import Program as Program
 from .symmetry.program import program as program
 from .symmetry.watch_charges import WatchedCharges as WatchedCharges

@@ -56,6 +56,7 @@ class Recorder:
         strict: Raise instead of warn if something cannot be measured or the loss is not finite.
         resume: The step of the checkpoint from which an interrupted run continues. Later rows of the record are
             removed.
+        first_step: The step of the given weights, if the record starts later than training.
         verbose: Print the memory and the time that the record takes to standard error.
 
     Attributes:
@@ -87,8 +88,8 @@ class Recorder:
         ...             recorder.step(loss=loss)
         ...             optimizer.zero_grad()
         ...     run = recorder.read()
-        >>> run.sizes["step"], run["relative_displacement"].values[0]
-        (10, 0.0)
+        >>> run.sizes["step"], run["relative_displacement"].values[0].round(3)
+        (10, np.float32(0.0))
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Recorder:
         memory: PositiveFloat = 1e9,
         strict: bool = False,
         resume: NonNegativeInt | None = None,
+        first_step: NonNegativeInt = 0,
         verbose: bool = True,
     ):
         require(
@@ -140,6 +142,7 @@ class Recorder:
             max_overhead=max_overhead,
             strict=strict,
             resume=resume,
+            first_step=first_step,
             verbose=verbose,
             learning_rates=self._learning_rates(),
             groups=self._groups(inner, reader),
@@ -156,10 +159,25 @@ class Recorder:
         if self._run is not None:
             self.measured = self._run.advance(loss, self._learning_rates())
 
+    def add_loss(self, loss: torch.Tensor | float) -> None:
+        """Add a loss to the next row, for loops that do not know the loss when they call `step`."""
+        if self._run is not None:
+            self._run.add_loss(loss)
+
+    def skip_to(self, step: PositiveInt) -> None:
+        """Measure the weights of a later step, for runs whose steps in between are not available."""
+        if self._run is not None:
+            self.measured = self._run.skip_to(step, self._learning_rates())
+
     def end_epoch(self) -> None:
         """Count one epoch, and measure if a probe is due at the end of an epoch."""
         if self._run is not None:
             self.measured = self._run.end_epoch(self._learning_rates())
+
+    @property
+    def steps(self) -> int:
+        """The number of steps so far."""
+        return 0 if self._run is None else self._run.step
 
     def scalars(self) -> dict[str, float]:
         """Return the finite values of the latest row by name, such as `weight_norm/0.weight`, for loggers.
