@@ -1,4 +1,4 @@
-"""Alternating Gradient Flows of diagonal networks: the saddles are the same at every depth, the times are not."""
+"""In diagonal networks, depth changes the times of the jumps but not the sequence of saddles."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from dynascope.validation.bounded import OpenFraction, PositiveInt, Seed
 class AgfDiagonal(StaircaseStudy):
     """Tests the predicted loss staircase of diagonal networks of depth two or more.
 
-    The study compares levels, activation times and the growth of these times between two initial scales. Alternating
-    Gradient Flows (AGF) predict when a dormant neuron, driven by a constant residual, reaches norm one. At a finite
-    scale, the predicted times are the limiting times multiplied by a common factor. The related study
-    `diagonal-staircase` covers depth two and predicts the time at which each jump is half complete.
+    The study compares predicted and observed plateau losses, activation times and slopes. The slopes measure how fast
+    the activation times grow as the initial scale decreases. Alternating Gradient Flows (AGF) predict when a dormant
+    neuron, driven by a constant residual, reaches norm one. At a finite scale, the predicted times are the limiting
+    times multiplied by a common factor. The related study `diagonal-staircase` covers depth two and predicts the time
+    at which each jump is half complete.
     """
 
     depth: Annotated[int, Ge(2)] = parameter(
@@ -73,8 +74,8 @@ class AgfDiagonal(StaircaseStudy):
             Chart(
                 "coefficient",
                 title="Coefficients of the inputs",
-                caption="Coefficient of each input over time. An input is learned when its coefficient leaves zero, "
-                "and dropped when it returns to zero. At each jump, all active coefficients adjust.",
+                caption="Coefficient of each input over time. An input is learned when its coefficient becomes "
+                "nonzero, and dropped when it returns to zero. At each jump, all active coefficients adjust.",
             ),
         ]
 
@@ -82,8 +83,8 @@ class AgfDiagonal(StaircaseStudy):
         """Summarise how theory predicts the jumps, the times of the first and last jumps, and the role of depth."""
         return (
             f"A diagonal linear network of depth {self.depth} was trained from initial weights of "
-            f"{rounded(self.scale)}. On a plateau the loss is almost constant, but the weights of dormant inputs grow. "
-            "Theory predicts from the data alone which input activates next, and when. "
+            f"{rounded(self.scale)}. On a plateau, the loss is almost constant while the weights of dormant inputs "
+            "grow. Theory predicts from the data alone which input activates next, and when. "
             f"{jump_times(result)} In the limit of vanishing initial weights, the predicted plateaus are the same at "
             "every depth. At a finite scale, the times differ from the prediction by an offset that stays bounded as "
             "the scale decreases."

@@ -1,4 +1,4 @@
-"""Alternating Gradient Flows of two-layer linear networks: greedy low-rank learning or decoupled modes."""
+"""In two-layer linear networks, Alternating Gradient Flows reduce to greedy low-rank learning or decoupled modes."""
 
 from __future__ import annotations
 
@@ -17,32 +17,36 @@ from dynascope.validation.bounded import OpenFraction, PositiveInt, Seed
 class AgfLinear(StaircaseStudy):
     """Tests the predicted loss staircase of a two-layer linear network on data with exactly known moments.
 
-    The study compares levels, jump times and the growth of these times between two initial scales. On data with generic
-    moments, the plateaus are the reduced-rank regressions of the data, in order of rank. If the moments commute, the
-    modes decouple and the network learns them in the order of the singular values of Σyx. The first plateau can then be
-    a saddle among the rank-one maps, protected by symmetry, instead of the best rank-one map. In the commuting example,
-    its loss is 1.485, whereas the best rank-one map has a loss of 0.86.
+    The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
+    jump times grow as the initial scale decreases. On data with generic moments, the plateaus are the reduced-rank
+    regressions of the data, in order of rank. If the moments commute, the modes decouple, and the network learns them
+    in order of decreasing singular value of Σyx. The first plateau can then be a symmetry-protected rank-one saddle
+    instead of the best rank-one map. In the commuting example, the loss on the first plateau is 1.485, whereas the best
+    rank-one map has a loss of 0.86.
     """
 
     moments: Literal["whitened", "general", "commuting"] = parameter(
         "general",
-        '"whitened" for Σxx = I, "general", or "commuting" if the right singular vectors of Σyx are eigenvectors of '
-        "Σxx.",
+        'Moments of the data: "whitened" (Σxx = I), "general", or "commuting" (the right singular vectors of Σyx are '
+        "eigenvectors of Σxx).",
     )
     data: Literal["example", "random"] = parameter(
         "example", '"example" for fixed data with three inputs and three outputs, or "random".'
     )
     scale: OpenFraction = parameter(
-        1e-15, "Factor on the initial weights. The slopes are measured between this scale and 1e-4 times this scale."
+        1e-15,
+        "Factor that multiplies the initial weights. The slopes are measured between this scale and 1e-4 times this "
+        "scale.",
     )
     width: PositiveInt = parameter(10, "Number of hidden neurons.")
-    size: PositiveInt = parameter(4, "Number of inputs and of outputs of the random data.")
+    size: PositiveInt = parameter(4, "Number of inputs, and of outputs, of the random data.")
     seed: Seed = parameter(0, "Seed of the initial weights, of the samples and of the random data.")
 
     reference = Reference.of(
         papers.GREEDY,
-        "Alternating Gradient Flows of a two-layer linear network reduce to greedy low-rank learning. The plateaus are "
-        "reduced-rank regressions for generic data, and singular modes of the correlations if the moments commute.",
+        "Alternating Gradient Flows of a two-layer linear network reduce to greedy low-rank learning. For generic "
+        "data, the plateaus are the reduced-rank regressions. If the moments commute, the network learns one "
+        "singular mode of the input–output correlation at each jump.",
     )
     title = "Greedy low-rank learning in linear networks"
     question = "Does a linear network with small initial weights learn the best map of each rank in turn?"
@@ -60,8 +64,9 @@ class AgfLinear(StaircaseStudy):
             Chart(
                 "mode_strength",
                 title="Strengths of the singular modes",
-                caption="Strength of the learned map in each singular mode of the input–output correlation Σyx, the "
-                "largest singular value first. With correlated inputs, a single jump can change several strengths.",
+                caption="Strength of the learned map in each singular mode of the input–output correlation Σyx, in "
+                "order of decreasing singular value. With correlated inputs, one jump can change the strengths of "
+                "several modes.",
             ),
         ]
 
@@ -69,10 +74,10 @@ class AgfLinear(StaircaseStudy):
         """Summarise the jumps, the final loss, and the order that theory predicts for these moments."""
         plateaus = (
             "Because these moments commute, theory predicts that the network learns the modes one by one, in the "
-            "order of the singular values of Σyx. A plateau need not be the best map of its rank."
+            "order of decreasing singular value of Σyx. A plateau need not be the best map of its rank."
             if self.moments == "commuting"
-            else "Theory predicts that each jump adds one rank to the learned map, and that each plateau is the best "
-            "map of its rank."
+            else "Theory predicts that each jump increases the rank of the learned map by one, and that the map on "
+            "each plateau is the best map of its rank."
         )
         predicted, observed = result.predicted["loss_after"], result.residual["observed_loss_after"]
         last = (
@@ -82,8 +87,8 @@ class AgfLinear(StaircaseStudy):
             else ""
         )
         return (
-            f"A linear network with {self.width} hidden neurons was trained from initial weights scaled by "
-            f"{rounded(self.scale)}, on data with {self.moments} moments. {plateaus} {jump_times(result)}{last} The "
+            f"A linear network with {self.width} hidden neurons was trained on data with {self.moments} moments, from "
+            f"initial weights scaled by {rounded(self.scale)}. {plateaus} {jump_times(result)}{last} The "
             "theory is exact in the limit of vanishing initial weights."
         )
 

@@ -18,16 +18,17 @@ from dynascope.validation.bounded import NonNegativeFloat, OpenFraction, Positiv
 class DiagonalStaircase(StaircaseStudy):
     """Tests the predicted loss staircase of a diagonal linear network on Gaussian data.
 
-    The study compares levels, jump times and the growth of these times between two initial scales.
+    The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
+    jump times grow as the initial scale decreases.
     """
 
     samples: Annotated[int, Ge(2)] = parameter(
-        100, "Number of samples. With fewer samples than inputs, many interpolators fit the data."
+        100, "Number of samples. With fewer samples than inputs, many solutions interpolate the data."
     )
     inputs: PositiveInt = parameter(10, "Number of inputs.")
     relevant: PositiveInt = parameter(4, "Number of inputs on which the target depends.", most="inputs")
     correlation: Annotated[float, Interval(gt=-1, lt=1)] = parameter(
-        0.3, "Correlation ρ of neighbouring inputs; inputs i and j have the correlation ρ^|i−j|."
+        0.3, "Correlation ρ between neighbouring inputs; inputs i and j have correlation ρ^|i−j|."
     )
     noise: NonNegativeFloat = parameter(0.1, "Standard deviation of the target noise.")
     scale: OpenFraction = parameter(
@@ -58,7 +59,8 @@ class DiagonalStaircase(StaircaseStudy):
                 "coefficient",
                 log="x",
                 title="Coefficients of the inputs",
-                caption="Coefficient of each input over time. An input is selected when its coefficient leaves zero.",
+                caption="Coefficient of each input over time. An input is selected when its coefficient becomes "
+                "nonzero.",
             ),
         ]
 
@@ -66,10 +68,10 @@ class DiagonalStaircase(StaircaseStudy):
         """Summarise how theory predicts the path, and the times of the first and last jumps."""
         return (
             f"A diagonal linear network with {self.inputs} inputs, f(x) = (u ⊙ v)·x, was trained from initial weights "
-            f"u = {rounded(self.scale)}. The targets depend on {self.relevant} of the inputs, with noise of standard "
-            f"deviation {rounded(self.noise)}. Theory predicts that the network moves from one constrained "
-            "least-squares solution to the next. An algorithm computes this path from the data, without training. "
-            f"{jump_times(result)} The largest relative error of the compared times is "
+            f"u = {rounded(self.scale)}. The targets depend on {self.relevant} of the inputs and contain noise of "
+            f"standard deviation {rounded(self.noise)}. Theory predicts that the network moves from one constrained "
+            "least-squares solution to the next. An algorithm computes this path from the data alone. "
+            f"{jump_times(result)} The largest relative error of a scored jump time is "
             f"{percent(result.quantities['jump_time'].error)}. The predicted path is exact in the limit of vanishing "
             "initial weights."
         )

@@ -33,14 +33,15 @@ _KINDS = {
 class LinearAttentionStaircase(StaircaseStudy):
     """Tests the predicted loss staircase of linear attention trained on in-context regression.
 
-    The study compares levels, jump times and the growth of these times between two initial scales.
+    The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
+    jump times grow as the initial scale decreases.
     """
 
     inputs: PositiveInt = parameter(3, "Dimension d of the inputs.")
     condition: Annotated[float, Ge(1)] = parameter(
         3.0, "Ratio of the largest to the smallest input variance; the variances are spaced geometrically."
     )
-    context_length: float = parameter(20.0, "Number of labelled examples in a prompt; may be infinite.")
+    context_length: float = parameter(20.0, "Number of labelled examples in a prompt, which may be infinite.")
     heads: PositiveInt = parameter(8, "Number of attention heads; each rank-one head learns one component.")
     parametrisation: Literal["rank-one", "merged"] = parameter(
         "rank-one",
@@ -48,7 +49,8 @@ class LinearAttentionStaircase(StaircaseStudy):
         "key-query matrix, which learns all components at once.",
     )
     scale: Annotated[float, Interval(gt=0, le=0.03)] = parameter(
-        1e-3, "Factor on the initial weights. The slopes are measured between this scale and a tenth of it."
+        1e-3,
+        "Factor that multiplies the initial weights. The slopes are measured between this scale and a tenth of it.",
     )
     seed: Seed = parameter(0, "Seed of the initial weights and of the orientation of the covariance.")
 
@@ -56,11 +58,11 @@ class LinearAttentionStaircase(StaircaseStudy):
     reference = Reference.of(
         papers.ATTENTION,
         "From small initialisation, linear attention with rank-one keys and queries learns in-context regression one "
-        "principal component at a time. With merged keys and queries, it learns all components in one drop of the "
-        "loss.",
+        "principal component at a time. With merged keys and queries, it learns all components at once, in a "
+        "single loss drop.",
     )
     title = "In-context regression with linear attention"
-    question = "In which order does linear attention learn to perform regression on the examples in its prompt?"
+    question = "In which order does linear attention learn the principal components of in-context regression?"
     equation = (
         r"\dot v = k^\top M q, \quad \dot k = v M q, \quad \dot q = v M^\top k, \quad M = \Sigma^2 \text{ on "
         r"the modes not yet learned}"
@@ -80,26 +82,26 @@ class LinearAttentionStaircase(StaircaseStudy):
                 "learned_fraction",
                 title="Learned fraction along each principal direction",
                 caption="Fraction of the in-context regression coefficient that the network recovers from its prompt, "
-                "along each principal direction of the inputs (largest variance first). With infinitely many examples "
-                "the optimum is one; with finitely many it is smaller.",
+                "along each principal direction of the inputs (largest variance first). With infinitely many examples, "
+                "the optimum is one; with finitely many, it is smaller.",
             ),
         ]
 
     def meaning(self, result: Comparison) -> str:
         """Summarise how theory predicts the jumps, and the times of the first and last jumps."""
         order = (
-            "The prediction integrates the growth of each head while all heads are small. The result shows which head "
-            "learns next, which principal direction of the inputs it learns, and when."
+            "Integrating the growth of each head while all heads are small predicts which head learns next, which "
+            "principal direction of the inputs it learns, and when."
             if self.parametrisation == "rank-one"
-            else "Theory predicts that all principal directions of the inputs are learned together, in one drop of the "
-            "loss."
+            else "Theory predicts that all principal directions of the inputs are learned at once, in a single loss "
+            "drop."
         )
         examples = rounded(self.context_length) if math.isfinite(self.context_length) else "infinitely many"
         return (
             f"A layer of linear attention with {self.heads} heads and {self.parametrisation} keys and queries was "
-            f"trained to predict the label of a query from {examples} labelled examples in its prompt, from initial "
-            f"weights scaled by {rounded(self.scale)}. {order} {jump_times(result)} The attention has no softmax, and "
-            "the loss is the exact expectation over prompts."
+            f"trained from initial weights scaled by {rounded(self.scale)}. Its task is to predict the label of a "
+            f"query from {examples} labelled examples in its prompt. {order} {jump_times(result)} The attention has no "
+            "softmax, and the loss is the exact expectation over prompts."
         )
 
     def trained_from(self, scale: float) -> xr.Dataset:

@@ -1,4 +1,4 @@
-"""Two-layer linear networks learn the data rank by rank."""
+"""Two-layer linear networks learn their target map rank by rank."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ _OVERLAPPING = "neighbouring modes overlap, less so at smaller scales and larger
 class LinearStaircase(StaircaseStudy):
     """Tests the predicted loss staircase of a two-layer linear network.
 
-    The study compares levels, jump times and the growth of these times between two initial scales.
+    The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
+    jump times grow as the initial scale decreases.
     """
 
     data: Literal["digits", "gaussian"] = parameter(
         "digits", '"digits" for the 1797 handwritten digits, or "gaussian" for regression on random correlated inputs.'
     )
     scale: Annotated[float, Interval(gt=0, le=0.01)] = parameter(
-        1e-12, "Factor on the initial weights. The slopes are measured between this scale and 1e-4 times this scale."
+        1e-12,
+        "Factor that multiplies the initial weights. The slopes are measured between this scale and 1e-4 times this "
+        "scale.",
     )
     width: PositiveInt = parameter(50, "Number of hidden neurons.")
     samples: Annotated[int, Ge(2)] = parameter(500, "Number of samples of the Gaussian data.")
@@ -50,7 +53,7 @@ class LinearStaircase(StaircaseStudy):
     reference = Reference.of(
         papers.GREEDY,
         "From small initialisation, a two-layer linear network visits the reduced-rank regressions of the data in "
-        "order of rank. The jump times grow as log(1/scale), with slopes that the residual singular values determine.",
+        "order of rank. The jump times grow as log(1/scale), with slopes determined by the residual singular values.",
     )
     title = "Rank-by-rank learning in linear networks"
     question = "In which order does a linear network learn the modes of its data, and when?"
@@ -68,8 +71,8 @@ class LinearStaircase(StaircaseStudy):
             Chart(
                 "mode_strength",
                 title="Strengths of the singular modes",
-                caption="Strength of the learned map in each singular mode of the input–output correlation, the "
-                "largest singular value first. Modes grow exponentially before they are large enough to change the "
+                caption="Strength of the learned map in each singular mode of the input–output correlation, in order "
+                "of decreasing singular value. Modes grow exponentially before they are large enough to change the "
                 "loss.",
             ),
         ]
@@ -78,12 +81,12 @@ class LinearStaircase(StaircaseStudy):
         """Summarise the meaning of a jump, and the times of the first and last jumps."""
         data = "handwritten digits" if self.data == "digits" else "Gaussian data"
         return (
-            f"A linear network with {self.width} hidden neurons was trained from initial weights scaled by "
-            f"{rounded(self.scale)}, on {data}. Theory predicts that each jump of the loss adds one rank to the "
-            "learned map: one direction of the inputs with one direction of the outputs. Levels and times are computed "
-            f"before training, from the moments of the data and the initial weights. {jump_times(result)} Closely "
-            "spaced jumps overlap, and the loss then hardly reaches the plateau between them. Smaller initial weights "
-            "separate the jumps."
+            f"A linear network with {self.width} hidden neurons was trained on {data} from initial weights scaled by "
+            f"{rounded(self.scale)}. Theory predicts that the rank of the learned map increases by one at each jump: "
+            "the network learns one more input direction and the corresponding output direction. The plateau losses "
+            "and jump times are computed before training, from the moments of the data and the initial weights. "
+            f"{jump_times(result)} Closely spaced jumps overlap, so the loss barely reaches the plateau between them. "
+            "Smaller initial weights separate the jumps."
         )
 
     def predicted(self) -> xr.Dataset:

@@ -1,1 +1,1 @@
-"""Alternating gradient flow as an optimiser: training one neuron at a time, compared with SGD and Adam."""
+"""Alternating gradient flow as an optimiser: adding one neuron at a time, compared with SGD and Adam."""

@@ -38,8 +38,8 @@ def figures(study: AgfOptimizer, result: Comparison) -> list[Chart]:
             "growth_rate",
             over="neuron",
             title="Growth rate of the next linear neuron",
-            caption="Utility of the next neuron, which is its growth rate while it is small. The method stops when the "
-            "utility is zero, because further linear neurons cannot lower the loss.",
+            caption="Utility of the next neuron, which equals its growth rate while the neuron is small. The method "
+            "stops when the utility is zero, because further linear neurons cannot lower the loss.",
             points=True,
         ),
     ]
@@ -50,12 +50,13 @@ def meaning(study: AgfOptimizer, result: Comparison) -> str:
     predicted, observed = result.predicted["loss"], result.observed
     linear = observed["loss"]
     return (
-        "The active-set method adds neurons one at a time, each in the direction in which it grows fastest, and "
+        "The active-set method adds neurons one at a time, each in the direction of fastest growth, and "
         "minimises the loss after each addition. For linear neurons, theory predicts a loss of "
         f"{rounded(predicted[0])} with one neuron and of {rounded(predicted[-1])} with {study.neurons} neurons; the "
         f"method reached {rounded(linear[0])} and {rounded(linear[-1])}. For ReLU neurons, theory gives a lower bound "
         f"on the decrease in the loss per neuron. The smallest decrease was {percent(observed['guarantee'].min())} of "
-        "its bound (larger decreases count as 100 %). The loss of ReLU networks, averaged over the number of neurons, "
-        f"was {rounded(observed['relu_loss'].mean())} with this method, {rounded(observed['sgd_loss'].mean())} with "
-        f"SGD and {rounded(observed['adam_loss'].mean())} with Adam, on a single data set of {study.samples} samples."
+        "its bound (values are capped at 100 %). The loss of ReLU networks, averaged over 1 to "
+        f"{study.neurons} neurons, was {rounded(observed['relu_loss'].mean())} with this method, "
+        f"{rounded(observed['sgd_loss'].mean())} with SGD and {rounded(observed['adam_loss'].mean())} with Adam, on a "
+        f"single data set of {study.samples} samples."
     )

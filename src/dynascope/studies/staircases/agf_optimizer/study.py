@@ -1,4 +1,4 @@
-"""Alternating gradient flow as an optimiser: training one neuron at a time, compared with SGD and Adam."""
+"""Alternating gradient flow as an optimiser: adding one neuron at a time, compared with SGD and Adam."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class AgfOptimizer(Study):
     """Trains a network by repeatedly adding the neuron with the largest utility, and compares its loss with theory.
 
     The predictions are computed before training. For linear neurons, the `loss` with k neurons equals the loss of the
-    best map of rank k, and neuron k enters at the `growth_rate` σ₁(Σyx − P_{k−1} Σyx), which is zero beyond the rank of
-    the targets. Each ReLU neuron lowers the loss at least as much as its utility guarantees (`guarantee` is the
-    decrease divided by this bound, capped at one). At a minimum, E‖f‖² + 2L = E‖y‖² (`power_balance` is the ratio of
-    the two sides).
+    best map of rank k. Neuron k initially grows at the rate σ₁(Σyx − P_{k−1} Σyx), the `growth_rate`, which is zero
+    beyond the rank of the targets. Each ReLU neuron lowers the loss by at least the amount that its utility guarantees
+    (`guarantee` is the decrease divided by this amount, capped at one). At a minimum, E‖f‖² + 2L = E‖y‖²
+    (`power_balance` is the ratio of the two sides).
 
     The study also reports quantities that do not affect the verdict. `relu_loss` is the loss of this method with k ReLU
-    neurons; `sgd_loss` and `adam_loss` are the losses of ReLU networks of the same width, for the best of three
-    learning rates and all seeds. Wall times exclude compilation: `relu_seconds` is the time to reach k neurons, and
-    `sgd_seconds` and `adam_seconds` are the times for all learning rates and seeds at one width, padded to the largest
-    width. The attribute `neurons_to_one_percent` is the number of neurons with which each method reaches one percent of
-    the initial loss (0 if it never does).
+    neurons. `sgd_loss` and `adam_loss` are the lowest losses of ReLU networks of the same width over three learning
+    rates and all seeds. Wall times exclude compilation. `relu_seconds` is the time to train k neurons. `sgd_seconds`
+    and `adam_seconds` are the total times over all learning rates and seeds for each width; all networks are padded to
+    the largest width. The attribute `neurons_to_one_percent` is the number of neurons with which each method first
+    reaches one percent of the initial loss (0 if it never does).
     """
 
     data: Literal["teacher", "digits"] = parameter(
@@ -51,9 +51,9 @@ class AgfOptimizer(Study):
     neurons: Annotated[int, Ge(2)] = parameter(10, "Largest number of neurons.")
     teacher: PositiveInt = parameter(6, "Number of neurons of the teacher.")
     samples: PositiveInt = parameter(256, "Number of samples.")
-    starts: PositiveInt = parameter(64, "Number of random directions from which each utility is maximised.")
+    starts: PositiveInt = parameter(64, "Number of random starting directions for each maximisation of the utility.")
     steps: PositiveInt = parameter(
-        4000, "Number of steps of SGD and Adam, with a cosine schedule of the learning rate down to zero."
+        4000, "Number of steps of SGD and Adam, with a cosine learning-rate schedule that decays to zero."
     )
     batch_size: PositiveInt = parameter(32, "Batch size of SGD and Adam.")
     seeds: PositiveInt = parameter(2, "Number of initialisations for SGD and Adam.")
@@ -61,9 +61,9 @@ class AgfOptimizer(Study):
 
     reference = Reference.of(
         papers.ALTERNATING,
-        "Repeatedly adding the neuron of largest utility and minimising the loss trains a network feature by feature: "
-        "linear neurons reach the best map of each rank, and ReLU neurons lower the loss at least as much as their "
-        "utility guarantees.",
+        "Repeatedly adding the neuron with the largest utility and minimising the loss trains a network feature by "
+        "feature. Linear neurons reach the best map of each rank, and each ReLU neuron lowers the loss by at least "
+        "the amount that its utility guarantees.",
     )
     title = "Training one neuron at a time"
     question = "Can a network be trained by repeatedly adding the neuron that lowers the loss fastest?"
@@ -78,7 +78,7 @@ class AgfOptimizer(Study):
         "sgd_loss": ("final loss with SGD", "1"),
         "relu_growth_rate": ("growth rate of the ReLU neuron", "1"),
         "guarantee": ("decrease in the loss, relative to its guaranteed value", "1"),
-        "power_balance": ("ratio of explained plus remaining power to target power", "1"),
+        "power_balance": ("sum of explained and remaining power, divided by the target power", "1"),
         "relu_seconds": ("duration of the active-set method", "s"),
         "adam_seconds": ("duration of Adam", "s"),
         "sgd_seconds": ("duration of SGD", "s"),
@@ -90,13 +90,13 @@ class AgfOptimizer(Study):
     )
     minutes = 0.3
     tolerance = curve_tolerance(
-        loss=(1e-5, "each minimisation stops at a gradient of 1e-6 times the initial loss"),
+        loss=(1e-5, "each minimisation stops when no entry of the gradient exceeds 1e-6 times the initial loss"),
         growth_rate=(
             1e-3,
-            "its error is linear in the distance from the minimum, whereas the error of the loss is quadratic",
+            "the error is linear in the distance from the minimum, whereas the error of the loss is quadratic",
         ),
         guarantee=(1e-6, "the bound is exact up to rounding"),
-        power_balance=(0.005, "quasi-Newton steps stop before reaching minima at kinks of the ReLU"),
+        power_balance=(0.005, "the quasi-Newton method stops short of minima at kinks of the ReLU"),
     )
     tiny = {"neurons": 3, "teacher": 2, "samples": 40, "starts": 16, "steps": 100, "batch_size": 20}
 

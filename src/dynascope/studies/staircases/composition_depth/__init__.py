@@ -1,1 +1,1 @@
-"""Depth saves width: composition of k group elements in one layer, in k − 1 steps, or in ⌈log₂ k⌉ levels."""
+"""Depth reduces the width needed to compose k group elements: one layer, k − 1 steps, or ⌈log₂ k⌉ levels."""

@@ -23,7 +23,7 @@ def figures(study: CompositionDepth, result: Comparison) -> list[Chart]:
             over="length",
             log="y",
             title="Width of the constructed networks",
-            caption="Hidden neurons of the networks with explicit weights. These widths are sufficient; smaller "
+            caption="Number of hidden neurons of the constructed networks. These widths are sufficient, but smaller "
             "networks may also be exact.",
             points=True,
         ),
@@ -41,8 +41,9 @@ def figures(study: CompositionDepth, result: Comparison) -> list[Chart]:
             log="y",
             title="Smallest width that training needs",
             caption=f"Smallest width at which the best of {study.seeds} training runs reaches "
-            f"{rounded(study.target_loss)} times the loss of the zero function. Widths double from "
-            f"{study.smallest_width}. Missing points: no width up to {study.largest_width} was enough.",
+            f"{rounded(study.target_loss)} times the loss of the zero function. The search starts at "
+            f"width {study.smallest_width} and doubles the width until training succeeds. Missing points: no width "
+            f"up to {study.largest_width} was enough.",
             points=True,
         ),
     ]
@@ -62,9 +63,9 @@ def meaning(study: CompositionDepth, result: Comparison) -> str:
         f"deeper networks need more consecutive layers: up to {_at(depth, 'recurrent')} in the recurrent network and "
         f"{_at(depth, 'tree')} in the tree. For k = {study.longest}, training from random weights reached the target "
         f"loss with {_trained(longest, 'two-layer')} in one layer, with {_trained(longest, 'recurrent')} in the "
-        f"recurrent network and with {_trained(longest, 'tree')} in the tree. The verdict tests how the trained width "
-        "grows with k. The width of the two-layer network must at least double with each further element. The widths "
-        "of the recurrent network and of the tree must at most double over all k."
+        f"recurrent network and with {_trained(longest, 'tree')} in the tree. The claims "
+        "concern the growth of the trained width with k. The width of the two-layer network must at least double with "
+        "each further element. The widths of the recurrent network and of the tree may at most double over all k."
     )
 
 

@@ -1,4 +1,4 @@
-"""Depth saves width: composition of k group elements in one layer, in k − 1 steps, or in ⌈log₂ k⌉ levels."""
+"""Depth reduces the width needed to compose k group elements: one layer, k − 1 steps, or ⌈log₂ k⌉ levels."""
 
 from __future__ import annotations
 
@@ -31,31 +31,32 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 
 class CompositionDepth(Study):
-    """Tests the width and depth of constructed and of trained networks that compose k elements of a group.
+    """Tests the width and depth of constructed and trained networks that compose k elements of a group.
 
     For each k, the checks test three properties of the constructed networks: the width, the depth (number of
     consecutive nonlinear layers) and the exactness, 1 − (largest error over all nᵏ sequences) / (largest target). The
     constructed widths are sufficient but may not be minimal.
 
-    The verdict covers trained networks. `trained_width` is the smallest width, found by doubling, at which training
-    reaches the target loss (0 if it never does), and `trained_loss` is the loss at this width. In two-layer networks,
-    the trained width must at least double with each further element. In recurrent networks and trees, it must at most
-    double from k = 2 to the longest sequences; the search cannot resolve less. The smallest sufficient width lies
-    between half the trained width and the trained width, so its growth is known up to an interval. If training fails at
-    a width that suffices by construction, the growth is unknown. Training may need less width than the construction,
-    because the number of inputs is finite: on a commutative group, a width polynomial in k suffices.
+    The claims, which decide the verdict, concern trained networks. `trained_width` is the smallest width, found by
+    doubling, at which training reaches the target loss (0 if it never does), and `trained_loss` is the loss at this
+    width. In two-layer networks, the trained width must at least double with each further element. In recurrent
+    networks and trees, it may at most double from k = 2 to the longest sequences, because the search cannot resolve
+    smaller changes. The smallest sufficient width lies between half the trained width and the trained width, so its
+    growth is known only to within an interval. If training fails at a width that suffices by construction, the growth
+    is unknown. Trained networks may need fewer neurons than the construction, because the number of inputs is finite:
+    on a commutative group, a width polynomial in k suffices.
     """
 
-    group: str = parameter("D3", 'Name of the group, such as "D3"; its elements are encoded one-hot, minus the mean.')
+    group: str = parameter("D3", 'Name of the group, such as "D3"; elements are encoded as centred one-hot vectors.')
     longest: Annotated[int, Ge(3)] = parameter(4, "Largest number k of composed elements.")
-    smallest_width: PositiveInt = parameter(8, "First width. It doubles until training reaches the target loss.")
-    largest_width: PositiveInt = parameter(256, "Largest width that is trained.", least="smallest_width")
-    target_loss: PositiveFloat = parameter(0.01, "Loss to reach, relative to that of the zero function.")
+    smallest_width: PositiveInt = parameter(8, "First width; it is doubled until training reaches the target loss.")
+    largest_width: PositiveInt = parameter(256, "Largest width of the search.", least="smallest_width")
+    target_loss: PositiveFloat = parameter(0.01, "Loss to reach, relative to the loss of the zero function.")
     steps: PositiveInt = parameter(
-        1000, "Number of steps of Adam, with a cosine schedule of the learning rate down to zero."
+        1000, "Number of steps of Adam, with a cosine learning-rate schedule that decays to zero."
     )
     learning_rate: PositiveFloat = parameter(0.02, "Initial learning rate.")
-    seeds: PositiveInt = parameter(4, "Number of initialisations per width; the best one counts.")
+    seeds: PositiveInt = parameter(4, "Number of initialisations per width, of which the best is used.")
 
     reference = Reference.of(
         papers.COMPOSITION,
@@ -80,11 +81,11 @@ class CompositionDepth(Study):
     equation = r"\left( x_{g_1}, \ldots, x_{g_k} \right) \mapsto x_{g_1 g_2 \cdots g_k}"
     minutes = 0.9
     names = {
-        "trained_loss": ("loss at the smallest sufficient width, over that of the zero function", "1"),
+        "trained_loss": ("loss at the smallest sufficient width, relative to that of the zero function", "1"),
         "trained_width": ("smallest width that training needs", "1"),
         "width": ("hidden neurons", "1"),
         "depth": ("consecutive nonlinear layers", "1"),
-        "exactness": ("one minus the largest error over the largest target", "1"),
+        "exactness": ("one minus the ratio of the largest error to the largest target", "1"),
         "length": ("number of composed elements", "1"),
     }
     tolerance = curve_tolerance(

@@ -33,9 +33,10 @@ def meaning(study: GroupComposition, result: Comparison) -> str:
     return (
         f"A two-layer network was trained from neurons of norm {rounded(study.scale)} to compute the product of "
         f"{study.sequence_length} elements of the group {study.group} from their vector encodings. An encoding is a "
-        "sum of parts in the irreducible representations (irreps) of the group, which generalise the frequencies of a "
-        "Fourier series. Theory orders the irreps by their maximal utility, which determines the growth rate of a "
-        f"small neuron tuned to one irrep. {jump_times(result)} Three conditions separate the jumps. By default, the "
-        "encoding is chosen so that the network learns the irreps at well-separated times. Each neuron starts near "
-        "one irrep. The flow is homogeneity-normalised: the learning rate of a neuron depends on its norm."
+        "sum of components in the irreducible representations (irreps) of the group, which generalise the frequencies "
+        "of a Fourier series. Theory orders the irreps by their maximal utility, which determines the growth rate of a "
+        f"small neuron tuned to one irrep. {jump_times(result)} Three choices keep the jumps separate. With "
+        "the default encoding, the network learns the irreps at well-separated times. Each neuron is "
+        "initialised near one irrep. The flow is homogeneity-normalised: the learning rate of a neuron depends on its "
+        "norm."
     )

@@ -33,11 +33,12 @@ _SURPLUS = 2
 class GroupComposition(StaircaseStudy):
     """Tests the predicted loss staircase of a two-layer network with the activation zᵏ, trained on all sequences.
 
-    The study compares levels, jump times and the growth of these times between two initial scales. The encoding of the
-    elements contains a few irreps. In the Fourier coefficient of each irrep, all singular values equal the amplitude of
-    the irrep. Each neuron starts near one irrep, and larger irreps have more neurons. The flow is
-    homogeneity-normalised: each neuron has the learning rate norm^(1−k). The observed record also contains the loss in
-    each irrep, which shows the order of learning.
+    The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
+    jump times grow as the initial scale decreases. The encoding of the elements contains a few irreps. In the Fourier
+    coefficient of each irrep, all singular values equal the amplitude of the irrep. Each neuron is initialised near one
+    irrep, and irreps of larger dimension get more neurons. The flow is homogeneity-normalised: each neuron has the
+    learning rate norm^(1−k). The observed record also contains the loss in each irrep, which shows the order of
+    learning.
     """
 
     group: str = parameter("D7", "Name of the group: C11, C5xC5, D7, S4, A5, Q8, Oh, …")
@@ -45,23 +46,23 @@ class GroupComposition(StaircaseStudy):
     irreps: list[str] = parameter(
         [],
         "Names of the irreps in the encoding. The default is up to three irreps, of different dimensions if possible, "
-        "such that learning one irrep does not drive the neurons of another. If the group has no two irreps of this "
-        "kind, its first two are used.",
+        "chosen so that learning one irrep does not drive the neurons of another. If the group has no two such "
+        "irreps, the default is its first two.",
         fewest=0,
         repeats=True,
     )
     amplitudes: list[PositiveFloat] = parameter(
         [],
-        "Amplitude of each irrep. By default, the first irrep is learned at t = log(1/scale), and each further irrep "
-        "at 2.5 times the time of the previous one.",
+        "Amplitude of each irrep. With the default amplitudes, the network learns the first irrep at "
+        "t = log(1/scale), and each further irrep at 2.5 times the time of the previous one.",
         fewest=0,
         repeats=True,
     )
     width: PositiveInt | None = parameter(
         None,
         "Number of neurons. By default, twice as many as the explicit construction needs (see "
-        "`theory.groups.construction_width`), with irreps of dimension one counted as dimension two. Each irrep gets "
-        "at least as many neurons as in the construction.",
+        "`theory.groups.construction_width`), where an irrep of dimension one counts as dimension two. Each irrep "
+        "gets at least as many neurons as in the construction.",
     )
     scale: Annotated[float, Interval(gt=0, le=0.01)] = parameter(
         1e-5, "Initial norm of the neurons. The slopes are measured between this scale and 1e-4 times this scale."

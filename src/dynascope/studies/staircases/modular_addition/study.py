@@ -35,9 +35,10 @@ _SMALLEST_PLAIN = 1e-3  # smallest scale in the plain flow, at which training ta
 class ModularAddition(StaircaseStudy):
     """Tests the predicted loss staircase of a two-layer quadratic network, trained on all pairs of numbers.
 
-    The study compares levels, jump times and the growth of these times between two initial scales. Each neuron starts
-    near one of the frequencies, assigned in turn, with random phases and with norm `scale`. With the plain clock, the
-    phases of the three parts of a neuron are aligned, so that all neurons of a frequency grow at the same time.
+    The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
+    jump times grow as the initial scale decreases. Each neuron is initialised near one frequency, with random phases
+    and norm `scale`; the frequencies are assigned to the neurons in turn. With the plain clock, the phases of the three
+    weight vectors of a neuron are aligned, so that all neurons of a frequency grow at the same time.
     """
 
     p: Annotated[int, Ge(3)] = parameter(17, "Modulus of the addition.")
@@ -49,7 +50,7 @@ class ModularAddition(StaircaseStudy):
         'log(1/scale); "plain" for gradient flow, in which times grow as 1/scale and a scale of 0.02 is already small.',
     )
     width: PositiveInt = parameter(
-        60, "Number of neurons, at least six per frequency. With twice this number, unlucky phases hardly matter."
+        60, "Number of neurons, at least six per frequency. With twelve per frequency, unlucky phases matter little."
     )
     scale: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
         1e-6,
@@ -61,8 +62,8 @@ class ModularAddition(StaircaseStudy):
     reference = Reference.of(
         papers.ALTERNATING,
         "From small initialisation, a two-layer quadratic network learns modular addition one frequency of the "
-        "encoding at a time, the strongest first. The cube of its Fourier coefficient determines when a frequency is "
-        "learned.",
+        "encoding at a time, the strongest first. The time at which a frequency is learned depends on the cube of its "
+        "Fourier coefficient.",
     )
     title = "Modular addition, one frequency at a time"
     question = "In which order does a network learn the frequencies of modular addition?"

@@ -34,9 +34,10 @@ _OFFSET = 3.0  # e-folds of growth that a predicted time may neglect
 class MultiIndexStaircase(StaircaseStudy):
     """Tests the predicted loss staircase of a two-layer network on y = Σ_r g_r ⟨w_r, x⟩^k, x ~ N(0, I).
 
-    The study compares levels, jump times and the growth of these times between two initial scales. The activation is
-    also z^k, and the loss is the exact expectation over inputs. In the homogeneity-normalised flow used here, each
-    neuron has the learning rate ‖θ_i‖^(1−k), and the durations of plateaus grow as log(1/scale).
+    The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
+    jump times grow as the initial scale decreases. The activation is also z^k, and the loss is the exact expectation
+    over inputs. In the homogeneity-normalised flow used here, each neuron has the learning rate ‖θ_i‖^(1−k), and the
+    durations of plateaus grow as log(1/scale).
     """
 
     dimension: PositiveInt = parameter(10, "Number of inputs d.")
@@ -45,7 +46,7 @@ class MultiIndexStaircase(StaircaseStudy):
     )
     degree: Annotated[int, Ge(2)] = parameter(2, "Power k in the target and in the activation.")
     width: PositiveInt = parameter(
-        16, "Number of neurons, at least one per direction. Choose a few more, because some neurons die out."
+        16, "Number of neurons, at least one per direction. Use a few more, because some neurons die out."
     )
     theory: Literal["alternating-flow", "closed-form"] = parameter(
         "alternating-flow",
@@ -53,7 +54,9 @@ class MultiIndexStaircase(StaircaseStudy):
         "the quadratic network with positive strengths.",
     )
     scale: Annotated[float, Interval(ge=_SMALLEST, le=1e-3)] = parameter(
-        1e-8, "Factor on the initial weights. The slopes are measured between this scale and 1e-8 times this scale."
+        1e-8,
+        "Factor that multiplies the initial weights. The slopes are measured between this scale and 1e-8 times this "
+        "scale.",
     )
     seed: Seed = parameter(0, "Seed of the initial weights and of the directions.")
 

@@ -1,1 +1,1 @@
-"""ReLU neurons align with a few directions before the network learns."""
+"""ReLU neurons align with a few directions before the loss decreases."""

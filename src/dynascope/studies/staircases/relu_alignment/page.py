@@ -24,7 +24,7 @@ def figures(study: ReluAlignment, result: Comparison) -> list[Chart]:
             "angle",
             title="Directions of the neurons",
             caption="Angle of the input weights of each neuron over time, in degrees. Theory predicts that the neurons "
-            "turn towards a few extremal directions, which depend only on the data.",
+            "rotate towards a few extremal directions, which depend only on the data.",
         ),
         Chart(
             "growth",
@@ -43,9 +43,9 @@ def meaning(study: ReluAlignment, result: Comparison) -> str:
         return (
             f"{network} on {study.samples} points in the plane from initial weights scaled by {rounded(study.scale)}. "
             f"The loss was {rounded(loss[0])} at t = 0 and {rounded(loss[-1])} at the end, when the largest neuron was "
-            "predicted to reach a norm of 0.001. While all neurons are small, each turns along its own path towards "
+            "predicted to reach a norm of 0.001. While all neurons are small, each rotates along its own path towards "
             "one of a few extremal directions. Theory predicts these paths from the data and the initial weights. The "
-            f"verdict compares the paths of {result.observed.sizes['neuron']} neurons; neurons that are predicted to "
+            f"study compares the paths of {result.observed.sizes['neuron']} neurons; neurons that are predicted to "
             "shrink more than twentyfold are excluded. The largest error in a component of the unit direction vectors "
             f"is {rounded(result.quantities['direction_maximum'].error)}."
         )
@@ -54,7 +54,7 @@ def meaning(study: ReluAlignment, result: Comparison) -> str:
         "each sign has a neuron that is initially active on all its data. Otherwise, there are further, smaller jumps, "
         "or some targets are never learned."
         if study.data == "orthogonal"
-        else "On general data, neurons that have grown keep turning, and the predicted times after the first jump are "
+        else "On general data, neurons that have grown keep rotating, and the predicted times after the first jump are "
         "estimates."
     )
     return (
