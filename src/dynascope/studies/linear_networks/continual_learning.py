@@ -1,4 +1,4 @@
-"""Continual learning: the imbalance between the layers affects how forgetting unfolds, but not its final amount."""
+"""Continual learning: layer imbalance affects the time course of forgetting, but not the final loss on the old task."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class ContinualLearning(TwoTasksStudy):
-    """Tests exact solutions for the losses on two tasks while linear networks learn the second task.
+    """Tests exact solutions for the losses of linear networks on an old and a new task during training on the latter.
 
     The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, and their width is the smaller of the numbers of inputs and outputs.
     Both targets are random maps with the same singular values. Before the new task, the networks are trained to
@@ -44,8 +44,8 @@ class ContinualLearning(TwoTasksStudy):
     reference = Reference.of(
         papers.BALANCED,
         "While a two-layer linear network learns a new task, the two tasks and the imbalance between its layers "
-        "determine its loss on the old task exactly. The imbalance affects how forgetting unfolds, but not its final "
-        "amount.",
+        "determine its loss on the old task exactly. The imbalance affects the time course of forgetting, but not the "
+        "final loss on the old task.",
     )
     question = "How does a network forget an old task while it learns a new one?"
     equation = (
@@ -82,16 +82,18 @@ class ContinualLearning(TwoTasksStudy):
             Chart(
                 "old_loss",
                 title="Forgetting",
-                caption="Loss on the old task while the new task is learned. According to theory, λ, the imbalance "
-                f"between the layers, sets the time course. The final value, {end}, depends on the tasks alone.",
+                caption="Loss on the old task while the networks learn the new task. According to theory, the "
+                "imbalance λ between the layers determines the time course of the loss, but the final value, "
+                f"{end}, depends on the tasks alone.",
             ),
             Chart(
                 "loss",
                 log="y",
                 decades=8,
                 title="Learning",
-                caption="Loss on the new task. If there are more inputs than outputs, networks with a large first "
-                "layer (λ < 0) learn slowly: the layer must rotate towards the inputs that the new task uses.",
+                caption="Loss on the new task. If there are more inputs than outputs, networks with a larger "
+                "first layer (λ < 0) learn slowly, because this layer must rotate towards the input directions that "
+                "the new task uses.",
             ),
         ]
 
@@ -101,10 +103,10 @@ class ContinualLearning(TwoTasksStudy):
         largest = rounded(self.largest_balance)
         return (
             f"Linear networks were trained to convergence on a task with {self.inputs} inputs and {self.outputs} "
-            "outputs, and then on an unrelated task. They differ in the imbalance λ between their layers, W₂W₂ᵀ − "
-            f"W₁ᵀW₁ = λI, from −{largest} (larger first layer) to {largest} (larger second layer). The prediction uses "
-            f"the two tasks and λ, but not the trained weights. It gives a final loss of {rounded(end)} on the old "
-            f"task for every λ. At the end of training, this loss was between {rounded(measured.min())} and "
+            "outputs, and then on an unrelated task. The networks differ in the imbalance λ between their layers, "
+            f"W₂W₂ᵀ − W₁ᵀW₁ = λI, from −{largest} (larger first layer) to {largest} (larger second layer). The "
+            "prediction uses the two tasks and λ, but not the trained weights. The predicted final loss on the old "
+            f"task is {rounded(end)} for every λ. The observed final loss was between {rounded(measured.min())} and "
             f"{rounded(measured.max())}. According to the theory, layer imbalance can delay forgetting but cannot "
             "reduce it. The theory applies to linear networks without rehearsal of the old task."
         )

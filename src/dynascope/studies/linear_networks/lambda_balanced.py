@@ -28,8 +28,8 @@ class LambdaBalanced(BalancedStudy):
     """Tests exact solutions for loss, NTK and representations of linear networks with different layer imbalances.
 
     The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I and learn a random target map from whitened inputs. The representations
-    of inputs, v_iᵀ W₁W₁ᵀ v_i, and of outputs, u_iᵀ W₂ᵀW₂ u_i, are measured along the singular vectors of the map. A
-    hidden layer narrower than the rank of the map learns only the strongest modes.
+    of inputs, v_iᵀ W₁W₁ᵀ v_i, and of outputs, u_iᵀ W₂ᵀW₂ u_i, are measured along the singular vectors of the map. If
+    the hidden layer has fewer neurons than the rank of the map, the network learns only the strongest modes.
     """
 
     inputs: PositiveInt = parameter(5, "Number of inputs.")
@@ -41,7 +41,9 @@ class LambdaBalanced(BalancedStudy):
     )
     largest_balance: PositiveFloat = parameter(5.0, "Largest λ. The smallest λ is its negative.")
     balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced values of λ.")
-    initial_size: PositiveFloat = parameter(0.3, "Initial size of the smaller layer.")
+    initial_size: PositiveFloat = parameter(
+        0.3, "Initial scale of the smaller layer, whose entries have standard deviation `initial_size`/√`width`."
+    )
     first_rate: PositiveFloat = parameter(1.0, "Learning rate of the first layer.")
     second_rate: PositiveFloat = parameter(1.0, "Learning rate of the second layer.")
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
@@ -49,11 +51,11 @@ class LambdaBalanced(BalancedStudy):
 
     reference = Reference.of(
         papers.BALANCED,
-        "The initial weights of a two-layer linear network determine its function, representations and NTK exactly at "
-        "all times. The imbalance between its layers controls the transition from lazy to rich learning.",
+        "Exact solutions give the function, representations and NTK of a two-layer linear network at all times, from "
+        "its initial weights. The imbalance between its layers controls the transition from lazy to rich learning.",
     )
     title = "Layer balance: from lazy to rich learning"
-    question = "How does the imbalance between its two layers affect how a network learns?"
+    question = "How does the imbalance between the two layers of a network affect learning?"
     equation = (
         r"\dot P = F P + P F - P^2, \quad F = \begin{pmatrix} -\frac{\lambda}{2} I & \Sigma \\ \Sigma^\top & "
         r"\frac{\lambda}{2} I \end{pmatrix}, \quad P = Q Q^\top, \quad Q = \begin{pmatrix} W_1 \\ W_2^\top "
@@ -93,8 +95,9 @@ class LambdaBalanced(BalancedStudy):
                 "kernel_distance",
                 title="Rotation of the NTK",
                 caption="Distance 1 − cos φ, where φ is the angle between the NTK and the initial NTK. If the NTK "
-                "hardly rotates, learning is lazy; if it rotates far, the network learns features. The final distance "
-                f"is between {rounded(distance.min())} and {rounded(distance.max())}, depending on the imbalance λ.",
+                "hardly rotates, learning is lazy; if it rotates strongly, the network learns features. The final "
+                f"distance is between {rounded(distance.min())} and {rounded(distance.max())}, depending on the "
+                "imbalance λ.",
             ),
             Chart(
                 "kernel_change",
@@ -109,8 +112,8 @@ class LambdaBalanced(BalancedStudy):
             Chart(
                 "loss",
                 title="Loss",
-                caption="Loss over time for each λ. A hidden layer narrower than the rank of the target leaves a "
-                "positive loss.",
+                caption="Loss over time for each λ. If the hidden layer has fewer neurons than the "
+                "rank of the target, the loss converges to a positive value.",
             ),
         ]
 
@@ -119,11 +122,11 @@ class LambdaBalanced(BalancedStudy):
         change, largest = result.observed["kernel_change"].isel(time=-1), rounded(self.largest_balance)
         return (
             f"Linear networks with {self.width} hidden neurons were trained on a random map from {self.inputs} inputs "
-            f"to {self.outputs} outputs. They differ in the imbalance λ between their layers, which gradient flow "
-            f"conserves: from λ = −{largest} (larger first layer) to λ = {largest} (larger second layer). From the "
-            "initial weights alone, theory predicts the loss, the representations and the NTK at every time. By the "
-            f"end of training the NTK has changed by {rounded(change.min())} times its initial norm in the network "
-            f"that changes least, and by {rounded(change.max())} times in the one that changes most. According to the "
+            f"to {self.outputs} outputs. The networks differ in the imbalance λ between their layers, which gradient "
+            f"flow conserves: from λ = −{largest} (larger first layer) to λ = {largest} (larger second layer). From "
+            "the initial weights alone, theory predicts the loss, the representations and the NTK at every time. By "
+            f"the end of training, the change of the NTK ranges from {rounded(change.min())} to "
+            f"{rounded(change.max())} times its initial norm. According to the "
             "theory, the imbalance between the layers, and not only the overall size of the weights, determines "
             "whether learning is lazy or rich. The theory assumes whitened inputs and linear networks."
         )

@@ -1,4 +1,4 @@
-"""A diagonal linear network learns its modes one after the other, each along a sigmoid."""
+"""A diagonal linear network learns its modes one after the other; each mode strength follows a sigmoid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt
 
 
 class LayerwiseModes(Study):
-    """Tests the closed forms of the mode strengths and the loss of a diagonal linear network.
+    """Tests closed forms for the mode strengths and the loss of a diagonal linear network.
 
     The model is f(x) = Σ aᵢ bᵢ xᵢ with uncorrelated inputs, E[xᵢ xⱼ] = λᵢ δᵢⱼ and λᵢ = i^−(exponent + 1). The targets
     are y = target · Σ xᵢ. The strength of mode i is aᵢ bᵢ.
@@ -35,9 +35,11 @@ class LayerwiseModes(Study):
     initial_strength: PositiveFloat = parameter(
         1e-4, "Initial |a·b| of every mode, smaller than |S|; a·b has the sign of S."
     )
-    imbalance: FiniteFloat = parameter(0.0, "Initial log(b/a); at zero, both layers are equal.")
+    imbalance: FiniteFloat = parameter(0.0, "Initial log|b/a|; at zero, both layers have the same norm.")
     samples: PositiveInt = parameter(
-        50, "Number of samples; the inputs are transformed so that their second moments are exact.", least="modes"
+        50,
+        "Number of samples; the inputs are transformed to have the exact second moments.",
+        least="modes",
     )
     times: Annotated[int, Ge(2)] = parameter(400, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the inputs.")
@@ -46,7 +48,7 @@ class LayerwiseModes(Study):
         "A. M. Saxe, J. L. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep "
         "linear neural networks (arXiv 1312.6120)",
         "Each mode of a two-layer diagonal linear network follows an independent sigmoid in closed form. The modes are "
-        "learned in stages, in the order of decreasing input variance.",
+        "learned in stages, in order of decreasing input variance.",
     )
     title = "Modes learned one by one"
     question = "In which order does a network learn the modes of its data, and how fast?"
@@ -103,10 +105,11 @@ class LayerwiseModes(Study):
         return (
             f"A diagonal linear network f(x) = Σ aᵢ bᵢ xᵢ was trained on {self.modes} uncorrelated inputs. Every input "
             f"has the same coefficient in the target, but the variance of input i is i^{rounded(-self.exponent - 1)}. "
-            "Theory predicts that each mode follows a sigmoid at a rate proportional to the variance of its "
-            "input: modes with a large variance are learned first. Training differs from the closed form by at most "
-            f"{rounded(result.quantities['mode_strength_maximum'].error)} of the largest strength. This is the "
-            "simplest case of stage-like learning: the inputs are uncorrelated, so the modes do not interact."
+            "Theory predicts that the strength of each mode follows a sigmoid, with a rate proportional to the "
+            "variance of its input: modes with a large variance are learned first. The mode strengths in training "
+            f"differ from the closed form by at most {rounded(result.quantities['mode_strength_maximum'].error)} of "
+            "the largest strength. This is the simplest case of stage-like learning: because the inputs are "
+            "uncorrelated, the modes do not interact."
         )
 
     @functools.cached_property

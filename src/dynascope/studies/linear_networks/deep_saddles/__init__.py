@@ -1,1 +1,1 @@
-"""The initial NTK of deep linear networks vanishes for small initial weights, from which they learn mode by mode."""
+"""Deep linear networks with small initial weights have a vanishing initial NTK and learn mode by mode."""

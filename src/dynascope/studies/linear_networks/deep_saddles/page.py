@@ -22,7 +22,7 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
             log="x",
             title="Loss of random networks",
             caption="Loss of networks with random initial weights, for several scales width^(−γ/2) of the weights. "
-            "With smaller weights, the plateaus become longer compared with the drops between them.",
+            "With smaller weights, the plateaus become longer relative to the drops between them.",
         ),
         Chart(
             "random_learned_rank",
@@ -37,9 +37,10 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
             over="exponent",
             error="kernel_exponent_error",
             title="Width exponent of the initial NTK",
-            caption="Power of the width with which the initial NTK grows, against γ, for weights of variance width^−γ. "
-            "If this power is positive, theory predicts that wide networks learn lazily, which is not tested here. If "
-            "it is negative, the NTK of wide networks vanishes, and they start near the saddle at the origin.",
+            caption="Exponent with which the initial NTK scales with the width, against γ, for weights of variance "
+            "width^−γ. If the exponent is positive, theory predicts that wide networks learn lazily, which is not "
+            "tested here. If it is negative, the NTK of wide networks vanishes, and they start near the saddle at the "
+            "origin.",
             points=True,
         ),
         Chart(
@@ -62,17 +63,18 @@ def meaning(study: DeepSaddles, result: Comparison) -> str:
     losses, modes = predicted["plateau_loss"], len(study.singular_values)
     return (
         f"The NTKs of random networks with {_listed(study.depths)} layers and weights of variance width^−γ were "
-        f"measured at initialisation. Their width exponents differ from theory by at most {exponent}; theory puts the "
-        f"change of sign at γ = 1. Networks of {study.depth} layers were trained from small random weights, with γ = "
-        f"{_listed(study.training_gammas)}. In the network with the smallest weights, the losses on the plateaus "
-        f"differ by at most {loss} from those of the best linear maps of rank 0 to {modes - 1}, which go from "
-        f"{rounded(losses[0])} down to {rounded(losses[-1])}. The learned ranks differ from 0 to {modes - 1} by at "
-        f"most {rank}. With smaller initial weights, the first jump comes later; the slope of this increase differs "
-        f"from its leading order by {percent(slope)}. The paper conjectures that random networks visit these saddles "
-        "in turn; this study tests the conjecture for one network and one target. It tests neither lazy training for "
-        "γ < 1 nor the effect of depth on the plateaus."
+        f"measured at initialisation. Their width exponents differ from theory by at most {exponent}; in theory, the "
+        f"exponent changes sign at γ = 1. Networks of {study.depth} layers were trained from small random weights, "
+        f"with γ = {_listed(study.training_gammas)}. In the network with the smallest initial weights, the losses on "
+        f"the plateaus differ by at most {loss} from those of the best linear maps of rank 0 to {modes - 1}, which "
+        f"fall from {rounded(losses[0])} to {rounded(losses[-1])}. The learned ranks on the plateaus differ from the "
+        f"integers 0 to {modes - 1} by at most {rank}. With smaller initial weights, the first jump occurs later; the "
+        f"slope of its time differs from the leading-order prediction by {percent(slope)}. The paper conjectures "
+        "that random networks visit these saddles in turn; this study tests the conjecture for one network and one "
+        "target. It tests neither lazy training for γ < 1 nor the effect of depth on the plateaus."
     )
 
 
 def _listed(values: Sequence[float]) -> str:
-    return ", ".join(map(rounded, values))
+    *others, last = map(rounded, values)
+    return f"{', '.join(others)} and {last}" if others else last

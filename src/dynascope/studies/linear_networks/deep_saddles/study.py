@@ -1,4 +1,4 @@
-"""The initial NTK of deep linear networks vanishes for small initial weights, from which they learn mode by mode."""
+"""Deep linear networks with small initial weights have a vanishing initial NTK and learn mode by mode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt
 
 _PLATEAUS = ("plateau_rank", "plateau_loss")
 _PLATEAU_ERROR, _PLATEAU_REASON = 0.03, "from a finite initialisation, the network only approaches each plateau"
-_SLOPE_ERROR, _SLOPE_REASON = 0.04, "the leading order neglects the duration of the jump"
+_SLOPE_ERROR, _SLOPE_REASON = 0.04, "the leading-order theory neglects the duration of the jump"
 
 
 class DeepSaddles(Study):
@@ -26,24 +26,25 @@ class DeepSaddles(Study):
 
     At initialisation, the study fits the exponents with which the output variance and the NTK of random networks scale
     with the width, for every depth and γ. Variables whose names end in `_error` contain the standard errors of the
-    fits. Theory predicts a transition at γ = 1: beyond it the NTK vanishes, and the network starts near the saddle at
-    the origin. The paper concludes that wide networks train lazily for γ < 1; the study trains no networks with γ < 1.
+    fits. Theory predicts a transition at γ = 1: for γ > 1, the NTK vanishes, and the network starts near the saddle at
+    the origin. The paper concludes that wide networks train lazily for γ < 1; this study does not train
+    networks with γ < 1.
 
     For γ > 1, the study trains two kinds of networks on whitened inputs. (i) In networks with aligned layers,
     `mode_strength`, `loss` and the learned rank Σ sᵢ/σᵢ (`learned_rank`) have closed forms. (ii) Networks with random
     layers are trained at each of `training_gammas`. For the largest γ, `plateau_rank` and `plateau_loss` are the
     learned rank and the loss halfway between jumps. The paper conjectures that the ranks are 0, 1, 2, … and that the
-    losses are those of the best maps of these ranks. `escape_slope` is the growth of the time of the first jump with
-    1/scale, relative to theory (dt/dlog for two layers, dlog t/dlog for more). The prefactor of that time depends on
-    the random weights.
+    losses are those of the best maps of these ranks. `escape_slope` is the slope of the time t of the first jump
+    against log(1/scale), relative to theory; with more than two layers, it is the slope of log t. The prefactor of t
+    depends on the random weights.
     """
 
     depths: list[Annotated[int, Ge(2)]] = parameter(
-        [2, 3, 4], "Numbers of layers of the random networks that are measured."
+        [2, 3, 4], "Depths of the random networks that are measured at initialisation."
     )
     gammas: list[FiniteFloat] = parameter([0.75, 1.0, 1.25, 1.75], "Values of γ at which random networks are measured.")
     widths: list[Annotated[int, Ge(2)]] = parameter(
-        [32, 64, 128, 256], "Hidden widths from which the exponents are fitted.", fewest=3, increasing=True
+        [32, 64, 128, 256], "Hidden widths used to fit the exponents.", fewest=3, increasing=True
     )
     draws: PositiveInt = parameter(60, "Number of random networks for each depth, γ and width.")
     depth: Annotated[int, Ge(2)] = parameter(3, "Number of layers L of the trained networks.")
@@ -65,8 +66,9 @@ class DeepSaddles(Study):
         "A. Jacot, F. Ged, B. Şimşek, C. Hongler, F. Gabriel, Saddle-to-Saddle Dynamics in Deep Linear Networks: Small "
         "Initialization Training, Symmetry, and Sparsity (arXiv 2106.15933)",
         "The initial NTK of deep linear networks with weights of variance width^−γ grows with the width for γ < 1 and "
-        "vanishes for γ > 1. In training from small weights (γ > 1), the loss plateaus at the best maps of rank 0, 1, "
-        "2, …, and the first plateau lasts longer for smaller weights, at a known rate.",
+        "vanishes for γ > 1. When training starts from small weights (γ > 1), the loss has plateaus at the losses of "
+        "the best maps of rank 0, 1, 2, …. The duration of the first plateau increases at a known rate as the initial "
+        "weights decrease.",
     )
     title = "From saddle to saddle"
     question = "Does a deep linear network learn one mode at a time from small random weights?"
@@ -95,6 +97,7 @@ class DeepSaddles(Study):
         "log_kernel": ("logarithm of the NTK", "1"),
         "log_output_variance": ("logarithm of the output variance", "1"),
         "output_variance_exponent": ("width exponent of the output variance", "1"),
+        "kernel_exponent": ("width exponent of the NTK", "1"),
     }
     tolerance = {
         **exact(
@@ -105,7 +108,7 @@ class DeepSaddles(Study):
         **exact(
             *("output_variance_exponent", "kernel_exponent"),
             error=0.03,
-            reason="moments averaged over finitely many random networks fluctuate by 1 to 2 %",
+            reason="moments averaged over a finite number of random networks fluctuate by 1 to 2 %",
         ),
         **exact(*_PLATEAUS, error=_PLATEAU_ERROR, reason=_PLATEAU_REASON),
         **exact("escape_slope", error=_SLOPE_ERROR, reason=_SLOPE_REASON),

@@ -1,1 +1,1 @@
-"""Alignment on a line: target and initial weights determine whether the layers of a linear network align."""
+"""Alignment on a line: the target and the initial weights determine whether the layers of a linear network align."""

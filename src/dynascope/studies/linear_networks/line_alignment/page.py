@@ -25,8 +25,8 @@ def figures(study: LineAlignment, result: Comparison) -> list[Chart]:
         Chart(
             "second_norm",
             title="Norm of the second layer",
-            caption="Norm of the second layer. The layers grow if the initial output is too small and shrink if it is "
-            "too large. If it has the wrong sign, they first shrink and then grow.",
+            caption="Norm of the second layer over time. The layers grow if the initial output is too small and shrink "
+            "if it is too large. If the initial output has the wrong sign, the layers first shrink and then grow.",
         ),
     ]
     for optimizer in ("SGD", "Adam") if study.descent else ():
@@ -35,7 +35,7 @@ def figures(study: LineAlignment, result: Comparison) -> list[Chart]:
                 f"relu_{optimizer.lower()}_alignment",
                 over="step",
                 title=f"ReLU networks trained by {optimizer}",
-                caption=f"Alignment of the two layers of ReLU networks over the steps of {optimizer}, from the same "
+                caption=f"Alignment of the two layers of ReLU networks during training by {optimizer}, from the same "
                 "initialisations. The theory does not cover these networks.",
                 y_label="alignment of the layers",
             )
@@ -49,17 +49,18 @@ def meaning(study: LineAlignment, result: Comparison) -> str:
     first, last = alignment.isel(time=0), alignment.isel(time=-1)
     ends = {start: rounded(last.sel(start=start)) for start in ("small", "large orthogonal", "nearly parallel")}
     descent = (
-        " Linear and ReLU networks were also trained by SGD and Adam. Only the linear networks "
-        "trained by SGD count towards the verdict, through the direction in which their alignment changes."
+        " Linear and ReLU networks were also trained by SGD and Adam. Of these networks, "
+        "only the linear ones trained by SGD affect the verdict: their alignment must change in the predicted "
+        "direction."
         if study.descent
         else ""
     )
     return (
         f"Linear networks with {study.width} hidden neurons were trained on inputs along a line from five "
-        "initialisations: small; large with orthogonal layers; and with layers that are nearly parallel, parallel or "
-        "opposite. For each, theory predicts alignment, norms and loss at every time. The alignment ended at "
-        f"{ends['small']} from the small initialisation, at {ends['large orthogonal']} from the large orthogonal one, "
-        f"and at {ends['nearly parallel']} from the nearly parallel one, where it had started at "
-        f"{rounded(first.sel(start='nearly parallel'))}. According to the theory, learning need not align the "
-        f"layers: the target and the initial weights determine whether it does.{descent}"
+        "initialisations: one small, one large with orthogonal layers, and three with nearly parallel, parallel or "
+        "opposite layers. For each initialisation, theory predicts the alignment, the norms and the loss at every "
+        f"time. The alignment ended at {ends['small']} from the small initialisation, at {ends['large orthogonal']} "
+        f"from the large orthogonal one, and at {ends['nearly parallel']} from the nearly parallel one, where the "
+        f"initial alignment was {rounded(first.sel(start='nearly parallel'))}. According to the theory, learning need "
+        f"not align the layers: the target and the initial weights determine whether it does.{descent}"
     )

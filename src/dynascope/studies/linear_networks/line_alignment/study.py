@@ -1,4 +1,4 @@
-"""Alignment on a line: target and initial weights determine whether the layers of a linear network align."""
+"""Alignment on a line: the target and the initial weights determine whether the layers of a linear network align."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _DISPLAY_NAMES = {"relu": "ReLU", "sgd": "SGD", "adam": "Adam"}
 class LineAlignment(Study):
     """Tests the predicted alignment, norms and loss of two-layer networks on inputs along a line.
 
-    The network is f(x) = x W u, the inputs are x = a n, and the targets are y = S a plus noise. Networks start from
-    five initialisations. The small initialisation is Gaussian, a fifth of the size that S requires; the large
-    orthogonal one lies in the kernel phase. With parallel or nearly parallel layers the initial output is too large,
-    and with opposite layers it has the wrong sign.
+    The network is f(x) = x W u, the inputs are x = a n, and the targets are y = S a plus noise. Networks are trained
+    from five initialisations. The small initialisation is Gaussian, and the norms of its layers are about a fifth of
+    the norm at which aligned layers fit the target. The large orthogonal initialisation lies in the kernel phase. With
+    parallel or nearly parallel layers, the initial output is too large; with opposite layers, it has the wrong sign.
 
     The study compares the linear network under gradient flow with the exact solution. One claim states that the
-    alignment changes in the predicted direction from every initialisation. Another claim states the same for small
-    steps of SGD, from the initialisations with a predicted change. Adam and ReLU networks are reported without
-    affecting the verdict, because the theory does not cover them. ReLU networks have √2 times larger initial weights,
-    because half of their neurons are active on each input.
+    alignment changes in the predicted direction from every initialisation. Another claim states the same for SGD with
+    small steps, for the initialisations from which theory predicts a change. The results of Adam and of ReLU networks
+    do not affect the verdict, because the theory does not cover them. The initial weights of ReLU networks are larger
+    by a factor of √2, because half of the neurons are active on each input.
     """
 
     width: Annotated[int, Ge(2)] = parameter(50, "Number of hidden neurons h.")

@@ -1,4 +1,4 @@
-"""Reversal learning: networks with unequal layers relearn quickly, and exactly balanced networks never do."""
+"""Reversal learning: networks with unbalanced layers relearn quickly, but exactly balanced networks never do."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ReversalLearning(TwoTasksStudy):
 
     Networks with different imbalances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on a random target map and
     then on its negative. The study compares the loss, the strength of every mode over time, and the time at which each
-    mode crosses zero. That time grows as log(1/|λ|) as λ vanishes.
+    mode crosses zero. The crossing time grows as log(1/|λ|) as λ vanishes.
     """
 
     inputs: PositiveInt = parameter(4, "Number of inputs.")
@@ -37,7 +37,7 @@ class ReversalLearning(TwoTasksStudy):
     weakest: PositiveFloat = parameter(
         1.0, "Smallest singular value. The others are equally spaced between these two.", most="strongest"
     )
-    largest_balance: PositiveFloat = parameter(1.0, "Largest |λ| of the layer imbalance W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.")
+    largest_balance: PositiveFloat = parameter(1.0, "Largest absolute imbalance |λ|, with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.")
     smallest_balance: PositiveFloat = parameter(1e-3, "Smallest |λ|.", below="largest_balance")
     balances: Annotated[int, Ge(2)] = parameter(4, "Number of log-spaced values of |λ|.")
     sign: Literal[1, -1] = parameter(1, "Sign of λ, 1 or -1; the prediction does not depend on it.")
@@ -67,7 +67,7 @@ class ReversalLearning(TwoTasksStudy):
         **exact(
             *("loss", "mode_strength"),
             error=1e-5,
-            reason="the theory is exact; the saddle amplifies the solver error by up to s/|λ|",
+            reason="the theory is exact; near the saddle, solver errors grow by a factor of up to `strongest`/|λ|",
         ),
         **exact(
             "reversal_time",

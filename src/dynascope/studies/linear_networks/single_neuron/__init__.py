@@ -1,1 +1,1 @@
-"""A single linear neuron learns lazily, richly or richly after a delay, depending on its initial weights."""
+"""The initial weights of a single linear neuron determine whether learning is lazy, rich or delayed rich."""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["figures", "meaning"]
 
 _THRESHOLDS = (
-    "A neuron counts as lazy if this change is below 0.1. Otherwise it counts as delayed rich if δ ≤ −4 √(η_a η_w) and "
-    "half of the target is learned later than 10/|δ|, and else as rich."
+    "A neuron is classified as lazy if this change is below 0.1. A neuron that is not lazy is delayed rich if "
+    "δ ≤ −4 √(η_a η_w) and its map reaches half of the target after t = 10/|δ|; the remaining neurons are rich."
 )
 
 
@@ -26,9 +26,9 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
             over="coefficient_along_target",
             title="Path from the initial map to the target",
             caption="Path of the neuron's map for each layer imbalance δ. The x-axis shows the component along the "
-            "target, and the y-axis the component across it. With a large output weight (δ > 0), the path is straight. "
-            "With large input weights (δ < 0), the neuron first fits the size of its output and then turns towards the "
-            "target.",
+            "target, and the y-axis the component perpendicular to it. With a large output weight (δ > 0), the path is "
+            "straight. With large input weights (δ < 0), the neuron first fits the norm of the target and then rotates "
+            "towards the target.",
         ),
         Chart(
             "weight_along_target",
@@ -41,9 +41,9 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
             "kernel_change",
             log="x",
             title="Change of the NTK",
-            caption="Change of the NTK relative to its initial norm. If it stays below 0.1, the neuron behaves as if "
-            "it were linear in its weights (lazy learning); if it becomes large, the neuron learns features (rich "
-            "learning). " + _regimes(result),
+            caption="Change of the NTK relative to its initial norm. If it stays below 0.1, the network function is "
+            "approximately linear in the weights (lazy learning). If the change is large, the neuron learns features "
+            "(rich learning). " + _regimes(result),
         ),
         Chart(
             "loss",
@@ -61,19 +61,18 @@ def meaning(study: SingleNeuron, result: Comparison) -> str:
     if study.imbalance == 0:
         return (
             "The layers of this neuron f(x) = a w·x are balanced, δ = 0. Theory gives its exact trajectory, and its "
-            f"regime follows from its initial weights. {_regimes(result)} By the end of training the NTK has changed "
-            f"by {rounded(change[0])} times its initial norm. {_THRESHOLDS} With another imbalance δ, the study shows "
-            "neurons with δ, 0 and −δ, which start from the same function. This neuron is linear and its inputs are "
-            f"{study.inputs}."
+            f"regime follows from its initial weights. {_regimes(result)} By the end of training, the change of the "
+            f"NTK is {rounded(change[0])} times its initial norm. {_THRESHOLDS} With another imbalance δ, the study "
+            "shows neurons with δ, 0 and −δ, which start from the same function. This neuron is linear and its inputs "
+            f"are {study.inputs}."
         )
     return (
         "All three neurons f(x) = a w·x compute the same function at t = 0. They differ only in how this function is "
-        f"split between the two layers: with imbalance δ = {rounded(study.imbalance)}, with δ = 0 and with "
-        f"δ = {rounded(-study.imbalance)}. Theory gives each exact trajectory, and predicts each regime from all "
-        f"initial weights. {_regimes(result)} By the end of training the NTK has changed by "
-        f"{rounded(change.min())} times its initial norm in the neuron that changes least, and by "
-        f"{rounded(change.max())} times in the one that changes most. {_THRESHOLDS} For another norm of the initial "
-        "map or another alignment with the target, neurons with the same δ can learn in other regimes. The neurons "
+        f"split between the two layers: the imbalances are δ = {rounded(study.imbalance)}, 0 and "
+        f"{rounded(-study.imbalance)}. From the initial weights, theory predicts the trajectory and the regime of "
+        f"each neuron. {_regimes(result)} By the end of training, the change of the NTK ranges from "
+        f"{rounded(change.min())} to {rounded(change.max())} times its initial norm. {_THRESHOLDS} With a different "
+        "norm or alignment of the initial map, neurons with the same δ can learn in other regimes. The neurons "
         f"are linear and their inputs are {study.inputs}."
     )
 

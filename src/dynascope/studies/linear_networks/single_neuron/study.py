@@ -1,4 +1,4 @@
-"""A single linear neuron learns lazily, richly or richly after a delay, depending on its initial weights."""
+"""The initial weights of a single linear neuron determine whether learning is lazy, rich or delayed rich."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt
 class SingleNeuron(Study):
     """Tests exact solutions for three neurons f(x) = a wᵀx with equal initial functions but different imbalances.
 
-    The study compares weights, function and NTK with the exact solution. Its claim is that each of the three neurons
-    learns in the regime that theory predicts from all of its initial weights: from the imbalance δ of the layers, and
-    from the norm of the initial map and its alignment with the target. The regimes are lazy, rich and delayed rich:
+    The study compares weights, function and NTK with the exact solution. The tested claim is that each of the three
+    neurons learns in the regime that theory predicts from the imbalance δ of its layers, the norm of its initial map,
+    and the alignment of this map with the target. The regimes are lazy, rich and delayed rich:
 
     - lazy: the NTK changes by less than 0.1 times its initial norm;
-    - delayed rich: not lazy, δ ≤ −4 √(η_a η_w) ‖β*‖, and half of the target is learned later than 10/|δ|, ten times the
-      time in which the norm of the map is fitted;
+    - delayed rich: not lazy, δ ≤ −4 √(η_a η_w) ‖β*‖, and the map reaches half of the target after t = 10/|δ|, ten times
+      the time needed to fit the norm of the map;
     - rich: all other neurons.
 
     The regimes are those of the paper; the thresholds are conventions of this package.
@@ -34,8 +34,8 @@ class SingleNeuron(Study):
 
     imbalance: FiniteFloat = parameter(
         -4.0,
-        "δ = weight_rate · a² − output_rate · ‖w‖², which gradient flow conserves. Neurons with 0 and −δ are also "
-        "trained.",
+        "δ = weight_rate · a² − output_rate · ‖w‖², which gradient flow conserves. Neurons with imbalances 0 and −δ "
+        "are also trained.",
     )
     initial_strength: PositiveFloat = parameter(0.1, "Norm ‖β‖ of the initial map β = a w; the target map has norm 1.")
     alignment: Annotated[float, Interval(gt=-1, le=1)] = parameter(
@@ -47,14 +47,14 @@ class SingleNeuron(Study):
     weight_rate: PositiveFloat = parameter(1.0, "Learning rate η_w of the input weights.")
     inputs: Literal["whitened", "low-rank"] = parameter(
         "whitened",
-        'Covariance of the inputs. With "whitened" inputs the weights have a closed form. "low-rank" inputs do not '
-        "vary in one direction, and their variances in the others fall from 1 to ½; theory then solves an equation in "
-        "function space.",
+        'Covariance of the inputs. With "whitened" inputs, the weights have a closed form. With "low-rank" inputs, one '
+        "direction has zero variance, and the variances of the others range from 1 to ½; theory then solves an "
+        "equation in function space.",
     )
     dimension: Annotated[int, Ge(2)] = parameter(2, "Number of inputs.")
     samples: PositiveInt = parameter(
         20,
-        "Number of samples; the inputs are transformed so that their second moments are exact.",
+        "Number of samples; the inputs are transformed to have the exact covariance.",
         least="dimension",
     )
     times: Annotated[int, Ge(10)] = parameter(300, "Number of recorded times.")
@@ -63,11 +63,11 @@ class SingleNeuron(Study):
     reference = Reference.of(
         papers.UNBALANCED,
         "A linear neuron learns in the regime (lazy, rich or delayed rich) that theory predicts from its initial "
-        "weights. Its trajectory has an exact solution, and its final map is known before training.",
+        "weights. The trajectory has an exact solution, and the final map can be computed before training.",
     )
     along = ("time", "feature")
     title = "A single neuron, lazy or rich"
-    question = "Do the initial weights of a linear neuron determine whether it learns lazily or richly?"
+    question = "Do the initial weights of a linear neuron determine whether learning is lazy or rich?"
     figures, meaning = page.figures, page.meaning
     equation = (
         r"\dot a = -\eta_a \, w \cdot (\beta - \beta^*), \quad \dot w = -\eta_w \, a \, (\beta - \beta^*), "

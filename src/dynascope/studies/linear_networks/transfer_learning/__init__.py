@@ -1,1 +1,1 @@
-"""Transfer learning: the imbalance between the layers determines which features of an old task a new task can use."""
+"""Transfer learning: the imbalance between the layers determines which old features a new task can reuse."""

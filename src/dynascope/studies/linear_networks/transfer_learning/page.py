@@ -22,17 +22,17 @@ def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
             log="y",
             decades=8,
             title="Loss of a new readout on old features",
-            caption="Loss of a new readout that is trained on the frozen first layer. With a larger second layer "
+            caption="Loss of a new readout trained on the frozen first layer. With a larger second layer "
             "(λ > 0), the loss can converge to a floor, because the first layer has lost the directions that the old "
-            f"task did not need: at the largest λ the predicted floor is {rounded(floor)}. With a larger first layer "
-            "(λ < 0) there is no floor.",
+            f"task did not need. At the largest λ, the predicted floor is {rounded(floor)}. With a larger first layer "
+            "(λ < 0), there is no floor.",
         ),
         Chart(
             "mode_strength",
             places={"mode": (-1,)},
             title="Learning along the least used direction",
-            caption="Learned fraction of the new target along the input direction that the old task used least, or "
-            "not at all.",
+            caption="Learned fraction of the new target along the input direction that the old task used least (or "
+            "did not use at all).",
         ),
         Chart(
             ("old_loss", "new_loss"),
@@ -40,9 +40,9 @@ def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
             places={"balance": (0, -1)},
             decades=8,
             title="All layers trained on both tasks",
-            caption="Losses on both tasks when all layers are trained on both, for the smallest and the largest λ. "
-            "The old task is already learned at t = 0. While the network learns the new task, the loss on the old "
-            f"task is at most {rounded(result.observed['old_loss'].max())} for every λ.",
+            caption="Losses on the old and the new task for the smallest and the largest λ, with all layers trained on "
+            "both tasks. The old task is already learned at t = 0. While the network learns the new task, the loss on "
+            f"the old task is at most {rounded(result.observed['old_loss'].max())} for every λ.",
             words=("old task", "new task"),
             y_label="loss",
         ),
@@ -61,7 +61,7 @@ def meaning(study: TransferLearning, result: Comparison) -> str:
         "directions equally. Along the direction that the old task used least, the readout learned "
         f"{percent(observed[0])} of the target at λ = −{largest} (predicted: {percent(predicted[0])}) and "
         f"{percent(observed[1])} at λ = {largest} (predicted: {percent(predicted[1])}). According to theory, a network "
-        "with a larger first layer (λ < 0) keeps features that its task does not need, and a new task can use them. A "
+        "with a larger first layer (λ < 0) keeps features that its task does not need but that a new task can use. A "
         "network with a larger second layer (λ > 0) keeps only the features of its task. The theory assumes that "
         "training on the old task has converged."
     )

@@ -1,4 +1,4 @@
-"""Transfer learning: the imbalance between the layers determines which features of an old task a new task can use."""
+"""Transfer learning: the imbalance between the layers determines which old features a new task can reuse."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class TransferLearning(TwoTasksStudy):
     Networks with imbalances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on an old task that uses only some
     input directions; the new target uses all directions equally. The study then trains the networks in two ways:
 
-    - A new readout of the frozen first layer is trained from zero. The study compares `loss`; `mode_strength` along
-      each input direction of the old task; its `speed` √(s² + λ²/4) − λ/2; and `reachable_share`, the share of the new
-      target in the span of the trained features. The loss cannot fall below half the squared norm of the
-      unreachable part.
-    - An output with zero weights is added, and all layers are trained on both targets. The study compares `old_loss`
-      and `new_loss`.
+    - A new readout is trained from zero weights on the frozen first layer. The study compares the `loss`; the
+      `mode_strength` along each input direction of the old task; the learning `speed` √(s² + λ²/4) − λ/2 of this mode;
+      and `reachable_share`, the share of the new target in the span of the trained features. The loss cannot fall
+      below half the squared norm of the unreachable part.
+    - An output with zero weights is added, and all layers are trained on both targets. The study compares the losses
+      on the old and the new task, `old_loss` and `new_loss`.
     """
 
     dimension: PositiveInt = parameter(3, "Number of inputs, of old outputs and of hidden neurons.")
@@ -46,8 +46,8 @@ class TransferLearning(TwoTasksStudy):
     largest_balance: PositiveFloat = parameter(3.0, "Largest λ. The smallest λ is its negative.")
     balances: Annotated[int, Ge(2)] = parameter(
         4,
-        "Number of equally spaced values of λ. It must be even, because at λ = 0 the network never completely forgets "
-        "unused directions.",
+        "Number of equally spaced values of λ. An even number excludes λ = 0, at which the network never completely "
+        "forgets unused directions.",
     )
     times: Annotated[int, Ge(10)] = parameter(300, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the tasks and of the initial weights.")
@@ -55,10 +55,10 @@ class TransferLearning(TwoTasksStudy):
     reference = Reference.of(
         papers.BALANCED,
         "A two-layer linear network with a larger first layer keeps features of all inputs, so it can learn any new "
-        "readout. A network with a larger second layer keeps only the features of its task. The learning speed of a "
-        "new readout has a closed form along each input direction.",
+        "readout. A network with a larger second layer keeps only the features of its task. Along each input "
+        "direction, the learning speed of a new readout has a closed form.",
     )
-    question = "Which features of an old task can a new task use?"
+    question = "Which features of an old task can a new task reuse?"
     figures, meaning = page.figures, page.meaning
     tasks = ("the old task", "a new task")
     equation = r"\text{speed}(s) = \sqrt{s^2 + \frac{\lambda^2}{4}} - \frac{\lambda}{2}"
@@ -77,7 +77,9 @@ class TransferLearning(TwoTasksStudy):
             error=1e-4,
             reason="the fit ends when 1 % of a mode remains, and the solver error is a hundred times smaller",
         ),
-        **exact("reachable_share", error=1e-6, reason="features below a millionth of the largest count as lost"),
+        **exact(
+            "reachable_share", error=1e-6, reason="features smaller than a millionth of the largest are treated as lost"
+        ),
     }
     tiny = {"dimension": 2, "rank": 1, "balances": 2, "times": 40}
 

@@ -1,1 +1,1 @@
-"""Wide linear networks: the function obeys an equation that contains the layer imbalance δ only as δ²."""
+"""Wide linear networks: the function obeys an equation that depends on the layer imbalance δ only through δ²."""

@@ -28,9 +28,9 @@ def figures(study: WideLinear, result: Comparison) -> list[Chart]:
             "step_drift",
             over="learning_rate",
             title="Drift of the conserved quantity",
-            caption="Change of tr Δ over gradient descent at two step sizes, where Δ = η₁AAᵀ − η₂WᵀW is the imbalance "
-            "matrix. Gradient flow conserves Δ; to first order, discrete steps change its trace in proportion to the "
-            "step size.",
+            caption="Change of tr Δ during gradient descent with two step sizes, where Δ = η₁AAᵀ − η₂WᵀW is the "
+            "imbalance matrix. Gradient flow conserves Δ; to first order, discrete steps change its trace in "
+            "proportion to the step size.",
             x_label="step size",
             y_label="change of tr Δ",
             points=True,
@@ -45,8 +45,8 @@ def meaning(study: WideLinear, result: Comparison) -> str:
         f"Two linear networks with {study.inputs} inputs and {study.outputs} outputs start from the same linear map. "
         f"One has a larger second layer (δ = {imbalance}) and one hidden neuron for each output; the other has a "
         f"larger first layer (δ = −{imbalance}) and one hidden neuron for each input. Theory predicts that both maps "
-        "obey the same equation, which contains δ only as δ². In training, the maps differ from the solution of this "
-        f"equation by at most {error} of their size. According to this equation, it does not matter which layer is "
-        "larger, in contrast to a single neuron. The theory holds for isotropic layers of these widths. Discrete "
-        "steps break the conservation law of gradient flow, in proportion to the step size."
+        "obey the same equation, which depends on δ only through δ². The trained maps agree with the solution of this "
+        f"equation to a relative error of {error}. According to the equation, it does not matter which layer has the "
+        "larger weights, unlike in a single neuron. The theory holds for isotropic layers of these widths. Discrete "
+        "steps violate the conservation law of gradient flow, by an amount proportional to the step size."
     )

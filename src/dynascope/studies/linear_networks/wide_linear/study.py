@@ -1,4 +1,4 @@
-"""Wide linear networks: the function obeys an equation that contains the layer imbalance δ only as δ²."""
+"""Wide linear networks: the function obeys an equation that depends on the layer imbalance δ only through δ²."""
 
 from __future__ import annotations
 
@@ -34,40 +34,42 @@ _AXES = {"coefficients": ("time", "feature", "target"), "step_drift": ("learning
 
 
 class WideLinear(Study):
-    """Tests the predicted functions and NTKs of two isotropic linear networks that start from the same function.
+    """Tests the predicted functions and NTKs of two isotropic linear networks with the same initial function.
 
-    One network has as many hidden neurons as outputs and a larger second layer (δ > 0); the other has as many as inputs
-    and a larger first layer (δ < 0). Theory predicts that both functions obey the same equation, which contains δ only
-    as δ². The drift of Δ in discrete gradient descent is measured at two step sizes; it is proportional to the step
-    size.
+    One network has as many hidden neurons as outputs, and a second layer with larger weights (δ > 0). The other has as
+    many hidden neurons as inputs, and a first layer with larger weights (δ < 0). Theory predicts that both functions
+    obey the same equation, which depends on δ only through δ². The study also measures the drift of the conserved
+    matrix Δ in gradient descent with two step sizes; the drift is proportional to the step size.
     """
 
     inputs: PositiveInt = parameter(3, "Number of inputs.")
     outputs: PositiveInt = parameter(2, "Number of outputs.")
     imbalance: PositiveFloat = parameter(
-        0.5, "Imbalance δ > 0, with Δ = η₁ A Aᵀ − η₂ Wᵀ W = δ I. The second network has −δ."
+        0.5, "Imbalance δ > 0, with Δ = η₁ A Aᵀ − η₂ Wᵀ W = δ I. The second network has imbalance −δ."
     )
     initial_size: PositiveFloat = parameter(
-        0.1, "Standard deviation of the entries of the initial map, which both networks share."
+        0.1, "Standard deviation of the entries of the initial map, which is the same for both networks."
     )
     first_rate: PositiveFloat = parameter(1.0, "Learning rate η₁ of the first layer W.")
     second_rate: PositiveFloat = parameter(1.0, "Learning rate η₂ of the second layer A.")
-    whitened: bool = parameter(False, "Whether the inputs are whitened. Otherwise, their variances fall from 1 to 0.3.")
+    whitened: bool = parameter(
+        False, "Whether the inputs are whitened. Otherwise, their variances range from 1 to 0.3."
+    )
     samples: PositiveInt = parameter(20, "Number of samples.", least="inputs")
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the task and of the initial map.")
 
     reference = Reference.of(
         papers.UNBALANCED,
-        "The function of an isotropic two-layer linear network obeys a closed equation, which depends on the magnitude "
+        "The function of an isotropic two-layer linear network obeys a closed equation that depends on the magnitude "
         "of the layer imbalance but not on its sign.",
     )
     theory = "isotropic two-layer linear networks in function space"
     trains = "linear"
     symbols = {"imbalance": "δ"}
     along = ("time", "learning_rate")
-    title = "The imbalance of wide layers"
-    question = "In a network with several outputs, does it matter which of its two layers is larger?"
+    title = "Layer imbalance in wide linear networks"
+    question = "In a network with several outputs, does it matter which of the two layers has larger weights?"
     figures, meaning = page.figures, page.meaning
     equation = (
         r"\dot\beta = -\left( G \sqrt{\kappa^2 \beta^\top \beta + \frac{\delta^2}{4}} + \sqrt{\kappa^2 \beta "
