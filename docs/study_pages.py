@@ -20,7 +20,7 @@ from dynascope.report.bibliography import bibtex
 from dynascope.report.formatting import parameter_text
 from dynascope.results import describe
 from dynascope.results.numbers import number
-from dynascope.studies import Study, StudyEntry, fields, find_study, study_index
+from dynascope.studies import StaircaseStudy, Study, StudyEntry, fields, find_study, study_index
 
 DOCS = Path(__file__).parent
 FOLDER = DOCS / "studies"
@@ -175,9 +175,12 @@ def _tolerances(study: type[Study]) -> str:
     """Return a table with one row per quantity; a largest error with the same tolerance is omitted."""
     limits = study.tolerance
     if not limits:
+        if not issubclass(study, StaircaseStudy):
+            return "The tolerances depend on the fields. The result lists each tolerance with its reason."
         return (
-            "Levels, times, slopes and the number of jumps must agree within the tolerances that the theory gives for "
-            "this initial scale: [What is scored](../concepts/conventions.md#what-is-scored)."
+            "For a loss staircase, the theory sets the tolerances of the plateau losses, jump times and slopes at this "
+            "initial scale, and the number of jumps must match. See "
+            "[What is scored](../concepts/conventions.md#what-is-scored)."
         )
     worst = {f"{name}_maximum" for name, limit in limits.items() if limits.get(f"{name}_maximum") == limit}
     rows = []
