@@ -33,7 +33,7 @@ class LambdaBalanced(BalancedStudy):
     """
 
     inputs: PositiveInt = parameter(5, "Number of inputs.")
-    width: PositiveInt = parameter(2, "Number of hidden neurons, at most the numbers of inputs and of outputs.")
+    width: PositiveInt = parameter(2, "Number of hidden neurons, at most the smaller of `inputs` and `outputs`.")
     outputs: PositiveInt = parameter(3, "Number of outputs.")
     strongest: PositiveFloat = parameter(2.0, "Largest singular value of the target map.")
     weakest: PositiveFloat = parameter(
