@@ -22,7 +22,8 @@ from dynascope.validation.bounded import Seed
 
 _CONSERVED = (
     1e-5,
-    "the solver error is 1e-7 per step over about a hundred steps for networks with kinks, and far smaller otherwise",
+    "for networks with kinks, the solver error is 1e-7 per step over about a hundred steps; otherwise it is far "
+    "smaller",
 )
 _ROUNDING = 1e-8  # a hundred steps at the usual solver tolerance
 _LARGEST_DIFFERENCE = 0.01  # tolerance of the drift due to ε, predicted by quadrature over the recorded times
@@ -32,15 +33,16 @@ _MOVED = 0.1  # smallest relative change of the weights for which conserved char
 class Conservation(ClaimsStudy):
     """Measures the charges of several networks during gradient flow on data from a teacher network.
 
-    The networks are three linear layers; two hidden ReLU layers with biases; a convolution with batch normalisation,
-    with ε = 0 and with ε > 0; and a transformer block with two heads, squared ReLU and RMS norms. Their symmetries are
-    found by analysing their programs.
+    The networks are a three-layer linear network; a ReLU network with two hidden layers and biases; two convolutional
+    networks with batch normalisation, one at ε = 0 and one at ε > 0; and a transformer block with two heads, squared
+    ReLU and RMS norms. The symmetries are found by analysing the computation graphs of the networks.
 
     Theory predicts that every charge θᵀGθ keeps its initial value: AᵀA − WWᵀ for linear layers, ‖out‖² − ‖in‖² for
-    units, ‖w‖² for channels before a normalisation, and the matrix-valued charges of queries and keys and of values and
+    units, ‖w‖² for channels before a normalisation, and matrix-valued charges for queries and keys, and for values and
     outputs. The charge ‖w‖² before a normalisation by √(v + ε) is conserved only at ε = 0. At ε > 0, scaling the
-    weights is equivalent to changing ε, so d‖w_c‖²/dt = 4 ε ∂L/∂ε_c. The study subtracts the integral of this rate from
-    the charge. One claim states that the integral equals the change of the charge within 1 percent.
+    weights is equivalent to changing ε, so d‖w_c‖²/dt = 4 ε ∂L/∂ε_c. The study subtracts the integral of this rate, the
+    predicted drift, from the charge. One claim states that the predicted drift is within 1 percent of the measured
+    drift.
     """
 
     networks: list[str] = parameter(
@@ -56,7 +58,7 @@ class Conservation(ClaimsStudy):
 
     reference = Reference.of(
         papers.CONSERVATION,
-        "Gradient flow conserves one quantity for every linear symmetry with a symmetric generator, for any data.",
+        "Gradient flow conserves one quantity for each linear symmetry with a symmetric generator, whatever the data.",
     )
     theory = "conservation laws of gradient flow"
     task = "regression on a teacher of the same architecture"
@@ -77,7 +79,7 @@ class Conservation(ClaimsStudy):
     names = {
         "moved": ("distance from the initial weights, relative to their norm", "1"),
         "drift": ("largest change of a charge, relative to the squared norm of the initial weights", "1"),
-        "charges": ("conserved charges minus the predicted drift due to ε", "1"),
+        "charges": ("drift-corrected charges", "1"),
         "epsilon_change": ("change of the squared norm of a channel", "1"),
         "epsilon_integral": ("predicted change of the squared norm of a channel", "1"),
     }

@@ -45,8 +45,9 @@ def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
             "final_charge",
             "charge",
             "Every charge after training, ordered by network as in the first figure; the prediction is the charge "
-            f"before training. Training moved the weights by {percent(moved.min())} to {percent(moved.max())} of their "
-            "initial norm. The charges include products of sums of weights, which are not independent laws.",
+            f"before training. Training moved the weights by {percent(moved.min())} to {percent(moved.max())} of "
+            "their initial norm. The charges include products of sums of weights, which are not independent of the "
+            "other charges.",
             title="Charges after training",
             y_label="charge",
             points=True,
@@ -61,10 +62,10 @@ def meaning(study: ConservationCounts, result: Comparison) -> str:
     small = f"{least}" if least == most else f"{least} to {most}"
     return (
         "A conservation law is a function of the weights that gradient flow never changes, whatever the data and the "
-        "loss. Computed from gradients alone, without information about the architecture, the small networks have "
-        f"{small} laws each and the two-layer linear networks up to {int(found['linear_laws'].max())}. Gradients at "
+        "loss. Gradients alone, without information about the architecture, show that the small networks have "
+        f"{small} laws each, and the two-layer linear networks up to {int(found['linear_laws'].max())}. Gradients at "
         f"one point give only an upper bound, which reaches {int(found['linear_bound'].max())} for the linear "
         "networks; Lie brackets of gradients, which describe sequential training on different data, give the exact "
-        "number. The claims test whether every law is one of the known charges: sums of squares, of products or of "
+        "number. The claims test whether the known charges account for every law: sums of squares, of products or of "
         "weights. Finite steps of gradient descent change these quantities slightly."
     )

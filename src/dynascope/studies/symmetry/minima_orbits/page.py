@@ -40,9 +40,9 @@ def figures(study: MinimaOrbits, result: Comparison) -> list[Chart]:
         Chart(
             ("least_curvature", "orbit_curvature"),
             "architecture",
-            "Smallest curvature not counted as flat, and largest curvature along the symmetries, which should be a "
-            "rounding error. Both are relative to the largest curvature. With a wide gap between them, the number of "
-            "flat directions is unambiguous.",
+            "Smallest curvature not counted as flat, and largest curvature along the symmetries, which theory "
+            "predicts to be zero up to rounding. Both are relative to the largest curvature. With a wide gap between "
+            "them, the number of flat directions is unambiguous.",
             log="y",
             words=("smallest nonzero", "largest along symmetries"),
             title="Gap between flat and curved directions",
@@ -63,9 +63,9 @@ def meaning(study: MinimaOrbits, result: Comparison) -> str:
         f"{_range(counted)} dimensions. All points of an orbit compute the same function but can differ in sharpness: "
         f"linear networks that learned the same map from {study.balances} initial imbalances λ ended with largest "
         f"curvatures from {rounded(sharpness.min())} to {rounded(sharpness.max())}. Theory predicts this sharpness "
-        "from the imbalance, which gradient flow conserves; the minimum is flattest if both layers have the same "
-        "size. Networks wider than their teacher, or with rarely active neurons, can be flat in further directions "
-        "that do not come from symmetries."
+        "from the imbalance, which gradient flow conserves; the minimum is flattest for balanced layers (λ = 0). The "
+        "minima of networks that are wider than their teacher, or have rarely active neurons, can be flat in further "
+        "directions that do not come from symmetries."
     )
 
 

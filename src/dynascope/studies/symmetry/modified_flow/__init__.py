@@ -1,1 +1,1 @@
-"""Gradient descent deviates from gradient flow at first order in the learning rate, from a modified flow at second."""
+"""Gradient descent deviates from gradient flow at first order in η, but from a modified flow only at second order."""

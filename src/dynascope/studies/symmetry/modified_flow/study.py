@@ -1,4 +1,4 @@
-"""Gradient descent deviates from gradient flow at first order in the learning rate, from a modified flow at second."""
+"""Gradient descent deviates from gradient flow at first order in η, but from a modified flow only at second order."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class ModifiedFlow(Study):
     A tanh network with loss L, including weight decay, is trained with momentum from zero velocity. In all flows, step
     k corresponds to the time t = ηk. Gradient flow on L/(1 − β) is the limit of infinitesimal steps. The modified flow
     descends L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖²; it starts either at θ_0 or at the shifted point θ_0 + ηβ/(1 − β)²
-    ∇L(θ_0). The study measures the distance of the final weights from the end point of each flow. The verdict rests on
-    the `order` p of these distances, ∝ ηᵖ for small η. The order is computed between consecutive learning rates and
-    extrapolated to η = 0 from the three smallest rates. Theory predicts order 1 for gradient flow, order 2 for the
+    ∇L(θ_0). The study measures the distance of the final weights from the end point of each flow. For small η, each
+    distance is ∝ ηᵖ, and the verdict rests on the `order` p. The order is computed between consecutive learning rates
+    and extrapolated to η = 0 from the three smallest rates. Theory predicts order 1 for gradient flow, order 2 for the
     modified flow from the shifted point, and order 1 without the shift (order 2 at β = 0, where the shift vanishes).
-    The modified flow also predicts the distance of gradient descent from gradient flow (`straying`), which is drawn but
-    does not affect the verdict.
+    The modified flow also predicts the distance of gradient descent from gradient flow (`straying`), which is plotted
+    but does not affect the verdict.
     """
 
     inputs: PositiveInt = parameter(3, "Number of inputs.")
     width: PositiveInt = parameter(6, "Number of hidden neurons.")
-    samples: PositiveInt = parameter(20, "Number of samples; all are in one batch.")
+    samples: PositiveInt = parameter(20, "Number of samples (full batch).")
     momentum: Annotated[float, Interval(ge=0, le=0.99)] = parameter(0.5, "Momentum β (heavy ball).")
     weight_decay: NonNegativeFloat = parameter(0.01, "Weight decay λ of ½ λ‖θ‖².")
     duration: PositiveFloat = parameter(2.0, "Training time t/(1 − β), the time of gradient flow on L.")
@@ -59,8 +59,8 @@ class ModifiedFlow(Study):
 
     reference = Reference.of(
         papers.NEURAL_MECHANICS,
-        "Gradient descent deviates from gradient flow at first order in the learning rate, and from gradient flow on a "
-        "modified loss at second order.",
+        "Gradient descent deviates from gradient flow at first order in the learning rate, but from gradient flow on "
+        "a modified loss only at second order.",
         also="; with momentum from a shifted initial point, by the ansatz of arXiv 1906.04285",
     )
     title = "The modified flow of gradient descent"
@@ -79,7 +79,7 @@ class ModifiedFlow(Study):
     along = "run"
     axes = ("learning_rate",)
     labelled = {"run": _FLOWS, "learning_rate": "_learning_rates"}
-    names = {"run": ("flow", "1"), "order": ("order of the distance in the learning rate", "1")}
+    names = {"run": ("flow", "1"), "order": ("order of convergence in the learning rate", "1")}
     tolerance = curve_tolerance(
         order=(
             0.03,

@@ -26,8 +26,8 @@ _CHARGES = {
     ),
     "translation": (
         "Charges of the last layer",
-        "Sum over all outputs of the weights of each neuron, and sum of the biases, over steps. Only weight decay "
-        "changes these sums.",
+        "For each neuron, the sum of its outgoing weights over all outputs, and the sum of the output biases, over "
+        "steps. Only weight decay changes these sums.",
     ),
 }
 
@@ -64,7 +64,7 @@ def figures(study: NeuralMechanics, result: Comparison) -> list[Chart]:
             log="y",
             title="Residuals for wrong optimisers",
             y_label="residual / rounding bound",
-            caption="Largest residual of the discrete law, relative to the rounding bound, if it assumes 1 % less "
+            caption="Largest residual of the discrete law, relative to the rounding bound, evaluated with 1 % less "
             "momentum, 1 % less weight decay or decoupled weight decay. A value above 1 proves that the network was "
             "not trained by this optimiser.",
             points=True,

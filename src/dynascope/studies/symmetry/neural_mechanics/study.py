@@ -28,12 +28,12 @@ _IDENTIFIED = "another optimiser"
 class NeuralMechanics(ClaimsStudy):
     """Measures the charges of all symmetries of a convolutional network with batch normalisation, trained by SGD.
 
-    The network learns digits. Its symmetries are found by analysing its program. A constant may be added to all logits
-    (translation); each channel before a normalisation may be scaled (scale); and each channel or neuron before a ReLU
-    may be scaled if its outgoing weights are scaled by the inverse (rescale). Gradient flow conserves a charge for each
-    symmetry. A finite learning rate η, momentum β, weight decay λ and minibatches change the charges. Two laws predict
-    every charge r from the displacements of the weights: the exact law of the discrete steps, and the paper's
-    continuous law,
+    The network classifies handwritten digits. Its symmetries are found by analysing its computation graph. A constant
+    may be added to all logits (translation); each channel before a normalisation may be scaled (scale); and each
+    channel or neuron before a ReLU may be scaled if its outgoing weights are scaled by the inverse (rescale). Gradient
+    flow conserves a charge for each symmetry. A finite learning rate η, momentum β, weight decay λ and minibatches
+    change the charges. Two laws predict every charge r from the displacements of the weights: the exact law of the
+    discrete steps, and the paper's continuous law,
 
         r'' + 2γ r' + ω² r = 2 θ'ᵀGθ',  γ = (1 − β)/η(1 + β),  ω² = 4λ/η(1 + β).
 

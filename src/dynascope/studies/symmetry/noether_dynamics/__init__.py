@@ -1,1 +1,1 @@
-"""The norm of a normalised layer acts as an adaptive learning rate: steps increase it, weight decay reduces it."""
+"""The norm of a normalised layer acts as an adaptive learning rate: steps increase it, and weight decay reduces it."""

@@ -47,8 +47,8 @@ def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
             y_label="growth / coherent growth",
             x_label="run",
             title="Growth relative to the coherent closure",
-            caption="Growth of ‖W‖⁴ due to steps in each layer of each network, relative to the growth under coherent "
-            "gradients. Theory predicts 1 for coherent gradients and (1 − β)/(1 + β) for white gradients.",
+            caption="Growth of ‖W‖⁴ due to steps, for each layer of each network, divided by the growth under "
+            "coherent gradients. Theory predicts 1 for coherent gradients and (1 − β)/(1 + β) for white gradients.",
             points=True,
         ),
         Chart(
@@ -59,7 +59,7 @@ def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
             y_label="rotation angle",
             title="Rotation of a layer per step",
             caption="Angle in radians by which a step on a minibatch rotates a layer (root mean square over "
-            "neighbouring steps). At equilibrium, theory predicts √(2ηλ/(1 + β)) for every layer of any network "
+            "consecutive steps). At equilibrium, theory predicts √(2ηλ/(1 + β)) for every layer of any network "
             "(dashed).",
         ),
     ]
@@ -75,11 +75,11 @@ def meaning(study: NoetherDynamics, result: Comparison) -> str:
         "The output of a normalised layer does not depend on the norm of its weights, but a step rotates a small "
         "layer by a larger angle. The norm therefore acts as an adaptive learning rate: steps increase it, and weight "
         "decay reduces it. In minibatch training, the squared norm of the second layer of the first network changed "
-        f"from {rounded(norm.isel(step=0))} to {rounded(norm.isel(step=-1))}. With momentum, the growth is largest for "
-        f"coherent gradients; relative to this limit, the mean growth was {percent(noisy)} on minibatches (predicted "
-        f"for independent gradients: {percent(white)}) and {percent(full)} on the full batch (predicted for coherent "
-        "gradients: 100 %). Late in minibatch training, a step rotated a layer by "
+        f"from {rounded(norm.isel(step=0))} to {rounded(norm.isel(step=-1))}. With momentum, the growth is largest "
+        f"for coherent gradients; relative to this limit, the mean growth was {percent(noisy)} on minibatches "
+        f"(predicted for independent gradients: {percent(white)}) and {percent(full)} on the full batch (predicted "
+        "for coherent gradients: 100 %). Late in minibatch training, a step rotated a layer by "
         f"{rounded(found['late_angle'].mean())} radians on average; theory predicts {rounded(study.experiment.angle)} "
-        "from the learning rate, weight decay and momentum alone. Between the two limits, gradients of neighbouring "
-        "steps can be partly correlated or anticorrelated."
+        "from the learning rate, weight decay and momentum alone. In general, gradients of consecutive steps can be "
+        "partly correlated or anticorrelated, and neither limit applies."
     )

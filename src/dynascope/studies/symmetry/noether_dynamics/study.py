@@ -1,4 +1,4 @@
-"""The norm of a normalised layer acts as an adaptive learning rate: steps increase it, weight decay reduces it."""
+"""The norm of a normalised layer acts as an adaptive learning rate: steps increase it, and weight decay reduces it."""
 
 from __future__ import annotations
 
@@ -32,25 +32,26 @@ _CLOSE = 0.05  # tolerated relative difference at equilibrium
 
 
 class NoetherDynamics(ClaimsStudy):
-    """Measures the squared norms r = ‖W‖² of scale-invariant layers under momentum, weight decay and minibatches.
+    """Measures the squared norms r = ‖W‖² of scale-invariant layers during SGD with momentum and weight decay.
 
-    A tanh network with normalised layers learns digits, a fraction of which have random labels. The gradients are
-    orthogonal to the weights of a layer, so steps can only increase its norm, and only weight decay reduces it. The
-    growth depends on the correlation of gradients between steps, and two closures describe the limiting cases. Coherent
-    gradients hardly change within 1/(1 − β) steps, which gives (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 − β)³ ‖ĝ‖², where
-    ĝ is the gradient at unit norm. White gradients are independent between steps, which multiplies the second term by
-    (1 − β)/(1 + β). `growth_share` is the measured growth due to steps relative to the coherent closure, computed with
-    ‖ĝ‖² of every step.
+    A tanh network with normalised layers learns to classify digits, a fraction of which have random labels. The
+    gradients are orthogonal to the weights of a layer, so steps can only increase its norm, and only weight decay
+    reduces it. The growth depends on the correlation of gradients between steps, and two closures describe the limiting
+    cases. Coherent gradients hardly change within 1/(1 − β) steps, which gives (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 −
+    β)³ ‖ĝ‖², where ĝ is the gradient at unit norm. White gradients are independent between steps; the second term is
+    then multiplied by (1 − β)/(1 + β). `growth_share` is the measured growth due to steps, divided by the growth under
+    the coherent closure, which is computed from ‖ĝ‖² at every step.
 
     The study makes two runs with the same optimiser: full-batch training without weight decay, in which only steps
     change the norm, and minibatch training with weight decay until equilibrium. Two claims state that the coherent
     closure describes the first run, and the white closure the second, within a factor of 1.25. Two further claims
-    concern the last half of the second run: r is at the equilibrium of white gradients, and a step rotates a layer by
+    concern the second half of this run: r is at its equilibrium for white gradients, and a step rotates a layer by
     √(2ηλ/(1 + β)), both within 5 percent. Both closures require 4ηλ ≪ (1 − β)². The coherent closure does not cover the
-    first 1/(1 − β) steps, in which momentum builds up; its claim is undecided if they contribute more than a fifth of
-    its growth (`startup_share`). The claims about equilibrium are undecided if more than 5 percent of the fourth power
-    of a norm remains from the initial weights (`remembered_share`). As a check, the norm must follow its exact law
-    under momentum, weight decay and minibatches: `within_rounding` is the fraction of steps that agree up to rounding.
+    first 1/(1 − β) steps, in which momentum builds up; the claim about the coherent closure is undecided if these steps
+    contribute more than a fifth of the growth (`startup_share`). The claims about equilibrium are undecided if the
+    initial weights still contribute more than 5 percent of the fourth power of a norm (`remembered_share`). As a check,
+    the norm must follow its exact law under momentum, weight decay and minibatches: `within_rounding` is the fraction
+    of steps that agree up to rounding.
     """
 
     samples: Annotated[int, Interval(ge=10, le=1797)] = parameter(200, "Number of training digits.")
@@ -61,13 +62,13 @@ class NoetherDynamics(ClaimsStudy):
         0.9, "Momentum β (heavy ball). The closures differ more for a larger momentum."
     )
     decay_ratio: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
-        0.016, "4ηλ/(1 − β)², which determines the weight decay λ on minibatches; must be far below one."
+        0.016, "4ηλ/(1 − β)², which determines the weight decay λ of the minibatch run; must be far below one."
     )
     batch_size: Annotated[int, Ge(2)] = parameter(4, "Digits per minibatch, drawn with replacement.", most="samples")
     equilibrations: Annotated[float, Ge(4)] = parameter(
-        12.0, "Length of the run on minibatches, in units of (1 − β)/(4ηλ) steps."
+        12.0, "Length of the minibatch run, in units of (1 − β)/(4ηλ) steps."
     )
-    coherent_steps: Annotated[int, Ge(20)] = parameter(1000, "Number of steps on the full batch.")
+    coherent_steps: Annotated[int, Ge(20)] = parameter(1000, "Number of steps of the full-batch run.")
     starts: Annotated[int, Ge(2)] = parameter(4, "Number of networks per run, with different initial weights.")
     seed: Seed = parameter(0, "Seed of the labels, the initial weights and the minibatches.")
 
