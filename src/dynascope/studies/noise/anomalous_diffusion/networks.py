@@ -54,7 +54,7 @@ class RestingNetworks:
         batch_size: S.
         starts: Number of networks.
         warm_up: Number of steps before the displacement is measured.
-        legs: Number of consecutive initial points over which displacements are averaged.
+        legs: Number of consecutive time origins over which displacements are averaged.
         batches: Number of minibatches on which noise and curvature are measured.
         products: Number of matrix-vector products with the curvature per minibatch.
         seed: Seed of the first network, its data and all minibatches.

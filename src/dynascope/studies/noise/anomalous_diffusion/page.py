@@ -26,10 +26,10 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             symbols={"spectrum": "p"},
             y_label="E‖θ_k − θ_0‖²",
             title="Displacement of regressions with a power-law spectrum",
-            caption="Mean squared displacement of SGD over steps, from the stationary distribution. Directions "
-            "of large curvature are confined first, so the displacement grows more slowly for larger p. Dashed lines "
-            "show the prediction. Theory neglects the increase of gradient noise away from the minimum, which can "
-            "raise the measured curves by a few percent.",
+            caption="Mean squared displacement of SGD over steps, starting from the stationary distribution. "
+            "Directions of large curvature are confined first, so the displacement grows more slowly for larger p. "
+            "Dashed lines show the prediction. Theory neglects the increase of gradient noise away from the minimum, "
+            "which can raise the measured curves by a few percent.",
         ),
         Chart(
             "sgd_exponent",
@@ -52,7 +52,7 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             caption="Squared displacement of each network over steps. Dashed lines show the forecast from curvature "
             "and gradient noise measured beforehand. Over the first quarter of the steps, the forecast exponent is "
             f"{rounded(forecast)} and the measured exponent {rounded(measured)}. At later steps, the weights can move "
-            "further than the quadratic loss of the forecast allows.",
+            "further than forecast, because the loss is not quadratic.",
         ),
     ]
 

@@ -25,14 +25,14 @@ _CLOSE = 0.1  # tolerance of an exponent, below the difference 1/6 between p = 1
 
 
 class AnomalousDiffusion(ClaimsStudy):
-    """Measures the exponent c of E‖θ_k − θ_0‖² ∝ kᶜ under stationary SGD, for given spectra and for networks.
+    """Measures the exponent c of E‖θ_k − θ_0‖² ∝ kᶜ under stationary SGD, for regressions and networks.
 
     Each mode of the curvature diffuses freely until its restoring force confines it. If curvatures decay as l⁻ᵖ and the
     noise is proportional to them, the number of confined modes grows as k^{1/p}, so c = min(1, 1/p). As a check
     (`mode_exponent`), the study compares this formula with an exact sum over `modes` modes within the window 1 ≪ τ ≪ dᵖ
-    of `diffusion_window`. It then simulates SGD on regressions of `inputs` inputs with this covariance, from weights
-    drawn from the stationary distribution. For each spectrum, one claim states that the exponent over a decade of steps
-    is within 0.1 of the exponent predicted for its modes.
+    of `diffusion_window`. It then simulates SGD on regressions with `inputs` inputs that have this covariance, from
+    weights drawn from the stationary distribution. For each spectrum, one claim states that the exponent over a decade
+    of steps is within 0.1 of the exponent predicted for its modes.
 
     The study also trains networks on images until the loss is stationary, and measures curvature and gradient noise on
     a few minibatches. From these measurements alone, theory forecasts the displacement in further training, without
@@ -41,8 +41,8 @@ class AnomalousDiffusion(ClaimsStudy):
     of (1 − β)/(ηλ) steps, the memory of weight decay. Theory assumes stationary weights, constant noise and a quadratic
     loss. The claims are undecided if the loss fell by more than a fifth in the second half of the warm-up
     (`loss_change`), or if the displacement grows faster than free diffusion beyond the window (`late_exponent` above
-    1). Beyond the window, the loss of a network grows more slowly than its curvature suggests, and the displacement
-    exceeds the forecast.
+    1). Beyond the window, the weights move so far that the loss grows more slowly than its curvature suggests, and the
+    displacement exceeds the forecast.
 
     To repeat the experiment of the paper, set `data` to the path of images in IDX, CIFAR or folder format and `network`
     to "resnet18". This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes
@@ -67,7 +67,7 @@ class AnomalousDiffusion(ClaimsStudy):
     batch_size: Annotated[int, Ge(5)] = parameter(20, "Images S per minibatch, drawn with replacement.", most="samples")
     starts: Annotated[int, Ge(3)] = parameter(8, "Number of networks, with different initial weights.")
     warm_up: Annotated[int, Ge(100)] = parameter(4000, "Number of steps before the displacement is measured.")
-    legs: PositiveInt = parameter(8, "Number of consecutive initial points over which displacements are averaged.")
+    legs: PositiveInt = parameter(8, "Number of consecutive time origins over which displacements are averaged.")
     batches: Annotated[int, Ge(4)] = parameter(12, "Number of minibatches on which noise and curvature are measured.")
     products: Annotated[int, Interval(ge=4, le=200)] = parameter(
         16, "Number of matrix-vector products with the curvature per minibatch."

@@ -1,1 +1,1 @@
-"""On linear regression, SGD with momentum samples the Gibbs distribution of a modified loss and keeps circulating."""
+"""In linear regression, SGD with momentum samples the Gibbs law of a modified loss and circulates in phase space."""

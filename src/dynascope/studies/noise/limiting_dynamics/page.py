@@ -23,8 +23,8 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             symbols={"mode": "mode"},
             y_label="variance along a mode",
             title="Variance from initialisation to the stationary state",
-            caption="Variance across SGD runs (solid) and its exact value computed from the data (dashed). Flat modes "
-            "become stationary later than steep modes.",
+            caption="Variance along each mode across SGD runs (solid) and its exact value, computed from the data "
+            "(dashed). Flat modes become stationary later than steep modes.",
         ),
         Chart(
             ("position_variance", "langevin_position_variance"),
@@ -44,7 +44,7 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             x_label="mean distance from the centre",
             y_label="mean velocity",
             title="Mean path to the minimum in phase space",
-            caption="Mean velocity over mean position along each mode (solid) and the exact values (dashed). "
+            caption="Mean velocity against mean position along each mode (solid), and the exact values (dashed). "
             "Oscillating modes spiral into the minimum.",
         ),
         Chart(
@@ -66,9 +66,9 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             y_label="velocity / standard deviation",
             title="Currents along contours of the modified loss",
             caption="Dashed lines are contours of the modified loss in the phase plane of the steepest mode. Theory "
-            "predicts that they enclose 20, 50 and 80 percent of the runs, and that the stationary current flows along "
-            "them. Arrows show the mean motion of the runs near each contour in the stationary state, over half the "
-            "predicted time to the next arrow.",
+            "predicts that they enclose 20, 50 and 80 percent of the runs, and that the stationary current flows "
+            "along them. Arrows show the mean motion of the runs near each contour in the stationary state, during "
+            "half the predicted time to the next arrow.",
         ),
         Chart(
             "current_velocity",
@@ -77,10 +77,10 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             x_label="distance from the centre / standard deviation",
             y_label="velocity / standard deviation",
             title="Circulation of selected runs",
-            caption="Runs are selected when they are on the right-hand side of the phase plane. The figure shows their "
-            f"mean path over the next {int(result.observed['lag'][-1])} steps (solid) and the prediction (dashed), "
-            "which is a spiral in oscillating modes. Individual runs circulate although the distribution over all runs "
-            "is stationary.",
+            caption="Runs are selected in the stationary state if they lie in a sector around the positive position "
+            f"axis. The figure shows their mean path over the next {int(result.observed['lag'][-1])} steps (solid) "
+            "and the prediction (dashed), which is a spiral in oscillating modes. Individual runs circulate although "
+            "the distribution over all runs is stationary.",
         ),
     ]
 
@@ -92,10 +92,10 @@ def meaning(study: LimitingDynamics, result: Comparison) -> str:
     variances = found["variance_ratio"]
     return (
         "Minibatch noise keeps the weights moving after the loss has converged. From initialisation to the stationary "
-        "state, the largest deviation of the moments of SGD from their exact values is "
-        f"{rounded(worst)} standard errors; by chance it exceeds {rounded(allowed)} in one of a hundred experiments. "
-        "In the stationary state, theory predicts that the weights sample a modified loss: steep directions are also "
-        "noisy, so the variances of all directions are similar. The measured variances are "
+        f"state, the largest deviation of the moments of SGD from their exact values is {rounded(worst)} standard "
+        f"errors; by chance, it would exceed {rounded(allowed)} in one of a hundred experiments. In the stationary "
+        "state, theory predicts that the weights sample the Gibbs distribution of a modified loss: steep directions "
+        "are also noisy, so the variances along all directions are similar. The measured variances are "
         f"{rounded(variances.min())} to {rounded(variances.max())} times the Langevin prediction. Position and "
         f"velocity circulate in the phase plane at {rounded(found['circulation'].mean())} times the predicted rate, "
         "averaged over the modes."

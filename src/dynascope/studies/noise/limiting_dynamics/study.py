@@ -1,4 +1,4 @@
-"""On linear regression, SGD with momentum samples the Gibbs distribution of a modified loss and keeps circulating."""
+"""In linear regression, SGD with momentum samples the Gibbs law of a modified loss and circulates in phase space."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from dynascope.validation.bounded import Fraction, PositiveFloat, PositiveInt, S
 
 
 class LimitingDynamics(ClaimsStudy):
-    """Tests the theory of SGD with momentum on linear regression, for ensembles of SGD and of Langevin runs.
+    """Tests the theory of SGD with momentum for linear regression, on ensembles of SGD and Langevin runs.
 
     Let a and b be the position and velocity along an eigenvector of the Hessian. Their means and covariances are known
     exactly at every step from the data alone, including the dependence of the gradient noise on the current residuals
     (`theory.noise.finite_data_moments`). Near the minimum and for a small learning rate, these moments equal those of
-    an underdamped Langevin equation with stationary density exp(−κΦ). The weights then sample a modified loss Φ, in
-    which each direction is as steep as it is noisy, and circulate in the phase plane of a and b. The Langevin runs are
-    a model of SGD: their noise is Gaussian with the covariance of the gradient noise at the minimum.
+    an underdamped Langevin equation with stationary density exp(−κΦ). The weights then sample the Gibbs distribution of
+    a modified loss Φ and circulate in the phase plane of a and b. The curvature of Φ along each mode is the curvature
+    of the loss divided by the noise, and therefore nearly equal for all modes. The Langevin runs are a model of SGD:
+    their noise is Gaussian with the covariance of the gradient noise at the minimum.
 
     Two claims test the means and covariances at all times and along all modes: SGD against the exact values, and the
-    Langevin runs against the Langevin law. The largest deviation must stay below the bound exceeded by chance in one
-    of 100 experiments. Four claims concern SGD in the stationary state:
+    Langevin runs against the Langevin law. The largest deviation must stay below its 99th percentile under pure chance.
+    Four claims concern SGD in the stationary state:
 
     - Var a agrees with the Langevin law within 10 percent.
     - Var b/Var a equals 2h/(η(1 + β)) within 10 percent.
@@ -48,9 +49,9 @@ class LimitingDynamics(ClaimsStudy):
         [1.0, 0.3, 0.05], "Eigenvalues ρ of the Hessian.", fewest=2
     )
     samples: Annotated[int, Interval(ge=20, le=2000)] = parameter(200, "Number of samples.")
-    residual: PositiveFloat = parameter(0.5, "Standard deviation σ of the residuals of the labels.")
+    residual: PositiveFloat = parameter(0.5, "Standard deviation σ of the label residuals.")
     distance: Annotated[float, Interval(ge=-5, le=5)] = parameter(
-        1.0, "Distance of the minimum from the initial weights along each mode."
+        1.0, "Signed distance from the initial weights to the minimum along each mode."
     )
     learning_rate: Annotated[float, Interval(gt=0, le=0.5)] = parameter(0.02, "Learning rate η.")
     momentum: Annotated[float, Interval(ge=0, lt=1)] = parameter(0.9, "Momentum β.")
@@ -61,8 +62,8 @@ class LimitingDynamics(ClaimsStudy):
 
     reference = Reference.of(
         papers.LIMITING_DYNAMICS,
-        "Near a minimum, SGD is an underdamped Langevin process: position and velocity sample a modified loss, and the "
-        "stationary state has currents that circulate in phase space.",
+        "Near a minimum, SGD is an underdamped Langevin process: position and velocity sample the Gibbs distribution "
+        "of a modified loss, with stationary currents that circulate in phase space.",
     )
     title = "The limiting dynamics of SGD"
     question = "How do the weights move after SGD has reached a minimum?"

@@ -1,1 +1,1 @@
-"""Stochastic collapse: gradient noise drives weights to zero, even at a maximum of the loss, or repels them from it."""
+"""Stochastic collapse: gradient noise can drive weights to zero, even to a maximum of the loss, or repel them."""

@@ -66,9 +66,9 @@ def _models(result: Comparison) -> list[Chart]:
             over="neuron",
             y_label="growth rate / ης²",
             title="Growth of neurons under isotropic noise",
-            caption="Growth rate of neurons of several sizes. At a negative rate noise drives the neuron to zero; at a "
-            "positive rate it repels the neuron from zero. Theory predicts collapse for one input and one output, and "
-            "growth for neurons with three or more inputs and as many outputs.",
+            caption="Growth rate of neurons of several sizes. If the rate is negative, noise drives the neuron to "
+            "zero; if it is positive, noise repels the neuron from zero. Theory predicts collapse for one input and "
+            "one output, and growth for neurons with equal numbers of inputs and outputs, three or more.",
             points=True,
         ),
     ]
@@ -125,10 +125,10 @@ def _networks(study: StochasticCollapse, result: Comparison) -> list[Chart]:
         x_label="predicted growth rate",
         y_label="measured growth rate",
         title="Growth of neurons near zero",
-        caption="Measured growth rate of a neuron that starts at 10⁻¹² of its usual size, against the prediction from "
-        "the Hessian averaged over all data and over the preceding training steps. With noisy labels the mean growth "
-        f"rate is {rounded(growth)}; a positive rate means that noise does not drive the neuron to zero. Each point is "
-        "one network.",
+        caption="Measured growth rate of a neuron that starts at 10⁻¹² of its usual initial norm, against the "
+        "prediction from the Hessian averaged over all data and over the preceding training steps. With noisy labels, "
+        f"the mean growth rate is {rounded(growth)}; a positive rate means that noise does not drive the neuron to "
+        "zero. Each point is one network.",
         points=True,
     )
     return [*charts[:2], near, charts[2]]

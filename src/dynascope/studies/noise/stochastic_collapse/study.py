@@ -1,4 +1,4 @@
-"""Stochastic collapse: gradient noise drives weights to zero, even at a maximum of the loss, or repels them from it."""
+"""Stochastic collapse: gradient noise can drive weights to zero, even to a maximum of the loss, or repel them."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ class StochasticCollapse(ClaimsStudy):
     n = m = 1 and grows for n = m ≥ 3 at the rate (n − 2)/2 ης² (`theory.noise.matrix_noise_exponent` covers other
     sizes).
 
-    The verdict rests on five claims, each for all noise levels or sizes together:
+    The verdict rests on five claims, each tested jointly over all noise levels or sizes:
 
     - The distribution of θ² agrees with the Gamma law within a Kolmogorov-Smirnov distance of 3 percent.
-    - Above the threshold, weights decay at the predicted rate within 0.05.
+    - Above the threshold, the decay rates of the weights agree with theory within 0.05.
     - The threshold ης²/2 of students, where a line through the strengths learned from strong teachers crosses zero,
       agrees with theory within 2 percent.
-    - Neurons grow at the predicted rates within 0.05.
-    - Noise repels the neurons that theory predicts to be repelled.
+    - The growth rates of neurons agree with theory within 0.05.
+    - Noise repels neurons from zero if theory predicts it.
 
     To reduce the variance of the results for students and neurons, the study subtracts the term linear in the noise,
-    which has expectation zero. As a check, the imbalance of the layers must follow its exact law
-    (u² − v²)ₙ = (u² − v²)₀ Π(1 − η²z²) with errors z (`imbalance_ratio`).
+    which has zero mean. As a check, the imbalance of the layers must follow its exact law (u² − v²)ₙ = (u² − v²)₀ Π(1 −
+    η²z²) with errors z (`imbalance_ratio`).
 
-    The study also reports claims about trained networks, with confidence intervals over initial weights; they do not
-    affect the verdict. A ReLU network with one hidden layer and a convolutional network learn digits with squared loss,
-    plain SGD and weight decay. Training takes the same time at each of several learning rates, with true labels or with
-    a fraction of the labels redrawn at random in every step. All networks are then trained further at the smallest rate
-    with true labels. A unit has vanished if it is smaller than 10⁻³ of the largest unit, and two units count as one if
-    all their weights agree within 10⁻² (`probes.redundancy`). A dead unit is inactive on every digit. In further runs
-    of the MLP, one neuron starts at 10⁻¹² of its usual size. Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is
-    the direction of its weights. The Hessian H is either averaged over all data and over the preceding training
-    steps, or computed on a single minibatch.
+    The study also reports claims about trained networks, with confidence intervals over initial weights; these claims
+    do not affect the verdict. A ReLU network with one hidden layer and a convolutional network learn digits with
+    squared loss, plain SGD and weight decay. At each of several learning rates, networks are trained for the same time,
+    either with true labels or with a fraction of the labels redrawn at random in every step. All networks are then
+    trained further at the smallest rate with true labels. A unit counts as vanished if its norm is below 10⁻³ of that
+    of the largest unit, and two units count as one if all their weights agree within 10⁻² (`probes.redundancy`). A dead
+    unit is inactive on every digit. In further runs of the MLP, one neuron starts at 10⁻¹² of its usual initial norm.
+    Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is the direction of its weights. The Hessian H is either
+    averaged over all data and over the preceding training steps, or computed on a single minibatch.
     """
 
     settling: list[Annotated[float, Interval(ge=0.05, le=0.7)]] = parameter(
@@ -113,8 +113,8 @@ class StochasticCollapse(ClaimsStudy):
 
     reference = Reference.of(
         papers.STOCHASTIC_COLLAPSE,
-        "SGD noise drives weights into invariant sets, even at a maximum of the loss, so that networks end up with "
-        "fewer independent units, especially at larger learning rates.",
+        "SGD noise drives weights into invariant sets, even to maxima of the loss. Networks therefore end up with "
+        "fewer independent units, especially at large learning rates.",
     )
     title = "Stochastic collapse"
     question = "When does gradient noise drive weights to zero, and when does it repel them from zero?"
