@@ -26,15 +26,15 @@ class LazyRichFeatures(Study):
 
     In other words, f learns labels divided by α. The expansion in 1/α is F = F₁ + F₂/α + …, where F₁ is the network
     linearised in all its weights at initialisation, not the network in which only the last layer is trained. Both
-    terms, and the movement of the last-layer features, are computed without training. They are compared with trained
-    networks at lazy α: losses, test errors, the distance to the linearised network times α (`correction`), the movement
-    of the features times α (`feature_movement`), and the distance κ_CKA of the features from minimum features
-    (`lazy_kappa_cka`). These comparisons decide the verdict. The study also checks that the linearised network and the
-    last layer trained alone follow their linear recursions.
+    terms, and the movement of the last-layer features, are computed without training. The verdict rests on a comparison
+    with networks trained at large α. Five quantities are compared: the loss, the test error, the distance to the
+    linearised network times α (`correction`), the movement of the features times α (`feature_movement`), and the
+    distance κ_CKA of the features from minimum features (`lazy_kappa_cka`). As checks, the linearised network and the
+    last layer trained alone must follow their linear recursions.
 
     For values of α between the rich and lazy limits, the study reports how the features change with α. It tests
-    hypotheses about κ_CKA, effective dimensions, similarity to the initial features, test error, and which limit is
-    closer, with 95 % confidence intervals over initialisations.
+    hypotheses about κ_CKA, effective dimensions, similarity to the initial features, test error and the distances to
+    both limits, with 95 % confidence intervals over initialisations.
 
     In a network with one input and many linear neurons, a single number measures richness: the final growth ln γ₊ of
     the weights (`final_log_growth`), which is known exactly. The study checks this number for initial weights ±1 and

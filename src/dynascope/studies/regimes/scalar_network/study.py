@@ -26,22 +26,24 @@ _DIALS = ("target", "output", "input", "weights")
 
 
 class ScalarNetwork(Study):
-    """Trains the network f(x) = (x/Z) Σ aᵢ bᵢ on y = S x under four scalings by the same factors c.
+    """Trains the network f(x) = (x/Z) Σ aᵢ bᵢ on y = S x under four scalings, each by the same factors c.
 
     The scalings multiply the target by c, divide the output by c, divide the input by c while the labels stay the same,
-    and divide the weights by √c. Each network is trained on samples. Its learning rate compensates for the time scale
-    of its scaling, so that the distance to the target finally falls as exp(−t). Theory then predicts the same curves
-    for all four scalings: the growth ln γ of the weights, the learned part of the target, and the relative loss.
+    and divide the weights by √c. The learning rate compensates for the time scale of each scaling, so that the distance
+    to the target decays as exp(−t) at late times. Theory then predicts the same curves for all four scalings: the
+    growth ln γ of the weights, the learned part of the target, and the relative loss.
     """
 
     factors: list[PositiveFloat] = parameter(
         [0.1, 1.0, 10.0], "Factors c. Large factors make learning rich, and small factors make it lazy."
     )
     neurons: PositiveInt = parameter(8, "Number of hidden neurons.")
-    target: FiniteFloat = parameter(1.0, "Unscaled slope S of the target. It must not be zero and may be negative.")
+    target: FiniteFloat = parameter(
+        1.0, "Slope S of the target before scaling. It must not be zero and may be negative."
+    )
     weight_scale: PositiveFloat = parameter(1.0, "Standard deviation of the initial weights, times √neurons.")
-    input_power: PositiveFloat = parameter(1.0, "Unscaled second moment E[x²] of the input.")
-    divisor: FiniteFloat = parameter(1.0, "Unscaled divisor Z of the output. It must not be zero.")
+    input_power: PositiveFloat = parameter(1.0, "Second moment E[x²] of the input before scaling.")
+    divisor: FiniteFloat = parameter(1.0, "Divisor Z of the output before scaling. It must not be zero.")
     samples: PositiveInt = parameter(10, "Number of samples.")
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the initial weights and of the samples.")

@@ -49,9 +49,8 @@ def figures(study: WidthPhases, result: Comparison) -> list[Chart]:
                 over="scaling_parameter",
                 log="x",
                 title="Change of the NTK on digits",
-                caption="Mean change of the NTK of ReLU networks that learn handwritten digits (number of networks per "
-                f"parametrisation: {study.digits_seeds}). No closed form is known for these networks. "
-                f"{_judged(result)}",
+                caption="Mean change of the NTK of ReLU networks that learn handwritten digits (number of networks "
+                f"per parametrisation: {study.digits_seeds}). No closed form is known. {_judged(result)}",
                 x_label=_WIDTH,
             )
         )
@@ -66,14 +65,14 @@ def meaning(study: WidthPhases, result: Comparison) -> str:
     return (
         "Several parametrisations of the initial weights and the output scale are in use for wide networks: NTK, mean "
         f"field, Xavier, Kaiming and lazy training. For each one, {study.seeds} two-layer linear networks learned a "
-        "line at every value of the scaling parameter κ, which is the width or, in lazy training, the output "
-        "multiplier. The suffix of some names means that an output multiplier moves the parametrisation into the "
-        "other phase, which learns features (learning) or keeps its NTK constant (kernel). The change of the NTK "
-        f"scales with powers of κ between {rounded(seen.min())} and {rounded(seen.max())}; theory predicts "
+        "linear function at every value of the scaling parameter κ, which is the width or, in lazy training, the "
+        "output multiplier. Some names have a suffix: an output multiplier moves the parametrisation into the phase "
+        'that learns features ("learning") or keeps the NTK constant ("kernel"). The change of the NTK scales with '
+        f"powers of κ between {rounded(seen.min())} and {rounded(seen.max())}; theory predicts "
         f"{rounded(predicted.min())} to {rounded(predicted.max())}. The fitted powers differ from the predicted ones "
-        f"by at most {error} of the largest power. According to the theory, the parametrisation decides whether a wide "
-        "network learns features, and an output multiplier can change the outcome. The powers are exact for linear "
-        f"networks on a line.{digits}"
+        f"by at most {error} of the largest power. According to the theory, the parametrisation decides whether a "
+        "wide network learns features, and an output multiplier can change the outcome. The predicted powers are "
+        f"exact for linear networks on a line.{digits}"
     )
 
 

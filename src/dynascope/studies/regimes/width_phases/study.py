@@ -31,18 +31,19 @@ _KEEPS = "a yes/no outcome leaves no room for errors; the NTK counts as changing
 class WidthPhases(Study):
     """Measures how the learning speed and the change of the NTK scale with κ, for all standard parametrisations.
 
-    The study trains the five standard parametrisations in table 1 of the paper, and those that the output multiplier of
-    corollaries 2 and 3 moves into the other phase, at learning rates that are independent of κ. Learning rates
-    proportional to κ^c in both layers only multiply the speed by κ^c, so these eight entries determine the phases of
-    all twenty in the table.
+    The study covers the five standard parametrisations in table 1 of the paper, and three variants that the output
+    multiplier of corollaries 2 and 3 moves into the other phase. The learning rates are independent of κ. Learning
+    rates proportional to κ^c in both layers only multiply the speed by κ^c, so these eight entries determine the phases
+    of all twenty in the table.
 
-    On a line, each linear network is compared with its closed form. The exponents of the ensemble are compared with the
-    phase diagram; the tolerance is the deviation of the closed form from the diagram at these κ. The claim is that the
-    measured exponents place every parametrisation in the predicted phase. No closed form is known for two-layer ReLU
-    networks on handwritten digits. For these networks, the verdict tests whether the NTK stays constant, which means
-    that its relative change falls faster than κ^(−1/2). The verdict ignores digits if an exponent lies within 0.25 of
-    −1/2. Exponents are fitted to means over seeds on log–log axes; variables whose names end in `_error` are standard
-    errors. Initial weights on the line are stratified in the overlap of the layers, so that few networks suffice.
+    On data along a line, each linear network is compared with its closed form. The exponents of the ensemble are
+    compared with the phase diagram; the tolerance is the deviation of the closed form from the diagram at these κ. The
+    claim is that the measured exponents place every parametrisation in the predicted phase. No closed form is known for
+    two-layer ReLU networks on handwritten digits. For these networks, the verdict tests whether the NTK stays constant,
+    which means that its relative change falls faster than κ^(−1/2). The verdict ignores the digits if an exponent lies
+    within 0.25 of −1/2. Exponents are fitted to means over seeds on log–log axes; variables whose names end in `_error`
+    are standard errors. On the line, the initial weights are stratified by the overlap between the layers, so that few
+    networks suffice.
     """
 
     scaling_parameters: list[Annotated[float, Ge(16)]] = parameter(
@@ -52,7 +53,7 @@ class WidthPhases(Study):
         increasing=True,
     )
     fixed_width: PositiveInt = parameter(64, "Width in lazy training, in which the width does not scale with κ.")
-    seeds: Annotated[int, Ge(2)] = parameter(16, "Number of linear networks for each parametrisation and κ.")
+    seeds: Annotated[int, Ge(2)] = parameter(16, "Number of linear networks per parametrisation and κ.")
     target: FiniteFloat = parameter(
         1.5, "Slope S of the target y = S·x on the line. It must not be zero and may be negative."
     )
@@ -61,7 +62,7 @@ class WidthPhases(Study):
     )
     digits_seeds: NonNegativeInt = parameter(
         2,
-        "Number of ReLU networks on digits for each parametrisation and κ; zero skips the digits.",
+        "Number of ReLU networks on digits per parametrisation and κ; zero skips the digits.",
         zero="none, digits skipped",
     )
     seed: Seed = parameter(0, "Seed of the first network and of the choice of digits.")
