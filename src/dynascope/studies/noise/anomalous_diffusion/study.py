@@ -29,8 +29,8 @@ class AnomalousDiffusion(ClaimsStudy):
 
     Each mode of the curvature diffuses freely until its restoring force confines it. If curvatures decay as l⁻ᵖ and the
     noise is proportional to them, the number of confined modes grows as k^{1/p}, so c = min(1, 1/p). As a check
-    (`mode_exponent`), the study compares this formula with an exact sum over `modes` modes within the window 1 ≪ τ ≪ dᵖ
-    of `diffusion_window`. It then simulates SGD on regressions with `inputs` inputs that have this covariance, from
+    (`mode_exponent`), the study compares this formula with an exact sum over `modes` modes, within the window 1 ≪ τ ≪
+    dᵖ of `diffusion_window`. It then simulates SGD on regressions with `inputs` inputs that have this covariance, from
     weights drawn from the stationary distribution. For each spectrum, one claim states that the exponent over a decade
     of steps is within 0.1 of the exponent predicted for its modes.
 

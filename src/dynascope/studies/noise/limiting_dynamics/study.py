@@ -36,9 +36,9 @@ class LimitingDynamics(ClaimsStudy):
 
     - Var a agrees with the Langevin law within 10 percent.
     - Var b/Var a equals 2h/(η(1 + β)) within 10 percent.
-    - κΦ has the distribution function 1 − exp(−x) along each mode within 0.05.
-    - Oscillating modes circulate at the predicted rate E(a b' − b a')/η = −s/(S(1 − β)) within 20 percent, where a'
-      and b' are the values at the next step.
+    - Along each mode, the distribution function of κΦ equals 1 − exp(−x) within 0.05.
+    - Oscillating modes circulate at the predicted rate E(a b' − b a')/η = −s/(S(1 − β)) within 20 percent, where a' and
+      b' are the values at the next step.
 
     These four claims are undecided if the exact variances differ from the Langevin law by more than 5 percent, for
     example at a large learning rate. As a check, the loss must equal a quadratic form of the positions

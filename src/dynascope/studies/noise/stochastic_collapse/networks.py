@@ -34,7 +34,7 @@ class CollapseNetworks:
         weight_decay: Weight decay λ.
         time: Training time of the MLP (sum of learning rates); a thirtieth for the convolutional network.
         later_time: Further training time at the smallest learning rate with true labels.
-        window: Training time in which the growth of a neuron near zero is predicted, and then measured.
+        window: Training time over which the growth of a neuron near zero is first predicted, then measured.
         starts: Number of networks per setting.
         seed: Seed of the data and of the initial weights.
     """

@@ -33,7 +33,7 @@ def _models(result: Comparison) -> list[Chart]:
             y_label="fraction of paths below",
             title="Distribution of a weight in a double well",
             caption="Cumulative distribution of θ² for several noise levels ζ²/2, measured and predicted (dashed). "
-            "Below the threshold ζ²/2 = 1, the largest distance between the two is "
+            "Below the threshold ζ²/2 = 1, the largest difference between the two distributions is "
             f"{percent(difference.sel(hypothesis='double well, stationary law'))}. Above the threshold, theory "
             "predicts that weights decay to zero, a maximum of the loss. Just above the threshold, some weights do "
             "not reach zero within the run.",

@@ -45,14 +45,14 @@ class StochasticCollapse(ClaimsStudy):
     η²z²) with errors z (`imbalance_ratio`).
 
     The study also reports claims about trained networks, with confidence intervals over initial weights; these claims
-    do not affect the verdict. A ReLU network with one hidden layer and a convolutional network learn digits with
-    squared loss, plain SGD and weight decay. At each of several learning rates, networks are trained for the same time,
-    either with true labels or with a fraction of the labels redrawn at random in every step. All networks are then
-    trained further at the smallest rate with true labels. A unit counts as vanished if its norm is below 10⁻³ of that
-    of the largest unit, and two units count as one if all their weights agree within 10⁻² (`probes.redundancy`). A dead
-    unit is inactive on every digit. In further runs of the MLP, one neuron starts at 10⁻¹² of its usual initial norm.
-    Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is the direction of its weights. The Hessian H is either
-    averaged over all data and over the preceding training steps, or computed on a single minibatch.
+    do not affect the verdict. A ReLU network with one hidden layer and a convolutional network learn to classify digits
+    with squared loss, plain SGD and weight decay. At each of several learning rates, networks are trained for the same
+    time, either with true labels or with a fraction of the labels redrawn at random in every step. All networks are
+    then trained further at the smallest rate with true labels. A unit counts as vanished if its norm is below 10⁻³ of
+    that of the largest unit, and two units count as one if all their weights agree within 10⁻² (`probes.redundancy`). A
+    dead unit is inactive on every digit. In further runs of the MLP, one neuron starts at 10⁻¹² of its usual initial
+    norm. Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is the direction of its weights. The Hessian H is
+    either averaged over all data and over the preceding training steps, or computed on a single minibatch.
     """
 
     settling: list[Annotated[float, Interval(ge=0.05, le=0.7)]] = parameter(
@@ -106,7 +106,7 @@ class StochasticCollapse(ClaimsStudy):
     )
     later_time: PositiveFloat = parameter(60.0, "Further training time at the smallest learning rate with true labels.")
     window: PositiveFloat = parameter(
-        100.0, "Training time in which the growth of a neuron near zero is predicted, and then measured."
+        100.0, "Training time over which the growth of a neuron near zero is first predicted, then measured."
     )
     starts: Annotated[int, Ge(2)] = parameter(8, "Number of networks per setting.")
     seed: Seed = parameter(0, "Seed of all noise, of the data and of the initial weights.")

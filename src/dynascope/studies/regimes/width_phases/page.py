@@ -49,7 +49,7 @@ def figures(study: WidthPhases, result: Comparison) -> list[Chart]:
                 over="scaling_parameter",
                 log="x",
                 title="Change of the NTK on digits",
-                caption="Mean change of the NTK of ReLU networks that learn handwritten digits (number of networks "
+                caption="Mean change of the NTK of ReLU networks that classify handwritten digits (number of networks "
                 f"per parametrisation: {study.digits_seeds}). No closed form is known. {_judged(result)}",
                 x_label=_WIDTH,
             )
@@ -61,7 +61,9 @@ def meaning(study: WidthPhases, result: Comparison) -> str:
     """Summarise the measured and predicted range of the kernel exponents."""
     seen, predicted = (side["kernel_exponent"] for side in (result.observed, result.predicted))
     error = rounded(result.quantities["kernel_exponent_maximum"].error)
-    digits = f" ReLU networks also learned handwritten digits. {_judged(result)}" if study.digits_seeds else ""
+    digits = (
+        f"ReLU networks also learned to classify handwritten digits. {_judged(result)}" if study.digits_seeds else ""
+    )
     return (
         "Several parametrisations of the initial weights and the output scale are in use for wide networks: NTK, mean "
         f"field, Xavier, Kaiming and lazy training. For each one, {study.seeds} two-layer linear networks learned a "

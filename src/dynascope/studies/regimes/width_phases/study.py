@@ -33,8 +33,8 @@ class WidthPhases(Study):
 
     The study covers the five standard parametrisations in table 1 of the paper, and three variants that the output
     multiplier of corollaries 2 and 3 moves into the other phase. The learning rates are independent of κ. Learning
-    rates proportional to κ^c in both layers only multiply the speed by κ^c, so these eight entries determine the phases
-    of all twenty in the table.
+    rates proportional to κ^c in both layers only multiply the speed by κ^c, so these eight parametrisations determine
+    the phases of all twenty entries in the table.
 
     On data along a line, each linear network is compared with its closed form. The exponents of the ensemble are
     compared with the phase diagram; the tolerance is the deviation of the closed form from the diagram at these κ. The

@@ -37,8 +37,8 @@ def figures(study: ModifiedFlow, result: Comparison) -> list[Chart]:
             title="Order in the learning rate",
             x_label="flow",
             y_label="order p of the distance, ∝ ηᵖ",
-            caption="Exponent p of each distance ∝ ηᵖ, extrapolated to small learning rates η, and the prediction "
-            "(dashed).",
+            caption="Exponent p of the scaling of each distance with ηᵖ, extrapolated to small learning rates η, and "
+            "the prediction (dashed).",
             points=True,
         ),
         Chart(

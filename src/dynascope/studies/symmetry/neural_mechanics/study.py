@@ -96,7 +96,11 @@ class NeuralMechanics(ClaimsStudy):
         "run": WRONG_OPTIMIZERS,
         "step": "experiment.recorded_steps",
     }
-    names = {"group": ("symmetry and its weights", "1"), "run": ("law of a wrong optimiser", "1")}
+    names = {
+        "group": ("symmetry and its weights", "1"),
+        "run": ("law of a wrong optimiser", "1"),
+        "within_rounding": ("fraction of recorded steps that agree with the exact law up to rounding", "1"),
+    }
     deciding_claims = (*_KINDS, _IDENTIFIED)
     tolerance = curve_tolerance(within_rounding=(0.0, "the law is exact, and the bound covers all rounding"))
     checks = tuple(tolerance)

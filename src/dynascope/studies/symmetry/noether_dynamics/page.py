@@ -24,9 +24,9 @@ def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
             words=("measured", "coherent gradients"),
             y_label="squared norm of the second layer",
             title="Norm of a layer in minibatch training",
-            caption="Squared norm of the second layer of the first network over steps. Two closures predict it from "
-            "the gradient norms: for white gradients, which are independent between steps (dashed), and for coherent "
-            "gradients, which hardly change.",
+            caption="Squared norm of the second layer of the first network over steps. Two closures predict this norm "
+            "from the gradient norms: one for white gradients, which are independent between steps (dashed), and one "
+            "for coherent gradients, which hardly change.",
         ),
         Chart(
             "relative_growth",
@@ -72,14 +72,14 @@ def meaning(study: NoetherDynamics, result: Comparison) -> str:
     full, noisy = (found["growth_share"].isel(run=each).mean() for each in (0, 1))
     white = result.predicted["growth_share"].isel(run=1).mean()
     return (
-        "The output of a normalised layer does not depend on the norm of its weights, but a step rotates a small "
-        "layer by a larger angle. The norm therefore acts as an adaptive learning rate: steps increase it, and weight "
-        "decay reduces it. In minibatch training, the squared norm of the second layer of the first network changed "
-        f"from {rounded(norm.isel(step=0))} to {rounded(norm.isel(step=-1))}. With momentum, the growth is largest "
-        f"for coherent gradients; relative to this limit, the mean growth was {percent(noisy)} on minibatches "
-        f"(predicted for independent gradients: {percent(white)}) and {percent(full)} on the full batch (predicted "
-        "for coherent gradients: 100 %). Late in minibatch training, a step rotated a layer by "
-        f"{rounded(found['late_angle'].mean())} radians on average; theory predicts {rounded(study.experiment.angle)} "
-        "from the learning rate, weight decay and momentum alone. In general, gradients of consecutive steps can be "
-        "partly correlated or anticorrelated, and neither limit applies."
+        "The output of a normalised layer does not depend on the norm of its weights, but a step of given size "
+        "rotates a layer with small norm by a larger angle. The norm therefore acts as an adaptive learning rate: "
+        "steps increase it, and weight decay reduces it. In minibatch training, the squared norm of the second layer "
+        f"of the first network changed from {rounded(norm.isel(step=0))} to {rounded(norm.isel(step=-1))}. With "
+        "momentum, the growth is largest for coherent gradients; relative to this limit, the mean growth was "
+        f"{percent(noisy)} on minibatches (predicted for independent gradients: {percent(white)}) and {percent(full)} "
+        "on the full batch (predicted for coherent gradients: 100 %). Late in minibatch training, a step rotated a "
+        f"layer by {rounded(found['late_angle'].mean())} radians on average; theory predicts "
+        f"{rounded(study.experiment.angle)} from the learning rate, weight decay and momentum alone. In general, "
+        "gradients of consecutive steps can be partly correlated or anticorrelated, and neither limit applies."
     )
