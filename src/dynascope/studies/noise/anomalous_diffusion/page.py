@@ -62,7 +62,7 @@ def meaning(study: AnomalousDiffusion, result: Comparison) -> str:
     found = result.observed
     seen, theory = found["sgd_exponent"], result.predicted["sgd_exponent"]
     return (
-        "Minibatch noise keeps the weights moving after the loss has converged. Under free diffusion the squared "
+        "Minibatch noise keeps the weights moving after the loss has converged. Under free diffusion, the squared "
         "displacement grows in proportion to the number of steps; the curvature confines steep directions first and "
         "lowers the exponent below 1. For regressions with curvature spectra l⁻ᵖ, the exponent of SGD is "
         f"{_range(seen)}, and theory predicts {_range(theory)}. For networks trained on images, a forecast from "

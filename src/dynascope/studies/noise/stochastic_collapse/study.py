@@ -35,8 +35,8 @@ class StochasticCollapse(ClaimsStudy):
 
     - The distribution of θ² agrees with the Gamma law within a Kolmogorov-Smirnov distance of 3 percent.
     - Above the threshold, the decay rates of the weights agree with theory within 0.05.
-    - The threshold ης²/2 of students, where a line through the strengths learned from strong teachers crosses zero,
-      agrees with theory within 2 percent.
+    - The threshold ης²/2 of students, at which a line fitted to the strengths learned from strong teachers crosses
+      zero, agrees with theory within 2 percent.
     - The growth rates of neurons agree with theory within 0.05.
     - Noise repels neurons from zero if theory predicts it.
 
