@@ -7,6 +7,7 @@ from typing import Literal
 
 from dynascope.diagnosis.measurements.activations import ACTIVITY, FLIPS
 from dynascope.diagnosis.measurements.features import ALIGNMENT, COLLAPSE, FEATURES
+from dynascope.diagnosis.measurements.gradient_noise import NOISE_SCALE
 from dynascope.diagnosis.measurements.kernel import KERNEL
 from dynascope.diagnosis.measurements.weights import BALANCE, WEIGHTS
 from dynascope.diagnosis.probe import Probe
@@ -19,7 +20,7 @@ Preset = Literal["light", "standard"]
 _LIGHT = (WEIGHTS, BALANCE, ACTIVITY)
 PRESETS: dict[str, tuple[Probe, ...]] = {
     "light": _LIGHT,
-    "standard": (*_LIGHT, FLIPS, FEATURES, ALIGNMENT, COLLAPSE, KERNEL),
+    "standard": (*_LIGHT, FLIPS, FEATURES, ALIGNMENT, COLLAPSE, KERNEL, NOISE_SCALE),
 }
 
 

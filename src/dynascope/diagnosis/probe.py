@@ -11,7 +11,9 @@ from dynascope.diagnosis.snapshot import Snapshot
 
 __all__ = ["Cost", "Need", "Probe", "Sizes"]
 
-Need = Literal["weights", "update", "gradients", "activations", "features", "outputs", "targets", "kernel"]
+Need = Literal[
+    "weights", "update", "gradients", "activations", "features", "outputs", "targets", "kernel", "micro_batches"
+]
 Values = Mapping[str, tuple[Sequence[str], Any]]
 
 

@@ -22,7 +22,7 @@ from dynascope.diagnosis.probe import Need, Probe
 from dynascope.diagnosis.probe_runner import ProbeRunner
 from dynascope.diagnosis.recorded_run import RecordedRun
 from dynascope.diagnosis.schedule import Schedule
-from dynascope.diagnosis.snapshot import ForwardPass, Initial, Snapshot
+from dynascope.diagnosis.snapshot import ForwardPass, Initial, MicroBatches, Snapshot
 from dynascope.validation import require
 
 __all__ = ["RunRecorder"]
@@ -95,6 +95,7 @@ class RunRecorder:
         self._losses, self._owed = LossWindow(), set[str]()
         self._initial: Initial | None = None
         self._before: dict[str, Any] | None = None
+        self._micro_batches: MicroBatches | None = None
         self.step, self.epoch, self._open = first_step if resume is None else resume, 0, True
         self._started = self._flushed = time.monotonic()
 
@@ -146,6 +147,15 @@ class RunRecorder:
         measured = self._measure_if_due(None, learning_rates)
         self._keep_weights()
         return measured
+
+    @property
+    def next_is_due(self) -> bool:
+        """Whether the next step is measured."""
+        return self._schedule.due(self.step + 1, None)
+
+    def keep_micro_batches(self, batches: MicroBatches) -> None:
+        """Keep the gradients of the micro-batches of the current step for its row."""
+        self._micro_batches = batches
 
     def add_loss(self, loss: Any) -> None:
         """Add a loss to the next row."""
@@ -243,8 +253,9 @@ class RunRecorder:
 
     def _keep_weights(self) -> None:
         """Copy the weights if the next row needs those before its step."""
-        due = self._needs("update") and self._schedule.due(self.step + 1, None)
+        due = self._needs("update") and self.next_is_due
         self._before = self._reader.copied_weights() if due else None
+        self._micro_batches = None
 
     def _flush_if_due(self) -> None:
         if time.monotonic() - self._flushed > _FLUSH_SECONDS:
@@ -265,6 +276,7 @@ class RunRecorder:
             compute_forward=reader.forward,
             compute_kernel=reader.kernel,
             note=self._runner.note,
+            micro_batches=self._micro_batches,
         )
 
     def _needs(self, *needs: Need) -> bool:

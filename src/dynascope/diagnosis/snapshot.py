@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ForwardPass", "Initial", "Snapshot"]
+__all__ = ["ForwardPass", "Initial", "MicroBatches", "Snapshot"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +51,21 @@ class Initial:
 
 
 @dataclasses.dataclass(frozen=True)
+class MicroBatches:
+    """The gradients of the micro-batches of one step, whose mean is the gradient of the step.
+
+    Attributes:
+        squares: ‖g_i‖² of each micro-batch.
+        mean_square: ‖ḡ‖² of their mean.
+        size: Number of examples in a micro-batch.
+    """
+
+    squares: tuple[float, ...]
+    mean_square: float
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
 class Snapshot:
     """The state of a training run after one step.
 
@@ -64,6 +79,7 @@ class Snapshot:
         targets: The targets of the reference batch, shape (n,) for labels or (n, c); None if there are none.
         compute_forward: Computes the forward pass.
         compute_kernel: Computes the neural tangent kernel of the first examples.
+        micro_batches: The gradients of the micro-batches of the last step; None if unknown.
         note: Reports once that a part of a measurement failed, and raises in strict recorders.
     """
 
@@ -75,6 +91,7 @@ class Snapshot:
     compute_forward: Callable[[], ForwardPass]
     compute_kernel: Callable[[], Any]
     note: Callable[[str], None]
+    micro_batches: MicroBatches | None = None
 
     @functools.cached_property
     def forward(self) -> ForwardPass:

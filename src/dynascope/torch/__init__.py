@@ -18,4 +18,4 @@ __getattr__, __dir__, __all__ = face(__name__, __file__)
 
 # The recorders of other packages can be imported only if these packages are installed.
 _INTEGRATIONS = {"LightningRecorder": "lightning", "TransformersRecorder": "transformers"}
-__all__ = [each for each in __all__ if each not in _INTEGRATIONS or importlib.util.find_spec(_INTEGRATIONS[each])]
+__all__[:] = [each for each in __all__ if each not in _INTEGRATIONS or importlib.util.find_spec(_INTEGRATIONS[each])]

@@ -42,6 +42,10 @@ class ModuleReader:
         output: Returns the outputs from the result of the module; None to find them.
         kernel_examples: Number of examples in the kernel.
         memory: Bytes for the kernel.
+
+    Attributes:
+        inputs: The inputs of the reference batch.
+        targets: Its targets; None if there are none.
     """
 
     def __init__(
@@ -79,7 +83,7 @@ class ModuleReader:
         self._copy = private_copy(self._model)
         inputs, self.targets = split_reference(reference, self.device)
         require_examples("reference", inputs, kind="tensor")
-        self._inputs, self._examples = inputs, count_rows(inputs)
+        self.inputs, self._examples = inputs, count_rows(inputs)
         require(
             self._examples > 1,
             "the reference batch has one example",
@@ -122,7 +126,7 @@ class ModuleReader:
     def forward(self) -> ForwardPass:
         """Run the private copy on the reference batch."""
         with torch.no_grad(), ForwardCapture(self._copy, self._layers) as captured:
-            result = self._call(self._state(), self._inputs)
+            result = self._call(self._state(), self.inputs)
         outputs = _rows(result, channels_second=False)
         features = {name: _features(each, len(outputs)) for name, each in captured.features.items()}
         readout, weight, bias = "", None, None
@@ -158,7 +162,7 @@ class ModuleReader:
         """Return the sizes of the model and of the reference batch."""
         counter = FlopCounterMode(display=False)
         with torch.no_grad(), counter:
-            self._call(self._state(), self._inputs)
+            self._call(self._state(), self.inputs)
         weights = self.weights().values()
         parameters = sum(each.numel() for each in weights)
         operations = counter.get_total_flops() / self._examples

@@ -14,8 +14,12 @@ from dynascope.diagnosis.preset import probes_of
 from dynascope.diagnosis.probe import Probe
 from dynascope.diagnosis.run_recorder import RunRecorder
 from dynascope.diagnosis.schedule import Schedule, as_schedule
+from dynascope.symmetry import Charge
 from dynascope.torch.modules import unwrapped
+from dynascope.torch.recorder.charge_probe import charge_probe, watched_charges
+from dynascope.torch.recorder.micro_batches import MicroBatchGradients
 from dynascope.torch.recorder.module_reader import ModuleReader
+from dynascope.torch.symmetry.watch_charges import WatchedCharges
 from dynascope.validation import checked, require
 from dynascope.validation.bounded_scalars import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -44,6 +48,9 @@ class Recorder:
         preset: "light", "standard", or a list of presets, names of probes, and probes; see `diagnosis.probes_of`.
         schedule: When to measure: "log" for 16 rows per decade of steps, n for every n steps, "epochs" for the end of
             each epoch, a list of steps, or a schedule of `diagnosis`. Expensive probes have their own schedule.
+        charges: Whether to record the charges of the model's symmetries with the values that their laws predict, for
+            `symmetry.audit`; or the symmetries to record. Charges are tracked at every step, so this takes more time,
+            and the optimiser must have a known law, such as `torch.optim.SGD`.
         layers: Names of submodules whose outputs are features, besides the input of the last linear layer.
         parameters: Patterns of the names of recorded parameters, such as "encoder.*", or a function of the name; None
             for all trainable parameters.
@@ -62,6 +69,7 @@ class Recorder:
     Attributes:
         path: The folder.
         plan: The memory and the time that the record takes, in words; empty on other ranks than 0.
+        symmetries: The symmetries whose charges are recorded.
         measured: Whether the latest call of `step` or `end_epoch` measured a row.
 
     Raises:
@@ -101,6 +109,7 @@ class Recorder:
         optimizer: torch.optim.Optimizer | None = None,
         preset: str | Sequence[str | Probe] = "standard",
         schedule: Schedule | Sequence[int] | int | str = "log",
+        charges: bool | Sequence[Charge] = False,
         layers: Collection[str] = (),
         parameters: Collection[str] | Callable[[str], bool] | None = None,
         output: Callable[[Any], torch.Tensor] | None = None,
@@ -121,6 +130,8 @@ class Recorder:
         )
         self.path, self._optimizer = path, optimizer
         self._run: RunRecorder | None = None
+        self._charges: WatchedCharges | None = None
+        self.symmetries: Sequence[Charge] = ()
         self.plan, self.measured = "", False
         if _rank() > 0:
             return
@@ -133,11 +144,24 @@ class Recorder:
             kernel_examples=kernel_examples,
             memory=memory,
         )
+        self._micro_batches = MicroBatchGradients(reader.gradients)
         inner = unwrapped(model)
+        probes, settings = list(probes_of(preset)), {}
+        if charges:
+            require(
+                resume is None,
+                "charges cannot be resumed, because their laws need every step",
+                argument="charges",
+                value=resume,
+                remedy="omit charges, or start a new record",
+            )
+            self._charges = watched_charges(inner, optimizer, charges, reader.inputs)
+            self.symmetries, settings = self._charges.symmetries, self._charges.settings
+            probes.append(charge_probe(self._charges))
         self._run = RunRecorder(
             reader,
             path,
-            probes=probes_of(preset),
+            probes=probes,
             schedule=as_schedule(schedule),
             max_overhead=max_overhead,
             strict=strict,
@@ -146,7 +170,7 @@ class Recorder:
             verbose=verbose,
             learning_rates=self._learning_rates(),
             groups=self._groups(inner, reader),
-            attributes={"model": type(inner).__name__, "framework": f"torch {torch.__version__}"},
+            attributes={**settings, "model": type(inner).__name__, "framework": f"torch {torch.__version__}"},
         )
         self.plan = self._run.plan
 
@@ -158,6 +182,18 @@ class Recorder:
         """
         if self._run is not None:
             self.measured = self._run.advance(loss, self._learning_rates())
+            self._micro_batches.clear()
+
+    def micro_batch(self, size: PositiveInt) -> None:
+        """Read the gradient of a micro-batch, for the gradient noise scale.
+
+        Call it after each `backward()` of an accumulated step, with the number of examples, the same for all. Gradients
+        are read only if the step will be measured.
+        """
+        if self._run is not None and self._run.next_is_due:
+            self._micro_batches.add(size)
+            if self._micro_batches.count > 1:
+                self._run.keep_micro_batches(self._micro_batches.result())
 
     def add_loss(self, loss: torch.Tensor | float) -> None:
         """Add a loss to the next row, for loops that do not know the loss when they call `step`."""
@@ -194,6 +230,8 @@ class Recorder:
         """Measure the last step unless it was measured, write all rows, and release the record."""
         if self._run is not None:
             self._run.close(self._learning_rates())
+        if self._charges is not None:
+            self._charges.close()
 
     def __enter__(self) -> Recorder:
         return self

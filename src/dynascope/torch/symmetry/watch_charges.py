@@ -183,10 +183,9 @@ class WatchedCharges:
         rows = self._rows
         if rows[-1][0] < self._law.steps:
             rows = [*rows, (self._law.steps, self._values())]
-        dimensions_of = {name: self._law.dimensions.get(name, ("layer",)) for name in rows[0][1]}
         variables = {
-            name: (("step", *dimensions), np.stack([values[name] for _, values in rows]))
-            for name, dimensions in dimensions_of.items()
+            name: (("step", *self._dimensions(name)), np.stack([values[name] for _, values in rows]))
+            for name in rows[0][1]
         }
         coordinates: dict[str, Any] = {"step": [step for step, _ in rows]}
         for dimensions, values in variables.values():
@@ -195,6 +194,20 @@ class WatchedCharges:
         unseen = self._weights_changed_unseen() if self._changed_unseen is None else self._changed_unseen
         attributes = {"convention": _CONVENTION, "changed_without_step": unseen, **self._law.declared}
         return make_record(variables, coordinates, attributes=attributes)
+
+    def values(self) -> dict[str, tuple[list[str], np.ndarray]]:
+        """Return the dimensions and values of all variables after the latest step."""
+        return {name: (list(self._dimensions(name)), values) for name, values in self._values().items()}
+
+    @property
+    def symmetries(self) -> Sequence[Charge]:
+        """The symmetries whose charges are tracked."""
+        return self._law.symmetries
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The declared settings, as attributes of the record."""
+        return dict(self._law.declared)
 
     def close(self) -> None:
         """Remove all hooks, after which steps are no longer tracked."""
@@ -209,6 +222,9 @@ class WatchedCharges:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _dimensions(self, name: str) -> Sequence[str]:
+        return self._law.dimensions.get(name, ("layer",))
 
     def _weights_changed_unseen(self) -> bool:
         """Whether the optimiser has made no step, but the weights have changed."""

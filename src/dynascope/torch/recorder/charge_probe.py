@@ -1,0 +1,49 @@
+"""A probe of the conserved charges of a PyTorch training loop, which sees every step."""
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.symmetry import Charge, find_symmetries
+from dynascope.torch.symmetry.watch_charges import WatchedCharges, watch_charges
+from dynascope.validation import require
+
+__all__ = ["charge_probe", "watched_charges"]
+
+# Between rows, only the statistics of the laws are updated.
+_NEVER = 2**62
+
+
+def watched_charges(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer | None,
+    charges: bool | Sequence[Charge],
+    inputs: Any,
+) -> WatchedCharges:
+    """Track the given charges of a training loop, or those of all symmetries that are found on the reference batch."""
+    require(
+        optimizer is not None,
+        "charges are requested, but the optimizer is unknown",
+        argument="optimizer",
+        remedy="pass the optimizer whose law the charges follow",
+    )
+    assert optimizer is not None
+    symmetries = find_symmetries(model, None, inputs).symmetries if isinstance(charges, bool) else charges
+    return watch_charges(model, optimizer, symmetries, every=_NEVER)
+
+
+def charge_probe(watched: WatchedCharges) -> Probe:
+    """Return the probe that reads tracked charges."""
+    return Probe(
+        name="charges",
+        description="Charges of the symmetries of the model, and the values that their laws predict.",
+        needs=("weights",),
+        measure=lambda snapshot: watched.values(),
+        cost=lambda sizes: Cost(0.0, float(sizes.parameters * sizes.itemsize)),
+        names={},
+    )
