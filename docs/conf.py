@@ -55,7 +55,8 @@ default_role = "code"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = False
-autodoc_mock_imports = ["torch", "array_api_compat", "curvlinops"]  # pages are built without them
+# Pages are built without them.
+autodoc_mock_imports = ["torch", "array_api_compat", "curvlinops", "lightning", "transformers"]
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_attr_annotations = False

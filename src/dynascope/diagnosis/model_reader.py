@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from dynascope.diagnosis.probe import Sizes
-from dynascope.diagnosis.snapshot import ForwardPass
+from dynascope.diagnosis.snapshot import ForwardPass, MicroBatches
 
 __all__ = ["ModelReader"]
 
@@ -20,9 +20,11 @@ class ModelReader(Protocol):
 
     Attributes:
         targets: The targets of the reference batch; None if there are none.
+        knows_loss: Whether the loss of the reference batch can be computed.
     """
 
     targets: Any
+    knows_loss: bool
 
     def weights(self) -> dict[str, Any]:
         """Return the trainable weights by name."""
@@ -45,7 +47,19 @@ class ModelReader(Protocol):
         ...
 
     def kernel(self) -> Any:
-        """Return the neural tangent kernel of the first examples, shape (m, m)."""
+        """Return the pseudo-kernel of the first examples, shape (m, m)."""
+        ...
+
+    def exact_kernel(self) -> Any:
+        """Return the exact neural tangent kernel of the first examples, averaged over outputs, shape (m, m)."""
+        ...
+
+    def curvatures(self) -> np.ndarray:
+        """Return the largest curvatures of the loss on the reference batch, in descending order."""
+        ...
+
+    def batches(self) -> tuple[MicroBatches, Sequence[float]]:
+        """Split the reference batch, and return the gradients of the batch losses with gᵀHg along each gradient."""
         ...
 
     def sizes(self, forward: ForwardPass) -> Sizes:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dynascope.diagnosis.measurements.activations import ACTIVITY, FLIPS
+from dynascope.diagnosis.measurements.curvature import BATCHES, CURVATURE, EXACT_KERNEL
 from dynascope.diagnosis.measurements.features import ALIGNMENT, COLLAPSE, FEATURES
 from dynascope.diagnosis.measurements.gradient_noise import NOISE_SCALE
 from dynascope.diagnosis.measurements.kernel import KERNEL
@@ -15,12 +16,14 @@ from dynascope.validation import require
 
 __all__ = ["PRESETS", "Preset", "probes_of"]
 
-Preset = Literal["light", "standard"]
+Preset = Literal["light", "standard", "full"]
 
 _LIGHT = (WEIGHTS, BALANCE, ACTIVITY)
+_STANDARD = (*_LIGHT, FLIPS, FEATURES, ALIGNMENT, COLLAPSE, KERNEL, NOISE_SCALE)
 PRESETS: dict[str, tuple[Probe, ...]] = {
     "light": _LIGHT,
-    "standard": (*_LIGHT, FLIPS, FEATURES, ALIGNMENT, COLLAPSE, KERNEL, NOISE_SCALE),
+    "standard": _STANDARD,
+    "full": (*_STANDARD, EXACT_KERNEL, CURVATURE, BATCHES),
 }
 
 

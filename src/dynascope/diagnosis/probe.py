@@ -12,7 +12,17 @@ from dynascope.diagnosis.snapshot import Snapshot
 __all__ = ["Cost", "Need", "Probe", "Sizes"]
 
 Need = Literal[
-    "weights", "update", "gradients", "activations", "features", "outputs", "targets", "kernel", "micro_batches"
+    "weights",
+    "update",
+    "gradients",
+    "micro_batches",
+    "activations",
+    "features",
+    "outputs",
+    "targets",
+    "kernel",
+    "exact_kernel",
+    "curvature",
 ]
 Values = Mapping[str, tuple[Sequence[str], Any]]
 

@@ -172,8 +172,8 @@ def _save_initial(path: Path, initial: Initial) -> None:
     for name, active in initial.active.items():
         arrays[f"active/{name}"] = np.packbits(active)
         arrays[f"shape/{name}"] = np.array(active.shape)
-    if initial.kernel is not None:
-        arrays["kernel"] = initial.kernel
+    kernels = {"kernel": initial.kernel, "exact_kernel": initial.exact_kernel}
+    arrays |= {name: each for name, each in kernels.items() if each is not None}
     partial = path.with_suffix(".partial")
     with partial.open("wb") as file:
         np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
@@ -187,7 +187,7 @@ def _load_initial(path: Path) -> Initial:
     for name, bits in _part(found, "active/"):
         shape = tuple(found[f"shape/{name}"])
         active[name] = np.unpackbits(bits, count=int(np.prod(shape))).astype(bool).reshape(shape)
-    return Initial(dict(_part(found, "weights/")), active, found.get("kernel"))
+    return Initial(dict(_part(found, "weights/")), active, found.get("kernel"), found.get("exact_kernel"))
 
 
 def _part(arrays: Mapping[str, np.ndarray], prefix: str) -> Iterator[tuple[str, np.ndarray]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import sys
 import time
@@ -124,7 +125,7 @@ class RunRecorder:
             )
         else:
             self._run, found, last = RecordedRun.resume(Path(path), resume, self._latest)
-            self._initial = Initial(reader.restored(found.weights), found.active, found.kernel)
+            self._initial = dataclasses.replace(found, weights=reader.restored(found.weights))
             self.epoch, self._started = int(last["epoch"]), self._started - float(last["seconds"])
         self._measured_at = self.step
         self._keep_weights()
@@ -277,6 +278,9 @@ class RunRecorder:
             compute_kernel=reader.kernel,
             note=self._runner.note,
             micro_batches=self._micro_batches,
+            compute_exact_kernel=reader.exact_kernel,
+            compute_curvatures=reader.curvatures if reader.knows_loss else None,
+            compute_batches=reader.batches if reader.knows_loss else None,
         )
 
     def _needs(self, *needs: Need) -> bool:
@@ -284,8 +288,9 @@ class RunRecorder:
 
     def _initial_of(self, snapshot: Snapshot, forward: ForwardPass) -> Initial:
         kernel = as_numpy(snapshot.kernel) if self._needs("kernel") else None
+        exact_kernel = as_numpy(self._reader.exact_kernel()) if self._needs("exact_kernel") else None
         active = {name: as_numpy(z > 0) for name, z in forward.preactivations.items()}
-        return Initial(self._reader.copied_weights(), active, kernel)
+        return Initial(self._reader.copied_weights(), active, kernel, exact_kernel)
 
     def _labels_of(
         self,

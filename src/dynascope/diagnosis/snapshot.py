@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,12 +42,14 @@ class Initial:
     Attributes:
         weights: A copy of the weights by name.
         active: Whether each unit is active (z > 0), by activation, as NumPy arrays of shapes (rows, units).
-        kernel: The neural tangent kernel of the first examples, shape (m, m); None if it is not measured.
+        kernel: The pseudo-kernel of the first examples, shape (m, m); None if it is not measured.
+        exact_kernel: The exact kernel of the first examples, shape (m, m); None if it is not measured.
     """
 
     weights: Mapping[str, Any]
     active: Mapping[str, np.ndarray]
     kernel: np.ndarray | None = None
+    exact_kernel: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +82,10 @@ class Snapshot:
         compute_forward: Computes the forward pass.
         compute_kernel: Computes the neural tangent kernel of the first examples.
         micro_batches: The gradients of the micro-batches of the last step; None if unknown.
+        compute_exact_kernel: Computes the exact neural tangent kernel of the first examples, averaged over outputs.
+        compute_curvatures: Computes the largest curvatures of the loss, in descending order; None without a loss.
+        compute_batches: Splits the reference batch, and returns the gradients of the batch losses with their curvature
+            gᵀHg along each gradient; None without a loss.
         note: Reports once that a part of a measurement failed, and raises in strict recorders.
     """
 
@@ -92,6 +98,9 @@ class Snapshot:
     compute_kernel: Callable[[], Any]
     note: Callable[[str], None]
     micro_batches: MicroBatches | None = None
+    compute_exact_kernel: Callable[[], Any] | None = None
+    compute_curvatures: Callable[[], np.ndarray] | None = None
+    compute_batches: Callable[[], tuple[MicroBatches, Sequence[float]]] | None = None
 
     @functools.cached_property
     def forward(self) -> ForwardPass:

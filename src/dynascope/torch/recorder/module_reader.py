@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -14,11 +14,12 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from dynascope.diagnosis.probe import Sizes
-from dynascope.diagnosis.snapshot import ForwardPass
+from dynascope.diagnosis.snapshot import ForwardPass, MicroBatches
 from dynascope.probes.kernel.empirical import neural_tangent_kernel
 from dynascope.probes.kernel.examples import count_rows, require_examples, rows_of
+from dynascope.torch.curvature import module_curvatures, with_reduction
 from dynascope.torch.devices import buffer_places, parameter_places
-from dynascope.torch.modules import call_arguments, floating_tensors, require_shapes, unwrapped
+from dynascope.torch.modules import Applied, call_arguments, floating_tensors, require_shapes, unwrapped
 from dynascope.torch.recorder.forward_capture import ForwardCapture
 from dynascope.torch.recorder.private_copy import private_copy
 from dynascope.validation import require
@@ -26,6 +27,7 @@ from dynascope.validation import require
 __all__ = ["ModuleReader", "split_reference"]
 
 _MOST_ROWS = 4096
+_CURVATURES = 3
 
 
 class ModuleReader:
@@ -42,10 +44,13 @@ class ModuleReader:
         output: Returns the outputs from the result of the module; None to find them.
         kernel_examples: Number of examples in the kernel.
         memory: Bytes for the kernel.
+        criterion: The loss, a function of outputs and targets that averages over examples; None if unknown.
+        batch_size: Number of examples in the batches whose curvature is measured.
 
     Attributes:
         inputs: The inputs of the reference batch.
         targets: Its targets; None if there are none.
+        knows_loss: Whether the loss is known.
     """
 
     def __init__(
@@ -58,6 +63,8 @@ class ModuleReader:
         output: Callable[[Any], torch.Tensor] | None,
         kernel_examples: int,
         memory: float,
+        criterion: Callable[[Any, Any], torch.Tensor] | None,
+        batch_size: int,
     ):
         self._model = unwrapped(model)
         require_shapes("model", self._model)
@@ -81,7 +88,8 @@ class ModuleReader:
         )
         self._layers, self._output, self._memory = layers, output, memory
         self._copy = private_copy(self._model)
-        inputs, self.targets = split_reference(reference, self.device)
+        inputs, self._labels = split_reference(reference, self.device)
+        self.targets = None if self._labels is None else _target_rows(self._labels)
         require_examples("reference", inputs, kind="tensor")
         self.inputs, self._examples = inputs, count_rows(inputs)
         require(
@@ -91,6 +99,11 @@ class ModuleReader:
             value=1,
             remedy="give at least two examples, better 100 to 1000",
         )
+        self._batch_size = min(batch_size, self._examples // 2)
+        self.knows_loss = criterion is not None and self._labels is not None
+        self._criterion: Any = criterion
+        if criterion is not None and not isinstance(criterion, nn.Module):
+            self._criterion = with_reduction(criterion, "mean")
         self._kernel_inputs = rows_of(inputs, slice(0, kernel_examples))
 
     @property
@@ -149,14 +162,49 @@ class ModuleReader:
 
     def kernel(self) -> torch.Tensor:
         """Return the pseudo-kernel of the first examples: the neural tangent kernel of the scaled sum of outputs."""
+        return self._kernel(algorithm="pseudo")
+
+    def exact_kernel(self) -> torch.Tensor:
+        """Return the neural tangent kernel of the first examples, averaged over outputs."""
+        return self._kernel(contraction="trace")
+
+    def _kernel(self, **options: Any) -> torch.Tensor:
         state = self._state()
         return neural_tangent_kernel(
             lambda weights, inputs: self._call(state | self._places(weights), inputs).reshape(len(_first(inputs)), -1),
             self.weights(),
             self._kernel_inputs,
-            algorithm="pseudo",
             memory=self._memory,
+            **options,
         ).values
+
+    def curvatures(self) -> np.ndarray:
+        """Return the largest curvatures of the loss on the reference batch."""
+        network = Applied(self._copy, lambda _, inputs: self._call({}, inputs))
+        return module_curvatures(
+            network, self._criterion, [(self.inputs, self._labels)], _CURVATURES, argument="model"
+        ).curvature
+
+    def batches(self) -> tuple[MicroBatches, list[float]]:
+        """Split the reference batch, and return the gradients of the batch losses with their curvature gᵀHg."""
+        state = self._state()
+        squares: list[float] = []
+        along: list[float] = []
+        weights = {name: each.requires_grad_() for name, each in self.copied_weights().items()}
+        total = [torch.zeros_like(each) for each in weights.values()]
+        starts = range(0, self._examples - self._batch_size + 1, self._batch_size)
+        for rows in (slice(start, start + self._batch_size) for start in starts):
+            outputs = self._call(state | self._places(weights), rows_of(self.inputs, rows))
+            loss = self._criterion(outputs, self._labels[rows])
+            gradient = torch.autograd.grad(loss, list(weights.values()), create_graph=True)
+            fixed = [each.detach() for each in gradient]
+            slope = torch.stack([torch.sum(one * other) for one, other in zip(gradient, fixed, strict=True)]).sum()
+            product = torch.autograd.grad(slope, list(weights.values()))
+            squares.append(_dot(fixed, fixed))
+            along.append(_dot(product, fixed))
+            total = [one + other for one, other in zip(total, fixed, strict=True)]
+        count = len(squares)
+        return MicroBatches(tuple(squares), _dot(total, total) / count**2, self._batch_size), along
 
     def sizes(self, forward: ForwardPass) -> Sizes:
         """Return the sizes of the model and of the reference batch."""
@@ -190,7 +238,11 @@ class ModuleReader:
 
     def _call(self, state: Mapping[str, torch.Tensor], inputs: Any) -> torch.Tensor:
         args, kwargs = call_arguments(self._copy, inputs)
-        found = torch.func.functional_call(self._copy, dict(state), args, kwargs, tie_weights=False)
+        found = (
+            torch.func.functional_call(self._copy, dict(state), args, kwargs, tie_weights=False)
+            if state
+            else self._copy(*args, **kwargs)
+        )
         return _outputs(found) if self._output is None else self._output(found)
 
     def _state(self) -> dict[str, torch.Tensor]:
@@ -210,7 +262,7 @@ def split_reference(reference: Any, device: torch.device) -> tuple[Any, torch.Te
     """Return the inputs and the targets of a reference batch, as copies on the device.
 
     The batch is a pair of inputs and targets, a dictionary of keyword arguments in which `labels` are the targets, or
-    inputs alone. Targets of sequences have one row per position.
+    inputs alone.
     """
     inputs, targets = reference, None
     if isinstance(reference, list | tuple) and len(reference) == 2:
@@ -223,11 +275,14 @@ def split_reference(reference: Any, device: torch.device) -> tuple[Any, torch.Te
     def moved(each: Any) -> Any:
         return torch.as_tensor(each).detach().to(device, copy=True)
 
-    targets = None if targets is None else moved(targets)
-    if targets is not None and targets.ndim > 1:
-        whole = not targets.is_floating_point()
-        targets = targets.reshape(-1) if whole else _rows(targets, channels_second=False)
-    return jax.tree.map(moved, inputs), targets
+    return jax.tree.map(moved, inputs), None if targets is None else moved(targets)
+
+
+def _target_rows(targets: torch.Tensor) -> torch.Tensor:
+    """Return targets with one row for each example, or for each position of a sequence."""
+    if targets.ndim == 1:
+        return targets
+    return _rows(targets, channels_second=False) if targets.is_floating_point() else targets.reshape(-1)
 
 
 def _require_whole_weights(module: nn.Module) -> None:
@@ -244,6 +299,10 @@ def _require_whole_weights(module: nn.Module) -> None:
         value=type(module).__name__,
         remedy="record a model whose processes each hold all weights, as with DistributedDataParallel",
     )
+
+
+def _dot(one: Iterable[torch.Tensor], other: Iterable[torch.Tensor]) -> float:
+    return float(sum(torch.sum(a.double() * b.double()) for a, b in zip(one, other, strict=True)))
 
 
 def _first(inputs: Any) -> Any:

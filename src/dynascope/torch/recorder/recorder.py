@@ -45,7 +45,9 @@ class Recorder:
             the targets, or inputs alone. Inputs are one tensor, a tuple of positional arguments, or a dictionary of
             keyword arguments. 100 to 1000 examples are enough.
         optimizer: The optimiser, for the learning rates; None to omit them.
-        preset: "light", "standard", or a list of presets, names of probes, and probes; see `diagnosis.probes_of`.
+        criterion: The loss, a function of outputs and targets that averages over examples, for the probes of the curvature
+            of the loss; None to omit them.
+        preset: "light", "standard", "full", or a list of presets, names of probes, and probes; see `diagnosis.probes_of`.
         schedule: When to measure: "log" for 16 rows per decade of steps, n for every n steps, "epochs" for the end of
             each epoch, a list of steps, or a schedule of `diagnosis`. Expensive probes have their own schedule.
         charges: Whether to record the charges of the model's symmetries with the values that their laws predict, for
@@ -59,6 +61,7 @@ class Recorder:
         max_overhead: The largest share of the run's time that measurements may take; None for no limit. Rows that would
             exceed it lack the values of expensive probes. The first ten seconds of measurements are free.
         kernel_examples: Number of examples in the neural tangent kernel, the first of the reference batch.
+        batch_size: Number of examples in the batches whose curvature is measured, best that of training.
         memory: Bytes for the kernel, in addition to the model.
         strict: Raise instead of warn if something cannot be measured or the loss is not finite.
         resume: The step of the checkpoint from which an interrupted run continues. Later rows of the record are
@@ -107,6 +110,7 @@ class Recorder:
         *,
         reference: Any,
         optimizer: torch.optim.Optimizer | None = None,
+        criterion: Callable[[Any, Any], torch.Tensor] | None = None,
         preset: str | Sequence[str | Probe] = "standard",
         schedule: Schedule | Sequence[int] | int | str = "log",
         charges: bool | Sequence[Charge] = False,
@@ -115,6 +119,7 @@ class Recorder:
         output: Callable[[Any], torch.Tensor] | None = None,
         max_overhead: Fraction | None = 0.05,
         kernel_examples: PositiveInt = 128,
+        batch_size: PositiveInt = 32,
         memory: PositiveFloat = 1e9,
         strict: bool = False,
         resume: NonNegativeInt | None = None,
@@ -143,6 +148,8 @@ class Recorder:
             output=output,
             kernel_examples=kernel_examples,
             memory=memory,
+            criterion=criterion,
+            batch_size=batch_size,
         )
         self._micro_batches = MicroBatchGradients(reader.gradients)
         inner = unwrapped(model)
