@@ -195,7 +195,7 @@ class ModuleReader:
         starts = range(0, self._examples - self._batch_size + 1, self._batch_size)
         for rows in (slice(start, start + self._batch_size) for start in starts):
             outputs = self._call(state | self._places(weights), rows_of(self.inputs, rows))
-            loss = self._criterion(outputs, self._labels[rows])
+            loss = self._criterion(outputs, rows_of(self._labels, rows))
             gradient = torch.autograd.grad(loss, list(weights.values()), create_graph=True)
             fixed = [each.detach() for each in gradient]
             slope = torch.stack([torch.sum(one * other) for one, other in zip(gradient, fixed, strict=True)]).sum()

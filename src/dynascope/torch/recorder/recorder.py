@@ -45,9 +45,10 @@ class Recorder:
             the targets, or inputs alone. Inputs are one tensor, a tuple of positional arguments, or a dictionary of
             keyword arguments. 100 to 1000 examples are enough.
         optimizer: The optimiser, for the learning rates; None to omit them.
-        criterion: The loss, a function of outputs and targets that averages over examples, for the probes of the curvature
-            of the loss; None to omit them.
-        preset: "light", "standard", "full", or a list of presets, names of probes, and probes; see `diagnosis.probes_of`.
+        criterion: The loss, a function of outputs and targets that averages over examples, for probes of the curvature;
+            None to omit these.
+        preset: "light", "standard" or "full", or a list of presets, names of probes, and probes; see
+            `diagnosis.probes_of`.
         schedule: When to measure: "log" for 16 rows per decade of steps, n for every n steps, "epochs" for the end of
             each epoch, a list of steps, or a schedule of `diagnosis`. Expensive probes have their own schedule.
         charges: Whether to record the charges of the model's symmetries with the values that their laws predict, for
