@@ -1,8 +1,8 @@
 """Cost of recording a PyTorch training run, as a share of the training time.
 
-A network like ResNet-18 (20 convolutions with batch norm, width 32) trains on the 8 × 8 digits with batches of 128. Each
-variant trains its own copy, and the variants take turns every ten steps, so that all of them see the same machine. The
-recorders have their default schedule, without the limit on their overhead. For comparison, *histograms* computes a
+A network like ResNet-18 (20 convolutions with batch norm, width 32) trains on the 8 × 8 digits with batches of 128.
+Each variant trains its own copy, and the variants take turns every ten steps, so that all of them see the same machine.
+The recorders have their default schedule, without the limit on their overhead. For comparison, *histograms* computes a
 histogram of each weight and each gradient in the same steps, as loggers do. The first snapshot, which also sets up the
 probes, is listed separately.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import tempfile
 import time
 from collections.abc import Callable
@@ -43,6 +44,7 @@ class Block(nn.Module):
         self.shortcut = nn.Identity() if inputs == outputs and stride == 1 else short
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return relu(f(x) + x)."""
         hidden = functional.relu(self.norms[0](self.first(x)))
         return functional.relu(self.norms[1](self.second(hidden)) + self.shortcut(x))
 
@@ -52,7 +54,7 @@ def resnet() -> nn.Module:
     widths = [WIDTH, WIDTH, 2 * WIDTH, 4 * WIDTH, 8 * WIDTH]
     blocks = [
         block
-        for k, (inputs, outputs) in enumerate(zip(widths, widths[1:], strict=False))
+        for k, (inputs, outputs) in enumerate(itertools.pairwise(widths))
         for block in (Block(inputs, outputs, 1 if k == 0 else 2), Block(outputs, outputs, 1))
     ]
     stem = nn.Conv2d(1, WIDTH, 3, 1, 1, bias=False), nn.BatchNorm2d(WIDTH), nn.ReLU()
@@ -96,6 +98,7 @@ class Run:
         self.set_up = time.perf_counter() - started
 
     def train(self, start: int, steps: int) -> None:
+        """Train for some steps, and add their duration."""
         started = time.perf_counter()
         for step in range(start + 1, start + steps + 1):
             rows = torch.randint(len(self.images), (BATCH,), generator=self.generator)
