@@ -1,6 +1,6 @@
 """Cost of recording a PyTorch training run, as a share of the training time.
 
-A network like ResNet-18 (20 convolutions with batch norm, width 32) trains on the 8 × 8 digits with batches of 128.
+A network like ResNet-18 (20 convolutions with batch norm, width 16) trains on the 8 × 8 digits with batches of 128.
 Each variant trains its own copy, and the variants take turns every ten steps, so that all of them see the same machine.
 The recorders have their default schedule, without the limit on their overhead. For comparison, *histograms* computes a
 histogram of each weight and each gradient in the same steps, as loggers do. The first snapshot, which also sets up the
@@ -28,7 +28,7 @@ from dynascope.diagnosis import LogSpaced
 from dynascope.torch import Recorder
 
 PATH = Path(__file__).parents[1] / "docs" / "how-to" / "recorder_overhead.csv"
-WIDTH, BATCH, REFERENCE, TURN = 32, 128, 256, 10
+WIDTH, BATCH, REFERENCE, TURN = 16, 128, 128, 10
 VARIANTS = ("plain", "light", "standard", "charges", "histograms")
 
 
@@ -64,7 +64,7 @@ def resnet() -> nn.Module:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--file", type=Path, default=PATH)
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--steps", type=int, default=1000)
     arguments = parser.parse_args()
     data = digits()
     images = torch.tensor(data.inputs, dtype=torch.float32).reshape(-1, 1, 8, 8)
