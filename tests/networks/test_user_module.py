@@ -5,10 +5,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from drawn_modules import drawn
 
-from dynascope import predict
+from dynascope import GradientFlow, predict
+from dynascope.alternating import alternating_flow
 from dynascope.errors import InputError
+from dynascope.flows import gradient_flow
 from dynascope.networks import MLP, BiasedTwoLayer, DeepLinear, DiagonalLinear, TwoLayer, at_unit_scale, user_network
 from dynascope.tasks import Task
 
@@ -192,3 +195,19 @@ def test_the_prediction_of_a_module_is_that_of_its_weights():
         predict(task, large)
     with pytest.raises(InputError, match="the network maps 3 inputs to 2 outputs"):
         predict(Task(draw.normal(size=(20, 4)), draw.normal(size=(20, 2))), module)
+
+
+def test_flows_take_the_modules_of_users_as_they_are():
+    inputs = np.random.default_rng(0).normal(size=(20, 3))
+    task = Task(inputs, np.maximum(inputs[:, :1], 0))
+    perceptron = eqx.nn.MLP(3, 1, 8, 1, key=jax.random.key(0))
+    read, method = user_network(perceptron), GradientFlow(duration=1.0, save=3)
+    assert read is not None
+    np.testing.assert_array_equal(
+        gradient_flow(task, perceptron, method)["loss"], gradient_flow(task, read, method)["loss"]
+    )
+    network, size = at_unit_scale(read)
+    xr.testing.assert_identical(
+        alternating_flow(task, perceptron, scale=1e-4, jumps=1),
+        alternating_flow(task, network, scale=1e-4 * size, jumps=1),
+    )

@@ -17,6 +17,7 @@ from dynascope.alternating.phase_rules import PhaseRules
 from dynascope.alternating.phases import OUT_OF_TIME, OUT_OF_WORK, Alternation
 from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
+from dynascope.networks.user_module import at_unit_scale, converted
 from dynascope.protocols import Average, Learnable, SumOfNeurons
 from dynascope.results import Staircase, make_record, staircase_record
 from dynascope.results import staircase_names as names
@@ -53,7 +54,8 @@ def alternating_flow(
 
     Args:
         network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its weights at unit scale; or a
-            list of networks that differ only in the weights of their neurons.
+            list of networks that differ only in the weights of their neurons. A single PyTorch or equinox module that
+            `networks.user_network` supports is rescaled to unit scale, and `scale` multiplies its own scale.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         scale: Factor α of the initial weights, between 0 and 1, or a list of factors. Values above 0.3 raise a warning.
             Lists of networks and scales form an ensemble of all combinations, for which programs are compiled once. On
@@ -104,7 +106,7 @@ def alternating_flow(
         >>> staircase["loss_after"].to_numpy().round(3), staircase["accelerated_time"].to_numpy().round(2)
         (array([0.125, 0.   ]), array([0.53, 2.1 ]))
     """
-    networks, scales, dimensions = _members(network, scale)
+    networks, scales, dimensions = _members(*_at_unit_scale(network, scale))
     warn_of_large_scale("alternating.alternating_flow", float(max(scales)))
     settings = (normalised, rules or PhaseRules(), max_steps, operations)
     with jax.enable_x64(True):
@@ -115,6 +117,15 @@ def alternating_flow(
         stopped = run_together(ends, common, together=together)
     records = [_record(run, why) for run, why in zip(runs, stopped, strict=True)]
     return _joined(records, dimensions) if dimensions else records[0]
+
+
+def _at_unit_scale(network: Any, scale: Any) -> tuple[Any, Any]:
+    """Convert a single user's module, and return it at unit scale with the scales of its weights."""
+    read: Any = network if isinstance(network, list | tuple) else converted(network)
+    if read is network:
+        return network, scale
+    network, size = at_unit_scale(read)
+    return network, np.asarray(scale) * size if np.ndim(scale) else scale * size
 
 
 def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]:

@@ -16,6 +16,7 @@ from dynascope.flows.objective import Statistics, check_statistics
 from dynascope.flows.pieces import in_pieces
 from dynascope.flows.save_times import SaveTimes, recorded_times
 from dynascope.flows.solvers.solver import Solver, SolverName
+from dynascope.networks.user_module import converted
 from dynascope.protocols import Learnable, Network, SumOfNeurons
 from dynascope.validation import checked, require, require_kind
 from dynascope.validation.bounded_scalars import PositiveFloat
@@ -106,8 +107,9 @@ def gradient_flow(
     statistic are compiled into the program, except for arrays in a `jax.tree_util.Partial`.
 
     Args:
-        network: An equinox module that maps a batch (n, d) to outputs (n, c), or a list of modules that differ only in
-            their weights. The weights are float32 or float64, and their precision is used throughout.
+        network: An equinox module that maps a batch (n, d) to outputs (n, c), a PyTorch or equinox module that
+            `networks.user_network` supports, or a list of modules that differ only in their weights. The weights are
+            float32 or float64, and their precision is used throughout.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         method: Duration, learning rate, solver and recorded quantities of the flow.
         scale: One or several factors by which the initial weights are multiplied.
@@ -138,7 +140,7 @@ def gradient_flow(
     statistics = check_statistics(method.statistics)
     if method.normalised:
         _require_neurons(network if isinstance(network, list | tuple) else [network])
-    ensemble = gather(task, network, scale, method.learning_rate)
+    ensemble = gather(task, converted(network), scale, method.learning_rate)
     many = bool(ensemble.dimensions)
     _require_solver(solver, many)
     assert duration is not None

@@ -21,7 +21,7 @@ from dynascope.networks.two_layer import HomogeneousActivation, TwoLayer
 from dynascope.protocols import Network
 from dynascope.validation import require
 
-__all__ = ["at_unit_scale", "user_network"]
+__all__ = ["at_unit_scale", "converted", "user_network"]
 
 _SUPPORTED = (
     "two linear layers and a homogeneous activation, such as ReLU or LeakyReLU, between them, or linear layers only"
@@ -146,6 +146,23 @@ def _linear(layers: list[_Layer]) -> DeepLinear | MLP:
     )
     network = MLP(widths, activation="linear")
     return eqx.tree_at(lambda net: (net.weights, net.biases), network, (tuple(weights), tuple(biases)))
+
+
+def converted(network: Any) -> Any:
+    """Convert a module that `user_network` supports, or each one in a list; return other networks unchanged.
+
+    Raises:
+        InputError: A PyTorch module is not supported.
+    """
+    if isinstance(network, list | tuple):
+        return [converted(each) for each in network]
+    try:
+        read = user_network(network)
+    except InputError:
+        if _is_torch(network):
+            raise
+        return network  # An equinox module may map batches itself.
+    return network if read is None else read
 
 
 def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | DiagonalLinear | DeepLinear | MLP, float]:
