@@ -18,7 +18,7 @@ from dynascope.alternating.phases import OUT_OF_TIME, OUT_OF_WORK, Alternation
 from dynascope.flows.blocks import working_memory
 from dynascope.flows.objective import Objective
 from dynascope.networks.user_module import at_unit_scale, converted
-from dynascope.protocols import Average, Learnable, SumOfNeurons
+from dynascope.protocols import Average, Learnable, Network, SumOfNeurons
 from dynascope.results import Staircase, make_record, staircase_record
 from dynascope.results import staircase_names as names
 from dynascope.theory.domain import warn_of_large_scale
@@ -34,7 +34,7 @@ _OF_EACH = (names.INITIAL_LOSS, "stopped", "complete")  # attributes of members,
 
 def alternating_flow(
     task: Learnable,
-    network: SumOfNeurons | Sequence[SumOfNeurons],
+    network: Network | Sequence[Network],
     *,
     scale: PositiveFloat | Sequence[PositiveFloat] | np.ndarray,
     normalised: bool = False,
