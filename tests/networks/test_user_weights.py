@@ -20,8 +20,23 @@ def test_weights_are_taken_as_they_act_or_as_pytorch_has_them(tmp_path, arrays):
 
 
 @pytest.mark.parametrize(
+    ("kind", "biases"), [("relu", ("b1", "b2")), ("relu", ("b2",)), ("linear", ("b1",)), ("quadratic", ("b2",))]
+)
+def test_biases_are_read(tmp_path, kind, biases):
+    zero = {"b1": np.zeros(7), "b2": np.zeros(2)}
+    drawn = {"b1": DRAW.normal(size=7), "b2": DRAW.normal(size=2)}
+    np.savez(tmp_path / "start.npz", W1=FIRST, W2=SECOND, **{name: drawn[name] for name in biases})
+    values = zero | {name: drawn[name] for name in biases}
+    function = {"relu": lambda z: np.maximum(z, 0), "linear": lambda z: z, "quadratic": np.square}[kind]
+    network = weights_from_file(tmp_path / "start.npz", kind, TASK)
+    expected = function(TASK.inputs @ FIRST + values["b1"]) @ SECOND + values["b2"]
+    np.testing.assert_allclose(network(TASK.inputs), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
     ("arrays", "said"),
     [
+        ({"W1": FIRST, "W2": SECOND, "b1": np.ones(3)}, "b1"),
         ({"W1": FIRST}, "start.npz has no W2, but W1: save the weights with np.savez"),
         ({"weight": FIRST}, "has no W1 and no W2, but weight"),
         ({"W1": FIRST, "W2": SECOND[1:]}, r"W1 of shape \(3, width\) and W2 of shape \(width, 2\)"),

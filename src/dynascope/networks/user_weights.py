@@ -9,6 +9,8 @@ import equinox as eqx
 import numpy as np
 
 from dynascope.errors import InputError
+from dynascope.networks.biased_two_layer import BiasedTwoLayer
+from dynascope.networks.mlp import MLP
 from dynascope.networks.two_layer import TwoLayer
 from dynascope.protocols import Dimensioned
 from dynascope.tasks.data.packed_arrays import read_archive
@@ -18,18 +20,20 @@ __all__ = ["weights_from_file"]
 
 _Kind = Literal["relu", "quadratic", "linear"]
 _NAMES = ("W1", "W2")
+_BIASES = ("b1", "b2")
 _SAVED = 'np.savez("weights.npz", W1=model[0].weight.detach().numpy(), W2=model[2].weight.detach().numpy())'
 
 
 @checked
 def weights_from_file(
     path: str | Path, kind: _Kind, task: Annotated[Dimensioned, "a task with inputs and targets"]
-) -> TwoLayer:
+) -> TwoLayer | BiasedTwoLayer | MLP:
     """Read the weights of a two-layer network from a file.
 
     Args:
         path: An `.npz` archive with the arrays `W1` (d, width) and `W2` (width, c), where f(x) = σ(x W₁) W₂; or with
-            both arrays transposed, as in `torch.nn.Linear`.
+            both arrays transposed, as in `torch.nn.Linear`. Biases are optional: `b1` (width,) of the hidden neurons,
+            and `b2` (c,) of the outputs.
         kind: "relu", "quadratic" or "linear".
         task: A task with d inputs and c outputs.
 
@@ -58,15 +62,29 @@ def weights_from_file(
         value=(first.shape, second.shape),
         remedy=f"give W1 of shape ({inputs}, width) and W2 of shape (width, {outputs}), or both transposed",
     )
-    network = TwoLayer(inputs, first.shape[1], outputs, activation=kind)
-    return eqx.tree_at(lambda net: (net.first, net.second), network, (first, second))
+    width = first.shape[1]
+    hidden, bias = (
+        require_array(name, found[name], (size,)) if name in found else None
+        for name, size in zip(_BIASES, (width, outputs), strict=True)
+    )
+    if kind == "linear" and (hidden is not None or bias is not None):
+        biases = tuple(np.zeros(size) if each is None else each for each, size in ((hidden, width), (bias, outputs)))
+        network = MLP((inputs, width, outputs), activation="linear")
+        return eqx.tree_at(lambda net: (net.weights, net.biases), network, ((first, second), biases))
+    if hidden is not None:
+        first = np.vstack([first, hidden])
+    network = TwoLayer(len(first), width, outputs, activation=kind)
+    network = eqx.tree_at(lambda net: (net.first, net.second), network, (first, second))
+    if hidden is None and bias is None:
+        return network
+    return BiasedTwoLayer(network, bias, has_hidden_biases=hidden is not None)
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     remedy = "give the path of an .npz file"
     require(path.is_file(), f"{path} does not exist", argument="path", value=str(path), remedy=remedy)
     try:
-        found, names = read_archive(path, _NAMES)
+        found, names = read_archive(path, (*_NAMES, *_BIASES))
     except InputError:
         raise
     except Exception:  # damaged files raise a dozen types, most of them undocumented
