@@ -180,7 +180,7 @@ def _reason(limit: float, here: float, off: float, blurred: float, *, end: float
     if off + blurred + _READ <= _ROUGH:
         return ""
     if off > min(blurred, _ROUGH):
-        return f"the loss curve at this scale reaches it at {here / limit:.3g} times the time in the small-scale limit"
+        return f"the loss at this scale falls at {here / limit:.3g} times the time in the small-scale limit"
     return "the loss falls so slowly there that its time is uncertain"
 
 
