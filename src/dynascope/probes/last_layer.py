@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 # Explains why utilizations may not sum to exactly one.
-SPAN = "outputs are computed from the features in float64, and modes of relative size 1e-12 are omitted"
+SPAN = "outputs are computed from the features in float64, and modes of relative size below 1e-12 are omitted"
 CURVES = ("intensity", "cumulative_quality", "cumulative_utilization")  # of `network_metrics`, over modes
 _NUMBERS = (
     *("kappa_cka", "minimum_features", "constant_overlap"),

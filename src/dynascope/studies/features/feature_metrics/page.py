@@ -33,7 +33,7 @@ def figures(study: FeatureMetrics, result: Comparison) -> list[Chart]:
         Chart(
             "end_cumulative_utilization",
             over="mode",
-            title="Fraction of the outputs in the strongest features",
+            title="Outputs explained by the strongest features",
             x_label="number of features, strongest first",
             caption="Fraction of the outputs explained by the strongest features at the end of training, against the "
             "number of features. Where a curve reaches 1, the outputs do not use the remaining features.",
@@ -65,12 +65,13 @@ def meaning(study: FeatureMetrics, result: Comparison) -> str:
         for name in ("kappa_cka", "effective_dimension_utilization", "accuracy")
     )
     return (
-        "A network is trained twice from the same initial weights: all layers, or only the last layer on fixed "
-        "features. κ measures the distance of the features from minimum features, the fewest that can form the outputs "
-        f"(κ = 0). For the first initialisation, κ ends at {rounded(kappa[0])} with all layers and "
-        f"{rounded(kappa[1])} with the last layer alone; the outputs use about {rounded(spread[0])} and "
-        f"{rounded(spread[1])} features, and the accuracy on held-out samples is {percent(accuracy[0])} and "
-        f"{percent(accuracy[1])}. The verdict rests on whether, over {study.seeds} initialisations, training all "
-        f"layers ends at a lower κ than training the last layer alone and at κ below {rounded(study.threshold)}. "
-        "Last-layer training is a linear model with a known solution and serves as a check."
+        "A network is trained twice from the same initial weights: once in all layers, and once in the last layer "
+        "only, with fixed features. κ measures the distance to minimum features; it is zero if the features span no "
+        f"more than the outputs. For the first initialisation, κ ends at {rounded(kappa[0])} if all layers are trained "
+        f"and at {rounded(kappa[1])} if only the last layer is trained. The effective number of features used by the "
+        f"outputs is {rounded(spread[0])} and {rounded(spread[1])}, respectively, and the accuracy on held-out samples "
+        f"is {percent(accuracy[0])} and {percent(accuracy[1])}. The verdict rests on two claims about "
+        f"{study.seeds} initialisations: training all layers ends at a lower κ than training the last layer alone, and "
+        f"its final κ is below {rounded(study.threshold)}. Training the last layer alone is a linear problem with a "
+        "known solution and serves as a check."
     )

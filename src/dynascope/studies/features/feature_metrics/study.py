@@ -19,24 +19,24 @@ _MOST_DIGITS = 870  # largest number of class-balanced training digits for which
 
 
 class FeatureMetrics(ClaimsStudy):
-    """Trains a network twice from the same initial weights: all layers, or the last layer alone.
+    """Trains all layers of a network, and separately the last layer alone, from the same initial weights.
 
-    Training the last layer alone means training a linear model on the initial features. Its outputs are known at all
-    times. The loss, the accuracy, the features used by the outputs and their distance κ to minimum features follow from
-    these outputs. These predictions hold for every linear model and serve as checks. The same metrics are shown for
-    training all layers (`full_…`). The claims compare the final κ of the two ways of training over several
-    initialisations (`end_kappa_cka`). They are undecided if training all layers leaves more than a tenth of the initial
-    loss for any initialisation. Curves show the first initialisation.
+    Training the last layer alone is training a linear model on the initial features, so its outputs are known exactly
+    at all times. The loss, the accuracy, the features used by the outputs and their distance κ to minimum features
+    follow from the outputs. These predictions hold for every linear model and serve as checks. The same metrics are
+    also recorded for training all layers (`full_…`). The claims concern the final κ over several initialisations
+    (`end_kappa_cka`). They are undecided if, for any initialisation, training all layers leaves more than a tenth of
+    the initial loss. Curves show the first initialisation.
     """
 
     data: Literal["digits", "heaviside"] = parameter(
         "digits",
-        '"digits" for images and a small convolutional network, or "heaviside" for a step function on a line and four '
-        "dense layers.",
+        'Task: "digits" trains a small convolutional network on images; "heaviside" trains four dense layers on a '
+        "one-dimensional step function.",
     )
     samples: Annotated[int, Ge(20)] = parameter(
         800,
-        "Number of training samples (class-balanced digits: at most 870); as many other samples are held out.",
+        "Number of training samples, at most 870 for digits (balanced over classes); an equal number is held out.",
     )
     width: PositiveInt = parameter(64, 'Number p of features; for "heaviside", the width of all layers.')
     learning_rate: PositiveFloat = parameter(0.5, "Learning rate of SGD on all layers.")
@@ -47,7 +47,7 @@ class FeatureMetrics(ClaimsStudy):
     batch_size: PositiveInt = parameter(50, "Samples per SGD step.")
     times: Annotated[int, Ge(2)] = parameter(40, "Number of recorded times.")
     modes: PositiveInt = parameter(12, "Number of modes recorded individually, strongest first.")
-    threshold: PositiveFloat = parameter(0.1, "κ below which features count as minimal.")
+    threshold: PositiveFloat = parameter(0.1, "Value of κ below which features count as minimal.")
     seeds: Annotated[int, Ge(2)] = parameter(3, "Number of initialisations.")
     seed: Seed = parameter(
         0, "Seed of the first initialisation, its samples and its batches; the others use consecutive seeds."
@@ -56,8 +56,8 @@ class FeatureMetrics(ClaimsStudy):
     reference = Reference.of(
         "Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks by "
         "Diagonalizing the Forward Feature Map (arXiv 2410.04264)",
-        "Training all layers of a network leads to minimum features, whereas training the last layer alone ends "
-        "further from them.",
+        "Training all layers of a network leads to minimum features; training the last layer alone ends at a larger "
+        "distance from them.",
         also="; Nam, DPhil thesis (2024), chapter 2",
     )
     deciding_claims = ("fewer features", "minimum features")

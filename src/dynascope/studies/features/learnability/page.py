@@ -27,7 +27,7 @@ def figures(study: Learnability, result: Comparison) -> list[Chart]:
             log="x",
             title="Learned fraction of each mode",
             caption=f"Fraction of each mode that kernel regression learns from {' to '.join(map(str, ends))} samples. "
-            f"Points show the {study.average} over training sets, lines the prediction.",
+            f"Points show the {study.average} over training sets; lines show the prediction.",
         ),
         Chart(
             "loss",
@@ -63,7 +63,7 @@ def meaning(study: Learnability, result: Comparison) -> str:
     error = f"The relative error of the prediction is {' and '.join(errors)}. " if errors else ""
     return (
         f"Kernel regression learns a fraction of each of the {study.modes} modes of a target. {shares} Theory predicts "
-        "these fractions and the test loss from the kernel eigenvalues, the target, the ridge and the noise variance "
-        f"alone. {error}The theory assumes Gaussian features and predicts averages over training sets, so real "
-        "features and single training sets can deviate from it."
+        "these fractions and the test loss from the number of samples, the kernel eigenvalues, the target, the ridge "
+        f"and the noise variance. {error}The theory assumes Gaussian features and predicts averages over training "
+        "sets, so results for real features or for a single training set can deviate from it."
     )

@@ -34,28 +34,28 @@ class Learnability(Study):
     """Tests the predicted learning curves and learned coefficients of kernel ridge regression.
 
     The kernel is Σ_k k^(−a) e_k e_k, and the target is Σ_k k^(−b) e_k with label noise. For each number of samples, the
-    regression is solved for many training sets, with an exact average over the noise in each. The mean over training
-    sets is compared with theory. For the sine basis, the median is used instead, because nearly coincident samples on a
-    line give heavy-tailed distributions. The theory assumes Gaussian features. For sine features it predicts the median
-    within about 20 percent if the ridge leaves two fifths of the labels unfitted and b is at least 0.7; other settings
-    of the sine basis raise `InputError`.
+    regression is solved for many training sets and averaged exactly over the noise. The mean over training sets is
+    compared with theory, and the tolerance is widened by its sampling error. For the sine basis, the median is used
+    instead, because nearly coincident samples on a line give heavy-tailed distributions. The theory assumes Gaussian
+    features. For sine features, it predicts the median within about 20 percent if the ridge leaves at least two fifths
+    of the labels unfitted and b is at least 0.7; other settings of the sine basis raise `InputError`.
     """
 
     samples: list[PositiveInt] = parameter(
         [40, 60, 90, 130, 200],
-        "Numbers n of training samples, increasing; if the ridge is zero, none may equal the number of modes.",
+        "Numbers n of training samples, in increasing order; with zero ridge, none may equal the number of modes.",
         increasing=True,
     )
     modes: PositiveInt = parameter(300, "Number of modes.")
     exponent: PositiveFloat = parameter(1.5, "Exponent a of the kernel eigenvalues k^(−a).")
     target_exponent: FiniteFloat = parameter(1.0, "Exponent b of the target coefficients k^(−b).")
-    ridge: NonNegativeFloat = parameter(0.5, "Ridge δ; zero stands for gradient flow to convergence.")
+    ridge: NonNegativeFloat = parameter(0.5, "Ridge δ; zero corresponds to gradient flow to convergence.")
     noise_variance: NonNegativeFloat = parameter(0.25, "Variance σ² of the label noise.")
     basis: Literal["gaussian", "sine"] = parameter(
-        "gaussian", 'Gaussian features e_k, or "sine" for √2 sin(2πkx) with x uniform in [0, 1].'
+        "gaussian", "Features: Gaussian e_k, or e_k = √2 sin(2πkx) with x uniform in [0, 1]."
     )
     draws: Annotated[int, Ge(10)] = parameter(300, "Number of training sets for each n.")
-    seed: Seed = parameter(0, "Seed of the draws.")
+    seed: Seed = parameter(0, "Seed of the random training sets.")
 
     reference = Reference.of(
         papers.EIGENLEARNING,

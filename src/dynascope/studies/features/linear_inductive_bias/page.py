@@ -22,9 +22,9 @@ def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
             title="Functions after training",
             x_label="position x",
             y_label="function at the end of training",
-            caption=f"Functions that the two models learn from the same {study.samples} points. They agree at the "
-            "points and differ in between: the strongest features of the first model have low frequencies, those of "
-            "the second high frequencies.",
+            caption=f"Functions that the two models learn from the same {study.samples} points. The functions agree at "
+            "the points and differ between them: the strongest features have low frequencies in the first model and "
+            "high frequencies in the second.",
         ),
         Chart(
             "learnability",
@@ -33,7 +33,7 @@ def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
             x_label="mode (frequency)",
             y_label="learned fraction of the mode",
             caption=f"Fraction of each sine mode that the models learn from {study.samples} random points, averaged "
-            f"over {study.draws} draws of the points. The prediction (dashed) assumes Gaussian features and does not "
+            f"over {study.draws} random sets of points. The prediction (dashed) assumes Gaussian features and does not "
             "affect the verdict.",
             points=True,
         ),
@@ -44,7 +44,7 @@ def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
             members={"mode": (1, 2)},
             y_label="learned fraction of the mode",
             caption="Learned fraction over training time on densely sampled data. Both models learn all modes, but in "
-            "opposite orders: the first model learns mode 1 before mode 2, the second mode 2 before mode 1.",
+            "opposite orders: the first model learns mode 1 before mode 2, and the second learns mode 2 before mode 1.",
         ),
         Chart(
             "loss",
@@ -62,10 +62,10 @@ def meaning(study: LinearInductiveBias, result: Comparison) -> str:
     mean = (share * share["mode"]).sum("mode")
     return (
         f"Two linear models represent the same functions, sums of {study.modes} sine modes, and are trained on the "
-        f"same {study.samples} points until they fit them. They differ only in the strengths of their features: low "
-        "frequencies are strong in the first model, high frequencies in the second. The mean frequency of the learned "
-        f"function, weighted by power, is {rounded(mean.sel(run='low first'))} for the first model and "
-        f"{rounded(mean.sel(run='high first'))} for the second (the highest is {study.modes}). The "
-        "strength of a feature determines how early gradient descent learns it and, if the data do not determine the "
-        "function, how much of it the learned function contains."
+        f"same {study.samples} points until they fit the points. The models differ only in the strengths of their "
+        "features: low frequencies are strong in the first model, high frequencies in the second. The power-weighted "
+        f"mean frequency of the learned function is {rounded(mean.sel(run='low first'))} for the first model and "
+        f"{rounded(mean.sel(run='high first'))} for the second; the highest frequency is {study.modes}. The strength "
+        "of a feature determines how early gradient descent learns the feature and, if the data do not determine the "
+        "function, how much the feature contributes to the learned function."
     )

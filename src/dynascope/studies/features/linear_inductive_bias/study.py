@@ -20,20 +20,20 @@ from dynascope.validation.bounded import PositiveInt, Seed
 
 
 class LinearInductiveBias(Study):
-    """Trains models Σ_k w_k √ρ_k √2 sin(2πkx) with decaying or growing intensities ρ_k.
+    """Trains two models Σ_k w_k √ρ_k √2 sin(2πkx) with intensities ρ_k that decrease or increase with k.
 
-    The models are trained on few points and on the population. The intensities are k^(−2α) in the first model and
+    Both models are trained on a few points and on the population. The intensities are k^(−2α) in the first model and
     k^(2α) in the second, normalised to a maximum of one. The study compares the gradient flow of all coefficients with
-    the exact solution. The mean learnability of each mode over random points and its prediction for Gaussian features
-    are shown but do not affect the verdict.
+    the exact solution. The learnability of each mode, averaged over random points, and its prediction for Gaussian
+    features are shown but do not affect the verdict.
     """
 
-    samples: Annotated[int, Ge(2)] = parameter(4, "Number n of points, less than the number of modes.")
+    samples: Annotated[int, Ge(2)] = parameter(4, "Number n of points, smaller than the number of modes.")
     modes: PositiveInt = parameter(10, "Number p of modes.")
     exponent: Annotated[float, Interval(gt=0, le=6)] = parameter(
         4.0, "Exponent α of the intensities k^(−2α) and k^(2α)."
     )
-    draws: PositiveInt = parameter(2000, "Number of draws of random points in the average learnability.")
+    draws: PositiveInt = parameter(2000, "Number of random sets of points over which the learnability is averaged.")
     times: Annotated[int, Ge(2)] = parameter(120, "Number of recorded times.")
     positions: PositiveInt = parameter(
         400, "Number of positions x (coordinate `sample`) at which the fits are recorded."
@@ -42,8 +42,8 @@ class LinearInductiveBias(Study):
 
     reference = Reference.of(
         papers.EIGENLEARNING,
-        "Among all functions that fit the samples, a linear model learns one made of its most intense modes, which are "
-        "also the modes it learns first.",
+        "Among all functions that fit the samples, a linear model learns one dominated by its strongest modes, which "
+        "are also the modes it learns first.",
         also="; set-up in Nam, DPhil thesis (2024), figure 1.2",
     )
     theory = "modes of the training kernel and of the population"
@@ -64,7 +64,7 @@ class LinearInductiveBias(Study):
     equation = r"\dot r = -\frac{1}{n} K r, \quad r(t) = \sum_k a_k (a_k \cdot r_0) \, e^{-\rho_k t}"
     minutes = 0.2
     names = {
-        "population_coefficients": ("coefficient in training on the population", "1"),
+        "population_coefficients": ("coefficient during training on the population", "1"),
     }
     tolerance = exact(
         *("loss", "coefficients", "population_coefficients", "fitted"),
