@@ -1,1 +1,1 @@
-"""Minimum features: which training settings reduce a network's features to the few its task needs."""
+"""Training settings that reduce the features of a network to the few that its task needs."""

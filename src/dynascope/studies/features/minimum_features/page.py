@@ -49,14 +49,14 @@ def figures(study: MinimumFeatures, result: Comparison) -> list[Chart]:
             title="Distance of each network to minimum features",
             x_label="training setting",
             caption="Distance κ of each network to minimum features, one point per initialisation. The mean for the "
-            f"default setting is {rounded(mean)}.",
+            f"default settings is {rounded(mean)}.",
             points=True,
         ),
         Chart(
             "cumulative_utilization",
             over="mode",
             log="x",
-            title="Fraction of the outputs in the strongest features",
+            title="Outputs explained by the strongest features",
             members={"run": tuple(each for each in _CURVES_SHOWN if each in result.observed["run"])},
             x_label="number of features, strongest first",
             caption="Fraction of the outputs explained by the strongest features after training, against the number of "
@@ -79,8 +79,8 @@ def meaning(study: MinimumFeatures, result: Comparison) -> str:
     )
     return (
         "A classifier needs about one feature per class in its last hidden layer but has room for many more. κ "
-        "measures the distance of its features from minimum features, the fewest that can form the outputs (κ = 0; "
-        f"features with κ below {rounded(study.threshold)} count as minimal). At the default settings, the mean κ over "
+        "measures the distance to minimum features; it is zero if the features span no more than the outputs, and "
+        f"features with κ below {rounded(study.threshold)} count as minimal. At the default settings, the mean κ over "
         f"{study.seeds} initialisations is {rounded(default['kappa_cka'].mean())} and the mean test accuracy is "
         f"{percent(default['accuracy'].mean())}. Over all settings, κ ranges from {rounded(kappa.min())} to "
         f"{rounded(kappa.max())}. {verdict}"

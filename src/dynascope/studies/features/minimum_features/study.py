@@ -1,4 +1,4 @@
-"""Minimum features: which training settings reduce a network's features to the few its task needs."""
+"""Training settings that reduce the features of a network to the few that its task needs."""
 
 from __future__ import annotations
 
@@ -21,29 +21,30 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, Positi
 class MinimumFeatures(ClaimsStudy):
     """Tests which training settings reduce the features of a classifier to the minimum, one per class.
 
-    The hypotheses H1 to H9 state the direction in which a setting changes the distance κ_CKA to minimum features (zero
-    if the features span no more than the outputs), the sharpness of the spectrum, or the accuracy. The verdict rests on
-    the claims of H1 to H5 about κ_CKA, which concern the number of training images, learning rate, weight decay, batch
+    The hypotheses H1 to H9 concern the distance κ_CKA to minimum features (zero if the features span no more than the
+    outputs), the spectrum of the features, and the accuracy. H1 to H8 predict how a training setting changes one of
+    these quantities; H9 relates the strength of a feature to its quality and utilization. The verdict rests on the
+    claims of H1 to H5 about κ_CKA, which concern the number of training images, learning rate, weight decay, batch
     normalisation and architecture.
 
-    Two identities that hold for every network are checked. The outputs lie in the span of the features and a constant,
-    so the utilizations sum to one (`total_utilization`). No mode can carry more than one output dimension, so the
-    effective dimension of the utilization is at least that of the outputs. `dimension_bound` is the ratio of the two
-    dimensions, capped at 1.
+    Two laws that hold for every network are checked. The outputs lie in the span of the features and a constant, so the
+    utilizations sum to one (`total_utilization`). No mode can carry more than one output dimension, so the effective
+    dimension of the utilization is at least that of the outputs. `dimension_bound` is the ratio of the two dimensions,
+    capped at 1.
 
-    By default, an MLP on handwritten digits replaces the paper's residual network on CIFAR-10. A small convolutional
-    network has more features than this MLP, contrary to H5, so the default verdict is "disagree". To repeat the
-    experiment of the paper, which requires a GPU, set `data` to the path of images in IDX, CIFAR or folder format and
-    `network` to "residual".
+    By default, an MLP on handwritten digits replaces the paper's residual network on CIFAR-10. Contrary to H5, a small
+    convolutional network ends further from minimum features than this MLP, so the default verdict is "disagree". To
+    repeat the experiment of the paper, which requires a GPU, set `data` to the path of images in IDX, CIFAR or folder
+    format and `network` to "residual".
     """
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')
     network: Literal["mlp", "residual"] = parameter(
-        "mlp", '"mlp" or "residual": the network whose images, learning rate, weight decay and labels are varied.'
+        "mlp", 'Network for which images, learning rate, weight decay and labels are varied: "mlp" or "residual".'
     )
-    loss: Literal["squared", "cross_entropy"] = parameter("squared", '"squared" or "cross_entropy".')
+    loss: Literal["squared", "cross_entropy"] = parameter("squared", 'Training loss: "squared" or "cross_entropy".')
     samples: Annotated[int, Ge(2)] = parameter(1000, "Number of training images.")
-    test_samples: Annotated[int, Ge(2)] = parameter(10_000, "Largest number of test images.")
+    test_samples: Annotated[int, Ge(2)] = parameter(10_000, "Maximum number of test images.")
     width: PositiveInt = parameter(
         64,
         "Number of features of the MLPs and small convolutional networks; the first stage of larger networks has an "
@@ -51,9 +52,11 @@ class MinimumFeatures(ClaimsStudy):
     )
     epochs: PositiveInt = parameter(100, "Number of passes over the training images.")
     batch_size: PositiveInt = parameter(50, "Number of images per step.")
-    learning_rate: PositiveFloat = parameter(0.02, "Initial learning rate.")
+    learning_rate: PositiveFloat = parameter(0.02, "Initial learning rate of SGD with momentum.")
     weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay λ of ½ λ‖θ‖².")
-    augment: bool = parameter(False, "Whether to crop and mirror images randomly for larger convolutional networks.")
+    augment: bool = parameter(
+        False, "Whether to train larger convolutional networks on randomly cropped and mirrored images."
+    )
     threshold: PositiveFloat = parameter(0.1, "Threshold ε: features with κ_CKA < ε count as minimal.")
     hypotheses: list[str] = parameter(HYPOTHESES, "Hypotheses to test, from H1 to H9.", options=HYPOTHESES)
     seeds: Annotated[int, Ge(2)] = parameter(4, "Number of initialisations of each network.")
@@ -75,14 +78,14 @@ class MinimumFeatures(ClaimsStudy):
     checks = ("total_utilization", "total_utilization_maximum", "dimension_bound", "dimension_bound_maximum")
     equation = r"\kappa_{\text{CKA}} = 1 - \mathrm{CKA}(T, T_{\text{MP}})"
     minutes = 2.8
-    question = "Which training settings reduce the features of a network to the few its task needs?"
+    question = "Which training settings reduce the features of a network to the few that its task needs?"
     figures, meaning = page.figures, page.meaning
     names = {
         "accuracy": ("test accuracy", "1"),
         "dial": ("training setting", "1"),
         "kappa_cka_change": ("change of the distance to minimum features κ", "1"),
         "accuracy_change": ("change of the test accuracy", "1"),
-        "dimension_bound": ("ratio of effective dimensions, at most one", "1"),
+        "dimension_bound": ("ratio of effective dimensions, capped at one", "1"),
         "quality_rank_correlation": ("rank correlation of quality and intensity", "1"),
         "utilization_rank_correlation": ("rank correlation of utilization and intensity", "1"),
         "minimum_features": ("whether the features are minimal", "1"),

@@ -1,1 +1,1 @@
-"""Neural collapse: exact for unconstrained features, and measured in networks with true and random labels."""
+"""Neural collapse: exact theory for unconstrained features, and measurements in networks with true or random labels."""

@@ -39,7 +39,7 @@ def collapse_claims(
             )
             claim = claim_on_mean(f"{network}, {kind}", statement, change[i, j], most=-1.0)
             reached = learned[i, j]
-            few = f"only {reached.sum()} of {reached.size} networks learned {100 * _LEARNED:.0f} % of the labels"
+            few = f"{reached.sum()} of {reached.size} networks learned {100 * _LEARNED:.0f} % of the labels"
             claims.append(claim.if_known(bool(reached.all()), few))
     return claims
 

@@ -25,8 +25,8 @@ def figures(study: NeuralCollapse, result: Comparison) -> list[Chart]:
             "between_class_share",
             title="Collapse of unconstrained features",
             caption="Fraction of the feature variance between classes, for unconstrained features from small random "
-            f"initial values. Its final value, averaged over all random initialisations, is {rounded(share)}; the "
-            "prediction is 1, which means that all features of a class coincide.",
+            f"initial values. Averaged over the random initialisations, the fraction ends at {rounded(share)}. The "
+            "prediction is 1, at which all features of a class coincide.",
         ),
         Chart(
             "mode_strength",
@@ -48,8 +48,8 @@ def figures(study: NeuralCollapse, result: Comparison) -> list[Chart]:
         words=("NC1", "NC2, norms", "NC2, angles", "NC3", "NC4"),
         title="Measures of neural collapse in a network",
         y_label="distance from collapse",
-        caption=f"Measures of neural collapse in one network ({network}, {kind}) over training; all are zero at full "
-        "collapse. NC1, the within-class over the between-class variability, changes from "
+        caption=f"Measures of neural collapse in one network ({network}, {kind}) over training; all measures are "
+        "zero at full collapse. NC1, the within-class over the between-class variability, changes from "
         f"{rounded(nc1[0])} to {rounded(nc1[-1])} on average over all initialisations. NC2 measures the deviation of "
         "the class means from equal norms and angles, NC3 the distance of the classifier from the class means, and NC4 "
         "how often the classifier disagrees with the nearest class mean.",
@@ -81,10 +81,11 @@ def meaning(study: NeuralCollapse, result: Comparison) -> str:
     share, loss = result.observed["end_between_class_share"].mean(), result.quantities["loss"].error
     return (
         "In the unconstrained feature model, the last-layer features of every training sample are free parameters, "
-        "trained jointly with the classifier. From small random values, theory predicts collapse: all features of a "
-        f"class coincide. Training ends with {percent(share)} of the feature variance between classes, averaged over "
-        "random initialisations. From an aligned initialisation, the full trajectory is known in closed form, and the "
-        f"relative error of the training loss is {rounded(loss)}. " + _networks(study, result)
+        "trained jointly with the classifier. From small random initial values, theory predicts collapse: all "
+        "features of a class converge to one point. At the end of training, the fraction of the feature variance "
+        f"between classes is {percent(share)}, averaged over random initialisations. For an aligned initialisation, "
+        "the full trajectory is known in closed form, and the relative error of the predicted training loss is "
+        f"{rounded(loss)}. " + _networks(study, result)
     )
 
 
@@ -95,10 +96,10 @@ def _networks(study: NeuralCollapse, result: Comparison) -> str:
     run = result.observed.sel(architecture=network, run=kind).mean("seed")
     nc1, accuracy, test_accuracy = (run[f"network_{name}"] for name in ("nc1", "accuracy", "test_accuracy"))
     return (
-        "For networks, whose features are functions of the inputs, theory makes no exact prediction; the verdict rests "
-        "on whether NC1, the within-class over the between-class variability, falls at least tenfold. In one network "
-        f"({network}, {kind}), NC1 changes from {rounded(nc1[0])} to {rounded(nc1[-1])} on average over "
+        "For networks, whose features are functions of the inputs, theory makes no exact prediction. The claims about "
+        "networks state that NC1, the within-class over the between-class variability, falls at least tenfold. In "
+        f"one network ({network}, {kind}), NC1 changes from {rounded(nc1[0])} to {rounded(nc1[-1])} on average over "
         f"{study.starts} initialisations, with a final accuracy of {percent(accuracy[-1])} on the training labels and "
-        f"{percent(test_accuracy[-1])} on held-out digits. Collapse on the training samples is no evidence of "
+        f"{percent(test_accuracy[-1])} on held-out digits. Collapse on the training samples does not imply "
         "generalisation."
     )

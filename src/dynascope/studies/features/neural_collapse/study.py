@@ -1,4 +1,4 @@
-"""Neural collapse: exact for unconstrained features, and measured in networks with true and random labels."""
+"""Neural collapse: exact theory for unconstrained features, and measurements in networks with true or random labels."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, See
 class NeuralCollapse(Study):
     """Measures neural collapse of unconstrained features, for which theory is exact, and of trained networks.
 
-    In the unconstrained feature model, the features are free parameters, trained by gradient flow. From an aligned
-    initialisation, the study compares these curves with theory: the `loss`, the `mode_strength` of each mode, the
-    distances `class_mean_norm` of the class means from the global mean, and `nc3`, the distance between class means and
-    classifier. From small random initialisations, it compares the final inner products `end_class_mean_gram` and
-    `end_classifier_gram`, and `end_between_class_share`, the fraction of the feature variance between classes.
+    In the unconstrained feature model, the features are free parameters, trained by gradient flow. For an aligned
+    initialisation, the study compares four quantities with theory over time: the `loss`, the `mode_strength` of each
+    mode, the distance `class_mean_norm` of each class mean from the global mean, and `nc3`, the distance between class
+    means and classifier. For small random initialisations, it compares the final inner products `end_class_mean_gram`
+    and `end_classifier_gram`, and `end_between_class_share`, the fraction of the feature variance between classes.
 
     The study also trains a small convolutional network and an MLP on digits with true or random labels. For each
     network and kind of labels, one claim states that NC1, the within-class over the between-class variability of the
     features, falls at least tenfold. The claim is undecided if a network learns less than 99 % of the labels, as the
-    default convolutional network does with random labels. The page shows further curves for all kinds of labels, and
-    for a scalar regression that selects the nearest digit. They are `network_nc1` to `network_nc4` (with a centred
-    classifier), `network_kappa_cka` (zero for minimum features), `network_effective_dimension` (excluding the
-    constant), `network_loss`, and the accuracies on the training labels and on the true labels of held-out digits.
-    Classes are always those of the training labels.
+    default convolutional network does with random labels. For all kinds of labels, and for a scalar regression whose
+    output selects the nearest digit, the study also records `network_nc1` to `network_nc4` (with a centred classifier),
+    `network_kappa_cka` (zero for minimum features), `network_effective_dimension` (excluding the constant),
+    `network_loss`, and the accuracies on the training labels and on the true labels of held-out digits. Classes are
+    always defined by the training labels.
     """
 
     class_sizes: list[PositiveInt] = parameter(
@@ -41,31 +41,35 @@ class NeuralCollapse(Study):
     )
     features: PositiveInt = parameter(9, "Number of unconstrained features, at least the number of classes.")
     initial_strength: PositiveFloat = parameter(
-        1e-3, "Singular value of the outputs at the aligned initialisation, less than those of the targets."
+        1e-3, "Singular value of the outputs at the aligned initialisation, at most the smallest of the targets."
     )
     random_scale: Annotated[float, Interval(gt=0, le=0.02)] = parameter(
         0.01,
-        "Size of the random initialisations: the Frobenius norm of features and classifier if both learning rates are "
-        "one; otherwise the norms are rescaled to balance the layers.",
+        "Scale of the random initialisations: the Frobenius norm of the features and of the classifier if both "
+        "learning rates are one; otherwise the norms are rescaled to balance the layers.",
     )
     feature_rate: PositiveFloat = parameter(1.0, "Learning rate of the features.")
     classifier_rate: PositiveFloat = parameter(1.0, "Learning rate of the classifier.")
     starts: PositiveInt = parameter(
-        3, "Number of random initialisations of the unconstrained features and of each network; networks need two."
+        3,
+        "Number of random initialisations of the unconstrained features and of each network; at least 2 for networks.",
     )
-    times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times from the aligned initialisation.")
+    times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times for the aligned initialisation.")
     networks: list[str] = parameter(
-        NETWORKS, 'Networks to train on digits: "convolutional" and "mlp"; may be empty.', options=NETWORKS, fewest=0
+        NETWORKS,
+        'Networks to train on digits: "convolutional" and "mlp"; the list may be empty.',
+        options=NETWORKS,
+        fewest=0,
     )
     labels: list[str] = parameter(
         LABELS,
         'Kinds of training labels: "true labels", "10 % random labels", "100 % random labels" or "scalar regression"; '
-        "may be empty.",
+        "the list may be empty.",
         options=LABELS,
         fewest=0,
     )
     samples: Annotated[int, Interval(ge=50, le=898)] = parameter(
-        300, "Number of training digits; as many others are held out."
+        300, "Number of training digits; an equal number is held out."
     )
     width: PositiveInt = parameter(64, "Number of features of the networks.")
     learning_rate: PositiveFloat = parameter(
@@ -78,12 +82,13 @@ class NeuralCollapse(Study):
 
     reference = Reference.of(
         "D. G. Mixon, H. Parshall, J. Pi, Neural collapse with unconstrained features (arXiv 2011.11619)",
-        "The unconstrained features of each class collapse to one point along exactly known curves, with the same "
-        "limit for almost all small initialisations. Classes also collapse in networks, with true or random labels.",
+        "Unconstrained features of the same class collapse to one point. Their trajectories are known exactly, and "
+        "almost all small initialisations lead to the same limit. Classes also collapse in networks, with true or "
+        "random labels.",
         also="; theory in Y. Nam, DPhil thesis (2024), chapter 3",
     )
     along = ("time", "start")
-    question = "Why do the features of all samples of a class become equal during training?"
+    question = "Why do the features of all samples in a class converge to one point during training?"
     figures, meaning = page.figures, page.meaning
     equation = (
         r"L = \frac{1}{2n} \left\| H W - Y \right\|^2, \quad \dot H = -\eta_H \frac{\partial L}{\partial H}, "
@@ -102,8 +107,8 @@ class NeuralCollapse(Study):
     tolerance = exact("loss", "mode_strength", "class_mean_norm", "nc3") | exact(
         *("end_class_mean_gram", "end_classifier_gram", "end_between_class_share"),
         error=1e-3,
-        reason="the limit differs from the limit for vanishing initialisation by the square of the initial scale, "
-        "which is at most 0.02",
+        reason="the final features differ from the limit of vanishing initialisation by about the square of the "
+        "initial scale, which is at most 0.02",
     )
     tiny = {"class_sizes": [4, 4, 4], "features": 4, "starts": 1, "times": 30, "networks": []}
 

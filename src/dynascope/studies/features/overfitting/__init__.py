@@ -1,1 +1,1 @@
-"""Overfitting of noisy labels is benign for a target in strong modes and malignant for a target in weak modes."""
+"""Overfitting to noisy labels is benign for a target in strong modes and malignant for a target in weak modes."""

@@ -29,14 +29,14 @@ def figures(study: Overfitting, result: Comparison) -> list[Chart]:
             members={"run": ("benign",)},
             caption=f"Target sin(2πkx) with k = {study.benign_mode}, and the model after training on {study.samples} "
             f"samples. {noise}The model learns {percent(learned.sel(run='benign'))} of the target (median over "
-            f"{study.draws} draws of the samples).",
+            f"{study.draws} random sets of samples).",
         ),
         _CHART_OF_FIT(
             title="Fit of a target in a weak mode",
             members={"run": ("malignant",)},
             caption=f"The same model with the target sin(2πkx), k = {study.malignant_mode}. It learns "
-            f"{percent(learned.sel(run='malignant'))} of the target (median over draws). The other weak modes fit the "
-            "rest of the labels with spikes at the samples, which become narrower with more modes.",
+            f"{percent(learned.sel(run='malignant'))} of the target (median over the same sets). The other weak modes "
+            "fit the rest of the labels with spikes at the samples; more modes make the spikes narrower.",
         ),
         Chart(
             ("loss", "test_loss"),
@@ -45,8 +45,8 @@ def figures(study: Overfitting, result: Comparison) -> list[Chart]:
             words=("training", "test"),
             y_label="loss",
             caption="Training loss on the noisy labels and test loss against the noiseless target over training time "
-            f"(medians over the trained draws). The test loss ends at {rounded(test_loss.sel(run='benign'))} for the "
-            f"target in a strong mode (benign) and at {rounded(test_loss.sel(run='malignant'))} for the target in a "
+            f"(medians over random sets of samples). The test loss ends at {rounded(test_loss.sel(run='benign'))} for "
+            f"the target in a strong mode (benign) and at {rounded(test_loss.sel(run='malignant'))} for the target in a "
             "weak mode (malignant).",
         ),
         Chart(
@@ -57,8 +57,8 @@ def figures(study: Overfitting, result: Comparison) -> list[Chart]:
             x_label="number of modes p",
             y_label="mean square of the fit to noise of variance 1",
             caption="Mean square of the function learned by a model with p equally strong modes that fits "
-            f"{NOISE_SAMPLES} samples of pure noise exactly. Points show the median over draws. The dashed curve "
-            f"{NOISE_SAMPLES}/(p − {NOISE_SAMPLES}) is the prediction for Gaussian features, which does not affect the "
+            f"{NOISE_SAMPLES} samples of pure noise exactly. Points show the median over random sets of samples. "
+            f"The dashed curve {NOISE_SAMPLES}/(p − {NOISE_SAMPLES}) is the prediction for Gaussian features, which does not affect the "
             "verdict. Nearly coincident samples raise the mean square, most strongly for few modes.",
             points=True,
         ),
@@ -76,8 +76,8 @@ def meaning(study: Overfitting, result: Comparison) -> str:
         f"A linear model with {study.strong_modes} strong and {study.modes - study.strong_modes} weak sine modes is "
         f"trained on {study.samples} samples {noise} until it fits the labels. It learns {percent(learned[0])} of a "
         f"target in a strong mode, with a test loss of {rounded(test_loss[0])}, but only {percent(learned[1])} of a "
-        f"target in a weak mode, with a test loss of {rounded(test_loss[1])} (medians over {study.draws} draws of the "
-        "samples). The two cases differ only in the mode of the target, so a training loss near zero does not show "
-        "whether a model generalises. The spectrum of the model was chosen to separate the two cases; in real data, "
+        f"target in a weak mode, with a test loss of {rounded(test_loss[1])} (medians over {study.draws} random "
+        "sets of samples). The two cases differ only in the mode of the target, so a training loss near zero does not "
+        "show whether a model generalises. The spectrum of the model was chosen to separate the two cases; in real data, "
         "targets usually have components in both strong and weak modes."
     )

@@ -1,4 +1,4 @@
-"""Overfitting of noisy labels is benign for a target in strong modes and malignant for a target in weak modes."""
+"""Overfitting to noisy labels is benign for a target in strong modes and malignant for a target in weak modes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Overfitting(Study):
 
     The model Σ_k w_k √ρ_k √2 sin(2πkx) has d strong modes of intensity one and a tail of weak modes. The benign target
     lies in a strong mode, the malignant target in the tail. The study compares gradient flow on the samples with the
-    exact solution at all times. It also compares the final function, as well as its parts in the strong modes and in
-    the tail, with the exact solution. The median learned fraction of each target over many draws is compared with the
-    learnability. Median test losses and the mean square of fits to pure noise (figure 1.4) are shown with their
-    predictions but do not affect the verdict. The theory assumes Gaussian features, an assumption that nearly
-    coincident samples violate in one dimension.
+    exact solution at all times. It also compares the final function, and its components in the strong modes and in the
+    tail, with the exact solution. The median learned fraction of each target over many random sets of samples is
+    compared with the predicted learnability. Median test losses and the mean square of fits to pure noise (figure 1.4
+    of the thesis) are shown with their predictions but do not affect the verdict. The theory assumes Gaussian features;
+    nearly coincident samples on a line violate this assumption.
     """
 
     samples: PositiveInt = parameter(100, "Number n of training samples.")
@@ -42,13 +42,17 @@ class Overfitting(Study):
     tail: Literal["corrected", "printed"] = parameter(
         "corrected", '"corrected" for tail intensities 1/(p − d), or "printed" for n/(p − d) as printed in the paper.'
     )
-    trained: PositiveInt = parameter(3, "Number of draws of the samples trained by gradient flow.")
-    draws: PositiveInt = parameter(300, "Number of draws for which only the end of training is computed.")
+    trained: PositiveInt = parameter(
+        3, "Number of random sets of samples on which the model is trained by gradient flow."
+    )
+    draws: PositiveInt = parameter(
+        300, "Number of random sets of samples for which only the final solution is computed."
+    )
     times: Annotated[int, Ge(2)] = parameter(80, "Number of recorded times.")
     positions: PositiveInt = parameter(
-        400, "Number of positions x (coordinate `sample`) at which the final function of the first draw is recorded."
+        400, "Number of positions x (coordinate `sample`) at which the final function for the first set is recorded."
     )
-    seed: Seed = parameter(0, "Seed of the draws.")
+    seed: Seed = parameter(0, "Seed of the random samples.")
 
     reference = Reference.of(
         papers.EIGENLEARNING,
@@ -81,9 +85,9 @@ class Overfitting(Study):
         "asymptotic_test_loss": ("test loss in the infinite-size limit", "1"),
         "window_test_loss": ("test loss after the signal and before the noise is fitted", "1"),
         "target_function": ("target function", "1"),
-        "strong_part": ("part of the fit in the strong modes", "1"),
-        "strong_fraction": ("norm of the part in the strong modes relative to the target", "1"),
-        "tail_part": ("part of the fit in the weak modes", "1"),
+        "strong_part": ("component of the fit in the strong modes", "1"),
+        "strong_fraction": ("norm of the component in the strong modes, relative to the target", "1"),
+        "tail_part": ("component of the fit in the weak modes", "1"),
         "noise_power": ("mean square of the fit to pure noise", "1"),
     }
     tolerance = exact(
