@@ -45,9 +45,9 @@ def figures(study: Overfitting, result: Comparison) -> list[Chart]:
             words=("training", "test"),
             y_label="loss",
             caption="Training loss on the noisy labels and test loss against the noiseless target over training time "
-            f"(medians over random sets of samples). The test loss ends at {rounded(test_loss.sel(run='benign'))} for "
-            f"the target in a strong mode (benign) and at {rounded(test_loss.sel(run='malignant'))} for the target in a "
-            "weak mode (malignant).",
+            "(medians over random sets of samples). The test loss ends at "
+            f"{rounded(test_loss.sel(run='benign'))} for the target in a strong mode (benign) and at "
+            f"{rounded(test_loss.sel(run='malignant'))} for the target in a weak mode (malignant).",
         ),
         Chart(
             "noise_power",
@@ -57,9 +57,9 @@ def figures(study: Overfitting, result: Comparison) -> list[Chart]:
             x_label="number of modes p",
             y_label="mean square of the fit to noise of variance 1",
             caption="Mean square of the function learned by a model with p equally strong modes that fits "
-            f"{NOISE_SAMPLES} samples of pure noise exactly. Points show the median over random sets of samples. "
-            f"The dashed curve {NOISE_SAMPLES}/(p − {NOISE_SAMPLES}) is the prediction for Gaussian features, which does not affect the "
-            "verdict. Nearly coincident samples raise the mean square, most strongly for few modes.",
+            f"{NOISE_SAMPLES} samples of pure noise exactly. Points show the median over random sets of samples. The "
+            f"dashed curve {NOISE_SAMPLES}/(p − {NOISE_SAMPLES}) is the prediction for Gaussian features, which does "
+            "not affect the verdict. Nearly coincident samples raise the mean square, most strongly for few modes.",
             points=True,
         ),
     ]
@@ -77,7 +77,7 @@ def meaning(study: Overfitting, result: Comparison) -> str:
         f"trained on {study.samples} samples {noise} until it fits the labels. It learns {percent(learned[0])} of a "
         f"target in a strong mode, with a test loss of {rounded(test_loss[0])}, but only {percent(learned[1])} of a "
         f"target in a weak mode, with a test loss of {rounded(test_loss[1])} (medians over {study.draws} random "
-        "sets of samples). The two cases differ only in the mode of the target, so a training loss near zero does not "
-        "show whether a model generalises. The spectrum of the model was chosen to separate the two cases; in real data, "
-        "targets usually have components in both strong and weak modes."
+        "sets of samples). The two cases differ only in the mode of the target, so a training loss near zero does "
+        "not show whether a model generalises. The spectrum of the model was chosen to separate the two cases; in "
+        "real data, targets usually have components in both strong and weak modes."
     )

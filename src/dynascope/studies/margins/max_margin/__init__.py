@@ -1,1 +1,1 @@
-"""If parameters grow at different rates, gradient flow minimises only the fastest-growing, which can reduce margins."""
+"""Gradient flow minimises the norm of the fastest-growing parameters only, which can reduce the Euclidean margin."""

@@ -28,8 +28,9 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             title="Euclidean margin of three parametrisations",
             y_label="Euclidean margin",
             caption="Smallest distance of a sample from the decision boundary, for three parametrisations of the same "
-            f"linear classifiers trained on the same two samples. The linear parametrisation ends at {linear}, and "
-            f"the mixed one (one weight and one product of weights) at {mixed}. Dashed lines are the predicted limits.",
+            f"linear classifiers trained on the same two samples. The margin ends at {linear} for the linear "
+            f"parametrisation and at {mixed} for the mixed one (one weight and one product of weights). Dashed lines "
+            "are the predicted limits.",
         ),
         Chart(
             "direction_distance",
@@ -37,16 +38,16 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             log="xy",
             title="Slow convergence of the direction",
             y_label="relative distance from the limit",
-            caption="Distance of β/ν from its limit, against ν = log(1/L). For the linear classifier, it falls "
-            f"from {rounded(distance.isel(margin_level=0))} at the loss exp(−10) to "
-            f"{rounded(distance.isel(margin_level=-1))} at the end. Theory predicts a decay as 1/ν, and a slower decay "
-            "for products.",
+            caption="Relative distance of β/ν from its limit, against ν = log(1/L). For the linear classifier, the "
+            f"distance falls from {rounded(distance.isel(margin_level=0))} at a loss of exp(−10) to "
+            f"{rounded(distance.isel(margin_level=-1))} at the end. Theory predicts that it decays as 1/ν, and more "
+            "slowly for products.",
         ),
         Chart(
             ("random_distance", "random_own_error"),
             "run",
-            "Distance of β/ν from the predicted limit on random data at the end of training (at most "
-            f"{rounded(observed['random_distance'].max())}), and the predicted error of the limit at this ν.",
+            "Relative distance of β/ν from its limit at the end of training on random data (at most "
+            f"{rounded(observed['random_distance'].max())}), and the predicted distance.",
             log="y",
             symbols={"seed": ""},
             words=("measured", "predicted error"),
@@ -61,8 +62,9 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             log="xy",
             title="Contribution of an unnecessary weight",
             y_label="share of the margin",
-            caption="Mixed classifier trained on one sample that the product of weights can separate alone. The share "
-            f"of the single weight in the margin ends at {rounded(share)}. Dashed curves show the exact solution.",
+            caption="Contributions to the margin of a mixed classifier, trained on one sample that the product alone "
+            f"can separate. The fraction of the margin from the single weight ends at {rounded(share)}. Dashed curves "
+            "show the exact solution.",
         ),
         Chart(
             ("normalised_nc1", "unnormalised_nc1"),
@@ -75,7 +77,7 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             y_label="within-class over between-class variance",
             caption="Ratio of the within-class to the between-class variance of the features (NC1), for the same "
             "two-layer network on the same inputs, with and without normalisation of the features. Without "
-            f"normalisation the mean over initialisations ends at {rounded(spread)}.",
+            f"normalisation, the mean over initialisations ends at {rounded(spread)}.",
         ),
     ]
 
@@ -91,16 +93,17 @@ def meaning(study: MaxMargin, result: Comparison) -> str:
         "predicts that gradient flow minimises a norm of the parameters at a given margin. If all parameters grow at "
         "the same rate, the norm includes all of them. For the linear classifier, gradient flow then maximises the "
         f"Euclidean margin, which ended at {rounded(_margin(result, 'linear'))}. If some parameters grow faster, the "
-        "norm includes only these. The mixed classifier can represent the same functions, with a product of two "
-        f"weights in place of one, and its Euclidean margin ended at {rounded(_margin(result, 'mixed'))}. Theory "
-        "predicts that fast parameters are discarded if they are not needed: the share of the unnecessary weight in "
-        f"the margin ended at {rounded(share)}. A layer before a normalisation does not grow at all, and its norm is "
-        "free. For such a layer, theory predicts neural collapse: the features converge to values at which the "
-        "readout has the smallest norm. The ratio of the within-class to the between-class variance of the features "
-        f"ended at {rounded(normalised)} with normalisation and at {rounded(free)} without. Convergence is slow. At "
-        f"the loss exp(−10), the relative distance of the mixed classifier from its limit was still {rounded(first)}. "
-        "The verdict compares the limits at losses of exp(−100000) or less, which training in discrete steps does not "
-        "reach."
+        "norm includes only the fastest. The mixed classifier can represent the same functions, with a product of two "
+        f"weights in place of one weight, and its Euclidean margin ended at {rounded(_margin(result, 'mixed'))}. "
+        "Theory also predicts that fast-growing parameters are discarded if they are not needed: the contribution of "
+        f"the unnecessary weight to the margin ended at {rounded(share)} of the total. A layer followed by "
+        "normalisation does not grow at all, and the norm excludes it. For a network with such a layer, theory "
+        "predicts neural collapse: the features converge to the configuration that minimises the norm of the readout. "
+        "The ratio of the within-class to the between-class variance of the features ended at "
+        f"{rounded(normalised)} with normalisation and at {rounded(free)} without. Convergence is slow: at a loss of "
+        f"exp(−10), the relative distance of the mixed classifier from its limit was still {rounded(first)}. The "
+        "verdict compares training with the predicted limits at losses of exp(−100000) or less, which training in "
+        "discrete steps does not reach."
     )
 
 

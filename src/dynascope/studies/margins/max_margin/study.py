@@ -1,4 +1,4 @@
-"""If parameters grow at different rates, gradient flow minimises only the fastest-growing, which can reduce margins."""
+"""Gradient flow minimises the norm of the fastest-growing parameters only, which can reduce the Euclidean margin."""
 
 from __future__ import annotations
 
@@ -30,27 +30,28 @@ _DISTANCE = ("Euclidean margin", "1")
 class MaxMargin(Study):
     """Tests the predicted limits of gradient flow on separable data, at losses of exp(−100,000) and below.
 
-    Three classifiers f = Σ β_j x_j are trained on the same two samples. In the linear classifier, each β_j is one
-    weight; in the second, each is a product of two weights; in the mixed classifier, the first is one weight and the
-    second a product. The first two are homogeneous: all parameters grow at the same rate, and gradient flow converges
-    in direction to the classifiers with the largest ℓ2 and ℓ1 margins, respectively. In the mixed classifier,
-    the single weight grows faster, and gradient flow minimises only this weight.
+    Three classifiers f = Σ β_j x_j are trained on the same two samples. In the linear classifier, each β_j is a single
+    weight; in the second, each β_j is a product of two weights; in the mixed classifier, β₁ is a single weight and β₂ a
+    product. The first two are homogeneous: all parameters grow at the same rate, and gradient flow converges in
+    direction to the max-margin classifier, in ℓ2 norm for single weights and in ℓ1 norm for products. In the mixed
+    classifier, the single weight grows faster, and gradient flow minimises only this weight.
 
-    The study compares β/ν with the solution of the asymmetric max-margin problem (`weights`). It also compares the
-    Euclidean margin (`end_euclidean_margin`) and the predicted limit of L t (log t)^(2 − 2λ) at late times t, 2λ²P
-    (`rate_constant`). On random data, it compares β/ν of linear and mixed classifiers (`random_weights`). On one sample
-    that the product alone can separate, it compares the share of the unnecessary single weight in the margin
-    (`block_share`).
+    With ν = log(1/L) for the loss L, the study compares β/ν with the solution of the asymmetric max-margin problem
+    (`weights`). It also compares the Euclidean margin (`end_euclidean_margin`), and the predicted limit of L t (log
+    t)^(2 − 2λ) at late times t (`rate_constant`). This limit is 2λ²P, where λ is the largest growth rate and P the
+    value of the max-margin problem. On random data, it compares β/ν of linear and mixed classifiers (`random_weights`).
+    On one sample that the product alone can separate, it compares the contribution of the unnecessary single weight to
+    the margin (`block_share`).
 
-    The networks consist of a linear layer with normalised features and a readout. The layer has growth rate zero, so
-    its features move freely and collapse to a simplex, at which the norm of the readout is smallest (`feature_cosines`,
-    `between_class_share`, `classifier_cost`). Without normalisation, features need not collapse; these networks are
-    shown but do not affect the verdict.
+    The networks consist of a linear layer with normalised features and a readout. The linear layer has growth rate
+    zero, so its norm is not minimised. Its features collapse to the simplex that minimises the norm of the readout
+    (`feature_cosines`, `between_class_share`, `classifier_cost`). Without normalisation, features need not collapse;
+    these networks are shown but do not affect the verdict.
 
-    On random data, training runs to ν = 1,000,000. Data are drawn until the theory applies at this ν: the solution is
-    unique and uses the single weights, samples that are not support vectors exceed the margin by at least `gap`, and
-    the predicted error of the limit (`support_offset`, `support_drift`) is below a tenth of the tolerance. A check
-    tests that the normalised margin never decreases (`margin_kept`).
+    On random data, training runs to ν = 1,000,000. Data sets are redrawn until the theory applies at this ν. The
+    solution must be unique and use the single weights, and samples that are not support vectors must exceed the margin
+    by at least `gap`. The predicted distance from the limit (`support_offset`, `support_drift`) must be below a tenth
+    of the tolerance. A check verifies that the normalised margin never decreases (`margin_kept`).
     """
 
     levels: Annotated[int, Ge(3)] = parameter(30, "Number of recorded values of ν = log(1/L).")
@@ -58,15 +59,15 @@ class MaxMargin(Study):
     draws: PositiveInt = parameter(3, "Number of random data sets for each dimension and classifier.")
     samples: Annotated[int, Interval(ge=10, le=50)] = parameter(20, "Number of samples in each random data set.")
     gap: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
-        0.05, "Smallest amount by which samples other than support vectors exceed the margin, relative to the margin."
+        0.05, "Smallest amount by which samples that are not support vectors exceed the margin, relative to the margin."
     )
-    classes: Annotated[int, Interval(ge=3, le=5)] = parameter(4, "Number of classes of the networks.")
-    class_samples: Annotated[int, Interval(ge=2, le=3)] = parameter(2, "Number of samples of each class.")
+    classes: Annotated[int, Interval(ge=3, le=5)] = parameter(4, "Number of classes in the task of the networks.")
+    class_samples: Annotated[int, Interval(ge=2, le=3)] = parameter(2, "Number of samples per class.")
     features: Annotated[int, Interval(ge=5, le=20)] = parameter(
         10, "Number of features, larger than the number of classes."
     )
     likeness: Annotated[float, Interval(gt=0, le=0.9)] = parameter(
-        0.8, "Component of the next class in all samples of a class except the first."
+        0.8, "Component along the next class of all samples of a class except the first."
     )
     starts: PositiveInt = parameter(3, "Number of random initialisations of the networks.")
     seed: Seed = parameter(0, "Seed of the data and of the initial weights.")
@@ -99,21 +100,21 @@ class MaxMargin(Study):
     question = "Many classifiers separate the data. Which one does training converge to, and how robust is it?"
     figures, meaning = page.figures, page.meaning
     names = {
-        "weights": ("final weights β over ν", "1"),
+        "weights": ("final weights divided by ν, β/ν", "1"),
         "end_euclidean_margin": ("final Euclidean margin", "1"),
         "euclidean_margin": _DISTANCE,
         "direction_distance": ("relative distance of β/ν from its limit", "1"),
         "rate_constant": ("prefactor of the loss over time, L t (log t)^(2 − 2λ)", "1"),
-        "random_weights": ("weights β over ν on random data", "1"),
+        "random_weights": ("final weights divided by ν, β/ν, on random data", "1"),
         "random_distance": ("relative distance of β/ν from its limit on random data", "1"),
-        "random_own_error": ("predicted error of the limit on random data", "1"),
-        "block_share": ("share of the margin", "1"),
+        "random_own_error": ("predicted relative distance of β/ν from its limit on random data", "1"),
+        "block_share": ("fraction of the margin from one block of parameters", "1"),
         "feature_cosines": ("cosines between the normalised class means", "1"),
-        "between_class_share": ("between-class share of the variance of normalised features", "1"),
+        "between_class_share": ("between-class fraction of the variance of normalised features", "1"),
         "classifier_cost": ("½‖W‖² of the readout at margin one", "1"),
         "normalised_nc1": ("within-class over between-class variance (NC1), normalised", "1"),
         "unnormalised_nc1": ("within-class over between-class variance (NC1), not normalised", "1"),
-        "margin_kept": ("smallest ratio of the normalised margin to its earlier maximum", "1"),
+        "margin_kept": ("smallest ratio of the normalised margin to its running maximum", "1"),
         "seed": ("data set", "1"),
         "weight": ("weight β", "1"),
         "margin_level": ("margin log(1/L)", "1"),
