@@ -25,13 +25,13 @@ _REMAINING = 0.01  # training error, relative to its initial value, at which the
 class GrokkingDiagonal(Study):
     """Trains f = x·(u ⊙ u − v ⊙ v) with weight decay from u = v = α on fewer samples than inputs.
 
-    The targets depend on few of the inputs. The network soon fits them with the interpolant of nearly minimum ℓ2 norm.
-    It generalises much later, when weight decay has reduced the products u_i v_i of its weights and moved the
-    interpolant close to minimum ℓ1 norm. From the time at which all networks have fitted the samples, the study
-    compares two curves with theory: the population test error, relative to the mean square of the targets, and the mean
-    of u_i v_i. It also compares the time ln(α²/b*)/(2λ) + τ at which the test error falls below a threshold, where b*
-    and τ depend on the data alone. The `delay` from one percent of the initial training loss to this threshold is shown
-    but does not affect the verdict.
+    The targets depend on few of the inputs. The network soon fits the samples with an interpolant of nearly minimum ℓ2
+    norm. It generalises much later, when weight decay has reduced the products u_i v_i of its weights and moved the
+    interpolant close to minimum ℓ1 norm. Once all networks have fitted the samples, the study compares two curves with
+    theory: the population test error, relative to the mean square of the targets, and the mean of u_i v_i. It also
+    compares the time ln(α²/b*)/(2λ) + τ at which the test error falls below a threshold, where b* and τ depend on the
+    data alone. The `delay`, from the time at which the training loss falls to one percent of its initial value to this
+    time, is recorded but does not affect the verdict.
     """
 
     scales: list[PositiveFloat] = parameter([1.0, 2.0, 4.0], "Scales α of the initial weights; the delay grows with α.")
@@ -49,7 +49,7 @@ class GrokkingDiagonal(Study):
         "K. Lyu, J. Jin, Z. Li, S. S. Du, J. D. Lee, W. Hu, Dichotomy of early and late phase implicit biases can "
         "provably induce grokking (arXiv 2311.18817)",
         "A diagonal network with weight decay first learns the kernel interpolant and groks later, after a time of "
-        "order log(scale)/decay. Its late test error follows from the data without training.",
+        "order log(scale)/decay. Its late test error can be computed from the data, without training.",
     )
     theory = "interpolants under weight decay"
     names = {
@@ -74,10 +74,10 @@ class GrokkingDiagonal(Study):
     equation = r"t_{\text{grok}} = \frac{1}{2 \lambda} \ln \frac{\alpha^2}{b^*} + \tau"
     minutes = 0.2
     tolerance = curve_tolerance(
-        test_error=(0.02, "the theory is of leading order in the weight decay"),
+        test_error=(0.02, "the theory is accurate to leading order in the weight decay"),
         grokking_time=(
             0.03,
-            "the theory is of leading order in the weight decay, and the time is interpolated between recorded times",
+            "the theory is accurate to leading order in the weight decay, and times are interpolated between records",
         ),
         weight_product=(1e-5, "the law is exact, and the solver error is below 1e-8 per step"),
     )

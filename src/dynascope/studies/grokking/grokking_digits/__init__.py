@@ -1,1 +1,1 @@
-"""Grokking of digits: four settings that shorten the delay, and equivalences between them."""
+"""Grokking on digits: four settings that shorten the delay, and equivalences between settings."""

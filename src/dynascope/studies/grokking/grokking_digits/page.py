@@ -37,23 +37,23 @@ def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
             words=("training images", "test images"),
             y_label="step at which the threshold is reached",
             caption="Steps at which the training and test accuracies reach their thresholds in each run, one point per "
-            "initialisation. The distance between the two colours is the delay. A threshold that is not reached by the "
-            f"end of training is drawn at the last step: {_unreached(result)}.",
+            "initialisation. The delay is the distance between the two colours. If a threshold is not reached by the "
+            f"end of training, the point marks the last step ({_unreached(result)}).",
         ),
         _CHART_OF_RUNS(
             ("kappa_before", "kappa_after"),
             title="Distance to minimum features",
             words=("when the training images are fitted", "at the end"),
             y_label="distance to minimum features κ",
-            caption="Distance κ of the features from minimum features, the fewest that can form the outputs (κ = 0), "
-            "in each run when the training images are fitted and at the end of training.",
+            caption="Distance κ to minimum features in each run, when the training images are fitted and at the end of "
+            "training. It is zero if the features span no more than the outputs.",
         ),
         _CHART_OF_STEPS(
             "loss_ratio",
             log="xy",
             title="Loss ratio of twin runs",
-            caption="Three runs were repeated as twins, with an equivalent change of other settings. Theory predicts "
-            "the ratio of the two losses at every step (dashed).",
+            caption="Ratio of the losses of twins: three runs were repeated with an equivalent change of other "
+            "settings. Theory predicts the ratio at every step (dashed).",
         ),
     ]
 
@@ -70,8 +70,8 @@ def meaning(study: GrokkingDigits, result: Comparison) -> str:
         f"{targets} with larger targets, {inputs} with smaller inputs and {outputs} with smaller outputs; a delay is "
         "negative if the test accuracy reaches its threshold first. The verdict rests on whether each of these "
         "remedies shortens the delay by more than the variation between initialisations. The checks include exact "
-        "equivalences between settings: a twin run that changes a different setting has the same loss at every step, "
-        "up to a known factor."
+        "equivalences: a twin run with different but equivalent settings has the same loss at every step, up to a "
+        "known factor."
     )
 
 

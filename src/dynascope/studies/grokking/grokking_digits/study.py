@@ -1,4 +1,4 @@
-"""Grokking of digits: four settings that shorten the delay, and equivalences between them."""
+"""Grokking on digits: four settings that shorten the delay, and equivalences between settings."""
 
 from __future__ import annotations
 
@@ -25,35 +25,37 @@ _RUNS, _RATIOS = ("run", "seed"), ("dial", "seed", "step")
 
 
 class GrokkingDigits(ClaimsStudy):
-    """Trains an MLP from large initial weights, with which it fits digits long before it generalises.
+    """Trains an MLP on digits from large initial weights, so that it fits long before it generalises.
 
-    A four-layer tanh MLP, y = b·f(a·x), is trained by Adam on one-hot classes multiplied by T, with squared loss and
-    with a weight decay λ that is part of the loss. Each remedy changes one setting: smaller initial weights, larger
-    targets T, smaller inputs a or smaller outputs b. The delay is the number of steps from the training accuracy
-    reaching its threshold to the test accuracy reaching its threshold. A network that fits the training images but does
-    not generalise by the end of training has a delay of at least the remaining steps: it is recorded with this lower
-    bound, `generalised` is false, and the claims about its delay are undecided. The study also reports, with confidence
-    intervals over seeds, whether the remedies bring the features closer to minimum features (κ_CKA).
+    A four-layer tanh MLP, y = b·f(a·x), is trained with Adam on one-hot targets multiplied by T, with squared loss and
+    the penalty ½ λ‖θ‖² (weight decay λ). Each remedy changes one setting: smaller initial weights, larger targets T,
+    smaller inputs a or smaller outputs b. The delay is the number of steps between the training accuracy and the test
+    accuracy reaching their thresholds. For a network that fits the training images but does not generalise by the end
+    of training, the remaining number of steps is recorded as a lower bound on the delay. In this case, `generalised` is
+    false, and the claims about the delay are undecided. The study also reports, with confidence intervals over seeds,
+    whether the remedies bring the features closer to minimum features (κ_CKA).
 
     Three laws that hold for any data are checked:
 
-    - `loss_ratio`: Twins have the same loss at every step up to a known factor. A run is unchanged if b and T are
-      multiplied by a factor, and λ and the ε of Adam by the square of this factor. Smaller outputs are therefore
-      equivalent to larger targets with a weight decay that is larger by the factor 1/b². Similarly, small inputs are
-      equivalent to small first-layer weights with a small learning rate, and small outputs to small last-layer weights.
-      Three remedies are repeated as twins.
-    - `blank_weight`: The weights of pixels that are blank in all images are subject to weight decay alone. Adam drives
-      their root mean square to zero at about η per step, however small λ is. Values below η count as η, because Adam
-      amplifies rounding errors near zero.
-    - `total_utilization_after`: The utilization of a feature is the fraction of the outputs that it contributes. The
-      outputs lie in the span of the features, so the utilizations sum to one.
+    - `loss_ratio`: Three remedies are repeated by twin runs with equivalent settings. Twins have the same loss at every
+      step up to a known factor. Multiplying b and T by a factor, and λ and the ε of Adam by its square, leaves a run
+      unchanged. Smaller outputs are therefore equivalent to larger targets with a weight decay that is larger by the
+      factor 1/b². Similarly, smaller inputs are equivalent to smaller initial weights, a smaller learning rate and a
+      larger weight decay in the first layer, and smaller outputs to the same changes in the last layer.
+    - `blank_weight`: Weight decay alone acts on the weights of pixels that are blank in all images. Adam reduces the
+      root mean square of these weights by about η per step, however small λ is. Values below η are replaced by η,
+      because Adam amplifies rounding errors near zero.
+    - `total_utilization_after`: The utilization of a feature is the fraction of the outputs that the feature explains.
+      The outputs lie in the span of the features, so the utilizations sum to one.
     """
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')
     samples: Annotated[int, Ge(2)] = parameter(1000, "Number of training images.")
-    test_samples: Annotated[int, Ge(2)] = parameter(1000, "Largest number of test images.")
-    width: PositiveInt = parameter(128, "Neurons per hidden layer; there are three hidden layers.")
-    weight_scale: PositiveFloat = parameter(5.0, "Factor on the initial weights, which have variance 1/(input width).")
+    test_samples: Annotated[int, Ge(2)] = parameter(1000, "Maximum number of test images.")
+    width: PositiveInt = parameter(128, "Number of neurons in each of the three hidden layers.")
+    weight_scale: PositiveFloat = parameter(
+        5.0, "Factor on the initial weights; their variance before scaling is 1/fan-in."
+    )
     target_scale: PositiveFloat = parameter(3.0, "Factor T on the targets.")
     small_weights: PositiveFloat = parameter(1.0, "Factor on the initial weights in the run with smaller weights.")
     large_targets: PositiveFloat = parameter(30.0, "Factor T in the run with larger targets.")
@@ -62,12 +64,12 @@ class GrokkingDigits(ClaimsStudy):
     learning_rate: PositiveFloat = parameter(1e-3, "Learning rate η of Adam.")
     weight_decay: PositiveFloat = parameter(
         5e-4,
-        "Weight decay λ of ½ λ‖θ‖². The paper averages the error over ten outputs without the factor ½; its 10⁻⁴ "
-        "corresponds to 5·10⁻⁴ here.",
+        "Weight decay λ of ½ λ‖θ‖². The paper averages the squared error over ten outputs and omits the factor ½, so "
+        "its value 10⁻⁴ corresponds to 5·10⁻⁴ here.",
     )
-    batch_size: PositiveInt = parameter(128, "Images per step.", most="samples")
+    batch_size: PositiveInt = parameter(128, "Number of images per step.", most="samples")
     steps: Annotated[int, Ge(2 * _FIRST_RECORD)] = parameter(8000, "Number of training steps.")
-    records: Annotated[int, Ge(3)] = parameter(60, "Number of recorded steps, spaced about geometrically.")
+    records: Annotated[int, Ge(3)] = parameter(60, "Number of recorded steps, with approximately geometric spacing.")
     train_threshold: Annotated[float, Interval(gt=0, le=1)] = parameter(
         0.99, "Training accuracy at which the training images count as fitted."
     )
@@ -75,7 +77,7 @@ class GrokkingDigits(ClaimsStudy):
         0.9, "Test accuracy at which a network counts as generalising."
     )
     seeds: Annotated[int, Ge(2)] = parameter(4, "Number of initialisations of each run.")
-    seed: Seed = parameter(0, "Seed of the selection of training images.")
+    seed: Seed = parameter(0, "Seed for the choice of training images.")
 
     reference = Reference.of(
         "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, section 6.4.3); Y. Nam, S. H. Lee, C. Domine, "
@@ -91,7 +93,7 @@ class GrokkingDigits(ClaimsStudy):
     recorded_fields = ("train_threshold", "test_threshold")
     along = ("step", "run")
     deciding_claims = DECIDING
-    title = "Grokking of digits"
+    title = "Grokking on digits"
     question = "Which training settings shorten the delay between fitting and generalising?"
     figures, meaning = page.figures, page.meaning
     equation = r"y = b \, f(a x), \quad \text{delay} = k_{\text{test}} - k_{\text{train}}"

@@ -28,8 +28,8 @@ def figures(study: GrokkingModular, result: Comparison) -> list[Chart]:
             title="Accuracy on training and test samples",
             caption="Accuracy on the training samples and on the rest of the table over training. On average over "
             f"{study.seeds} runs (thin lines), the training accuracy reaches {percent(study.train_threshold)} at step "
-            f"{train} and the test accuracy reaches {percent(study.test_threshold)} at step {test}. Thresholds that "
-            "are never reached count as reached at the last step.",
+            f"{train} and the test accuracy reaches {percent(study.test_threshold)} at step {test}. If a run "
+            "never reaches a threshold, its last step enters the average.",
         ),
         _CHART_OF_STEPS(
             ("loss", "test_loss"),
@@ -44,8 +44,8 @@ def figures(study: GrokkingModular, result: Comparison) -> list[Chart]:
             "kappa_cka",
             log="x",
             title="Distance to minimum features",
-            caption="Distance κ of the features from minimum features, the fewest that can form the outputs (κ = 0), "
-            "over training, on the training samples.",
+            caption="Distance κ to minimum features on the training samples, over training. It is zero if the features "
+            "span no more than the outputs.",
         ),
         _CHART_OF_STEPS(
             ("effective_dimension_utilization", "effective_dimension"),
@@ -53,8 +53,8 @@ def figures(study: GrokkingModular, result: Comparison) -> list[Chart]:
             words=("used by the outputs", "of the features"),
             title="Number of features",
             y_label="effective number of features",
-            caption="Effective number of features used by the outputs, and effective number of strong features, over "
-            "training.",
+            caption="Effective number of features used by the outputs, and effective number of all features weighted "
+            "by their intensity, over training.",
         ),
     ]
 
@@ -68,10 +68,10 @@ def meaning(study: GrokkingModular, result: Comparison) -> str:
         f"A network is trained on {percent(study.train_fraction)} of the table of {study.operation} modulo {study.p} "
         f"with weight decay {rounded(study.weight_decay)}. On average over {study.seeds} runs, it reaches a training "
         f"accuracy of {percent(study.train_threshold)} at step {train}, and a test accuracy of "
-        f"{percent(study.test_threshold)} on the rest of the table at step {test}. From the geometric mean of these "
-        "steps to the end of training, the distance κ of the features from minimum features changes by "
-        f"{change} (95 % CI {low} to {high}). The verdict rests on whether, in the median over runs, the test samples "
-        "are learned after the training samples. The checks are laws that hold for every run, for example that "
-        f"renaming the numbers does not change the loss (measured ratio: {renamed}); none of them predicts when the "
-        "network generalises."
+        f"{percent(study.test_threshold)} on the rest of the table at step {test}. If a run never reaches a "
+        "threshold, its last step enters the average. From the geometric mean of the two steps to the end of training, "
+        f"the distance κ to minimum features changes by {change} (95 % CI {low} to {high}). The verdict rests on "
+        "whether, in the median over runs, the test samples are learned after the training samples. The checks test laws that hold for every run. For example, renaming "
+        f"the numbers does not change the loss (measured ratio: {renamed}). None of the laws predicts when the network "
+        "generalises."
     )

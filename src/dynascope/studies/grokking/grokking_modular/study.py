@@ -35,19 +35,19 @@ _CLAIMS = (
 
 
 class GrokkingModular(ClaimsStudy):
-    """Trains a network by AdamW on part of the table of an operation modulo p; it may later generalise to the rest.
+    """Trains a network with AdamW on part of the table of an operation modulo p, to observe whether it learns the rest.
 
-    No theory predicts grokking here; it is known from experiments. The verdict rests on whether the test samples are
-    learned after the training samples. The claim is about the median over runs, because a run may not generalise within
-    its steps (by default, one of six does not). It is undecided if a run does not fit its training samples. The study
-    also reports whether the features approach minimum features after overfitting. Each seed has different initial
-    weights and a different split of the table. A network counts as overfitted at the geometric mean of the steps at
-    which it has learned the training samples and the test samples (`overfitted_step`); its features at this step are
-    compared with those at the last step.
+    No theory predicts grokking here; it is known from experiments. The verdict rests on the claim that the test samples
+    are learned after the training samples. The claim is about the median over runs, because a run may not generalise by
+    the end of training (by default, one of six does not). The claim is undecided if any run does not fit its training
+    samples. The study also reports whether the features approach minimum features after overfitting. Each seed has
+    different initial weights and a different split of the table. A network counts as overfitted at the geometric mean
+    of the steps at which it has learned the training samples and the test samples (`overfitted_step`); its features at
+    this step are compared with those at the last step.
 
     Four laws that hold for every run, whether it groks or not, are checked:
 
-    - `renamed_loss`: For one-hot inputs, numbers are mere labels. If every nonzero number is renamed to its discrete
+    - `renamed_loss`: With one-hot inputs, numbers are only labels. If every nonzero number is renamed to its discrete
       logarithm, and zero to an extra label, a·b modulo p becomes a sum modulo p − 1, and a/b a difference. Training on
       either table gives the same loss if the rows and columns of the initial weights are permuted accordingly. For sums
       and differences, renaming a to −a also leaves the loss unchanged. The ratio of the two losses after 50 steps is
@@ -55,12 +55,12 @@ class GrokkingModular(ClaimsStudy):
     - `gradient_balance`: For activations of degree k, ⟨W₁, ∂L/∂W₁⟩ = k ⟨W₂, ∂L/∂W₂⟩ for the layers W₁ before and W₂
       after the last hidden neurons, at every step and for every loss.
     - `total_utilization`: The outputs lie in the span of the features, so the utilizations sum to one.
-    - `unused_weight`: Weights that affect the output on no sample decay by the factor 1 − ηλ at each step. In division,
-      these are the weights of the divisor zero in a two-layer network.
+    - `unused_weight`: Weights that affect the output for no training sample are multiplied by 1 − ηλ at each step. In a
+      two-layer network trained on division, these are the weights of the divisor zero.
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"] = parameter(
-        "division", "Operation on two numbers whose table is learned."
+        "division", "Operation on two numbers whose table the network learns."
     )
     p: Annotated[int, Ge(3)] = parameter(31, "Modulus p, a prime for multiplication and division.")
     train_fraction: OpenFraction = parameter(0.7, "Fraction of the table used for training.")
@@ -91,7 +91,7 @@ class GrokkingModular(ClaimsStudy):
     reference = Reference.of(
         "A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra, Grokking: Generalization beyond overfitting on small "
         "algorithmic datasets (arXiv 2201.02177)",
-        "Networks learn the held-out part of a modular arithmetic table after they have fitted the rest.",
+        "Networks learn the held-out part of a modular arithmetic table after they have fitted the training part.",
         also="; Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6)",
     )
     theory = "symmetries of training on one-hot encoded numbers"
@@ -132,8 +132,8 @@ class GrokkingModular(ClaimsStudy):
         **{"learning_rate": 3e-3, "weight_decay": 1.0, "steps": 300, "times": 6, "seeds": 6},
     }
     tiny_limits = (
-        "This version tests the identities; the claim is undecided, because some networks of this size do not fit "
-        "their samples."
+        "This version tests the four laws; the claim is undecided, because some networks of this size do not fit "
+        "their training samples."
     )
 
     def trained(self) -> Values:
@@ -156,7 +156,7 @@ class GrokkingModular(ClaimsStudy):
         runs = {each.metric: [found[each.metric][overfitted], found[each.metric][:, -1]] for each in _CLAIMS[1:]}
         runs["step"] = [found["train_step"][1], np.where(found["generalised"][1], found["test_step"][1], np.inf)]
         fitted = np.asarray(found["fitted"][1])
-        few = f"only {fitted.sum()} of {fitted.size} networks fitted their training samples"
+        few = f"{fitted.sum()} of {fitted.size} networks fitted their training samples"
         undecided = {} if fitted.all() else {"H1": few}
         return report_runs([(each, runs[each.metric]) for each in _CLAIMS], undecided=undecided)
 
@@ -175,7 +175,7 @@ class GrokkingModular(ClaimsStudy):
         """A description of the table and the network."""
         table = self._runs.tables[0].train
         network = "transformer" if self.network == "transformer" else f"two-layer {self.network}"
-        convention = f"{Loss(self.loss).convention}; unreached thresholds count as reached at the last step"
+        convention = f"{Loss(self.loss).convention}; if a threshold is not reached, its step is the last step"
         attributes = {"samples": table.samples, "network": network, "convention": convention}
         return {**super().about(), "description": [*table.description, *self.notes], **attributes}
 
