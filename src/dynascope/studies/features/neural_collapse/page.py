@@ -24,9 +24,10 @@ def figures(study: NeuralCollapse, result: Comparison) -> list[Chart]:
         Chart(
             "between_class_share",
             title="Collapse of unconstrained features",
-            caption="Fraction of the feature variance between classes, for unconstrained features from small random "
-            f"initial values. Averaged over the random initialisations, the fraction ends at {rounded(share)}. The "
-            "prediction is 1, at which all features of a class coincide.",
+            caption="Fraction of the feature variance that lies between classes, for unconstrained features trained "
+            "from small random initial values. The fraction ends at "
+            f"{rounded(share)}, averaged over the random initialisations. Theory predicts 1: all features of a class "
+            "coincide.",
         ),
         Chart(
             "mode_strength",
@@ -82,9 +83,9 @@ def meaning(study: NeuralCollapse, result: Comparison) -> str:
     return (
         "In the unconstrained feature model, the last-layer features of every training sample are free parameters, "
         "trained jointly with the classifier. From small random initial values, theory predicts collapse: all "
-        "features of a class converge to one point. At the end of training, the fraction of the feature variance "
-        f"between classes is {percent(share)}, averaged over random initialisations. For an aligned initialisation, "
-        "the full trajectory is known in closed form, and the relative error of the predicted training loss is "
+        f"features of a class converge to one point. At the end of training, {percent(share)} of the feature variance "
+        "lies between classes, averaged over random initialisations. For an aligned initialisation, the full "
+        "trajectory is known in closed form, and the relative error of the predicted training loss is "
         f"{rounded(loss)}. " + _networks(study, result)
     )
 

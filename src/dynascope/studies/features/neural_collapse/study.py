@@ -41,7 +41,8 @@ class NeuralCollapse(Study):
     )
     features: PositiveInt = parameter(9, "Number of unconstrained features, at least the number of classes.")
     initial_strength: PositiveFloat = parameter(
-        1e-3, "Singular value of the outputs at the aligned initialisation, at most the smallest of the targets."
+        1e-3,
+        "Singular value of the outputs at the aligned initialisation, no larger than those of the targets.",
     )
     random_scale: Annotated[float, Interval(gt=0, le=0.02)] = parameter(
         0.01,
@@ -52,7 +53,7 @@ class NeuralCollapse(Study):
     classifier_rate: PositiveFloat = parameter(1.0, "Learning rate of the classifier.")
     starts: PositiveInt = parameter(
         3,
-        "Number of random initialisations of the unconstrained features and of each network; at least 2 for networks.",
+        "Number of random initialisations of the unconstrained features and of each network; two or more for networks.",
     )
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times for the aligned initialisation.")
     networks: list[str] = parameter(

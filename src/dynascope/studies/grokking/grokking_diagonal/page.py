@@ -52,9 +52,9 @@ def figures(study: GrokkingDiagonal, result: Comparison) -> list[Chart]:
             log="y",
             title="Product of paired weights",
             caption="Mean product of the paired weights u and v over time. For any data, the mean decays "
-            f"exponentially at rate 2λ with λ = {decay}, a straight line on the log y-axis. Theory predicts that the "
-            f"network generalises {rounded(theory['grokking_lag'])} time units after the product has fallen to "
-            f"{rounded(theory['critical_product'])}; both numbers depend on the data alone.",
+            f"exponentially at rate 2λ with λ = {decay} and appears as a straight line on the log y-axis. Theory "
+            f"predicts that the network generalises {rounded(theory['grokking_lag'])} time units after the product "
+            f"has fallen to {rounded(theory['critical_product'])}; both numbers depend on the data alone.",
         ),
     ]
 

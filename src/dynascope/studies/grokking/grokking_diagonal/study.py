@@ -27,11 +27,11 @@ class GrokkingDiagonal(Study):
 
     The targets depend on few of the inputs. The network soon fits the samples with an interpolant of nearly minimum ℓ2
     norm. It generalises much later, when weight decay has reduced the products u_i v_i of its weights and moved the
-    interpolant close to minimum ℓ1 norm. Once all networks have fitted the samples, the study compares two curves with
-    theory: the population test error, relative to the mean square of the targets, and the mean of u_i v_i. It also
+    interpolant close to minimum ℓ1 norm. The study compares two curves with theory after all networks have fitted the
+    samples: the population test error, relative to the mean square of the targets, and the mean of u_i v_i. It also
     compares the time ln(α²/b*)/(2λ) + τ at which the test error falls below a threshold, where b* and τ depend on the
-    data alone. The `delay`, from the time at which the training loss falls to one percent of its initial value to this
-    time, is recorded but does not affect the verdict.
+    data alone. The `delay` between the training loss falling to one percent of its initial value and the test error
+    falling below the threshold is recorded but does not affect the verdict.
     """
 
     scales: list[PositiveFloat] = parameter([1.0, 2.0, 4.0], "Scales α of the initial weights; the delay grows with α.")

@@ -25,7 +25,7 @@ _RUNS, _RATIOS = ("run", "seed"), ("dial", "seed", "step")
 
 
 class GrokkingDigits(ClaimsStudy):
-    """Trains an MLP on digits from large initial weights, so that it fits long before it generalises.
+    """Trains an MLP on digits from large initial weights, which delay generalisation until long after the fit.
 
     A four-layer tanh MLP, y = b·f(a·x), is trained with Adam on one-hot targets multiplied by T, with squared loss and
     the penalty ½ λ‖θ‖² (weight decay λ). Each remedy changes one setting: smaller initial weights, larger targets T,

@@ -44,7 +44,7 @@ def figures(study: GrokkingModular, result: Comparison) -> list[Chart]:
             "kappa_cka",
             log="x",
             title="Distance to minimum features",
-            caption="Distance κ to minimum features on the training samples, over training. It is zero if the features "
+            caption="Distance κ to minimum features on the training samples, over training. κ is zero if the features "
             "span no more than the outputs.",
         ),
         _CHART_OF_STEPS(
@@ -71,7 +71,7 @@ def meaning(study: GrokkingModular, result: Comparison) -> str:
         f"{percent(study.test_threshold)} on the rest of the table at step {test}. If a run never reaches a "
         "threshold, its last step enters the average. From the geometric mean of the two steps to the end of training, "
         f"the distance κ to minimum features changes by {change} (95 % CI {low} to {high}). The verdict rests on "
-        "whether, in the median over runs, the test samples are learned after the training samples. The checks test laws that hold for every run. For example, renaming "
-        f"the numbers does not change the loss (measured ratio: {renamed}). None of the laws predicts when the network "
-        "generalises."
+        "whether, in the median over runs, the test samples are learned after the training samples. The checks test "
+        "laws that hold for every run. For example, renaming the numbers does not change the loss (measured ratio: "
+        f"{renamed}). None of the laws predicts when the network generalises."
     )

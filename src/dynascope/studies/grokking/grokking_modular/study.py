@@ -37,13 +37,13 @@ _CLAIMS = (
 class GrokkingModular(ClaimsStudy):
     """Trains a network with AdamW on part of the table of an operation modulo p, to observe whether it learns the rest.
 
-    No theory predicts grokking here; it is known from experiments. The verdict rests on the claim that the test samples
-    are learned after the training samples. The claim is about the median over runs, because a run may not generalise by
-    the end of training (by default, one of six does not). The claim is undecided if any run does not fit its training
-    samples. The study also reports whether the features approach minimum features after overfitting. Each seed has
-    different initial weights and a different split of the table. A network counts as overfitted at the geometric mean
-    of the steps at which it has learned the training samples and the test samples (`overfitted_step`); its features at
-    this step are compared with those at the last step.
+    Grokking is an empirical observation here, which no theory predicts. The verdict rests on the claim that the test
+    samples are learned after the training samples. The claim is about the median over runs, because a run may not
+    generalise by the end of training (by default, one of six does not). The claim is undecided if any run does not fit
+    its training samples. The study also reports whether the features approach minimum features after overfitting. Each
+    seed has different initial weights and a different split of the table. A network counts as overfitted at the
+    geometric mean of the steps at which it has learned the training samples and the test samples (`overfitted_step`);
+    its features at this step are compared with those at the last step.
 
     Four laws that hold for every run, whether it groks or not, are checked:
 
