@@ -56,8 +56,8 @@ class FeatureMetrics(ClaimsStudy):
     reference = Reference.of(
         "Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks by "
         "Diagonalizing the Forward Feature Map (arXiv 2410.04264)",
-        "Training all layers of a network leads to minimum features; training the last layer alone ends at a larger "
-        "distance from them.",
+        "Training all layers of a network leads to minimum features; training the last layer alone ends further "
+        "from minimum features.",
         also="; Nam, DPhil thesis (2024), chapter 2",
     )
     deciding_claims = ("fewer features", "minimum features")

@@ -61,8 +61,8 @@ def meaning(study: LinearInductiveBias, result: Comparison) -> str:
     share = result.observed["utilization"]
     mean = (share * share["mode"]).sum("mode")
     return (
-        f"Two linear models represent the same functions, sums of {study.modes} sine modes, and are trained on the "
-        f"same {study.samples} points until they fit the points. The models differ only in the strengths of their "
+        f"Two linear models represent the same functions, sums of {study.modes} sine modes. Both models are trained to "
+        f"convergence on the same {study.samples} points. The models differ only in the strengths of their "
         "features: low frequencies are strong in the first model, high frequencies in the second. The power-weighted "
         f"mean frequency of the learned function is {rounded(mean.sel(run='low first'))} for the first model and "
         f"{rounded(mean.sel(run='high first'))} for the second; the highest frequency is {study.modes}. The strength "

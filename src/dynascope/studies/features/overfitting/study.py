@@ -56,7 +56,7 @@ class Overfitting(Study):
 
     reference = Reference.of(
         papers.EIGENLEARNING,
-        "A linear model with few strong and many weak modes can fit noisy labels exactly and still generalise, but "
+        "A linear model with a few strong and many weak modes can fit noisy labels exactly and still generalise, but "
         "only if the target lies in its strong modes.",
         also="; set-ups in Nam, DPhil thesis (2024), 1.6",
     )

@@ -36,7 +36,7 @@ class GrokkingDiagonal(Study):
 
     scales: list[PositiveFloat] = parameter([1.0, 2.0, 4.0], "Scales α of the initial weights; the delay grows with α.")
     weight_decay: PositiveFloat = parameter(
-        0.005, "Weight decay λ of ½ λ(‖u‖² + ‖v‖²); must be much smaller than the fitting rates."
+        0.005, "Weight decay λ of ½ λ(‖u‖² + ‖v‖²); must be much smaller than the rates of fitting."
     )
     samples: PositiveInt = parameter(30, "Number of training samples.")
     inputs: PositiveInt = parameter(60, "Number of inputs, greater than the number of samples.")

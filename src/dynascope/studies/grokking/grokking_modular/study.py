@@ -56,7 +56,7 @@ class GrokkingModular(ClaimsStudy):
       after the last hidden neurons, at every step and for every loss.
     - `total_utilization`: The outputs lie in the span of the features, so the utilizations sum to one.
     - `unused_weight`: Weights that affect the output for no training sample are multiplied by 1 − ηλ at each step. In a
-      two-layer network trained on division, these are the weights of the divisor zero.
+      two-layer network trained on division, these are the input weights of the divisor zero.
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"] = parameter(
@@ -91,7 +91,8 @@ class GrokkingModular(ClaimsStudy):
     reference = Reference.of(
         "A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra, Grokking: Generalization beyond overfitting on small "
         "algorithmic datasets (arXiv 2201.02177)",
-        "Networks learn the held-out part of a modular arithmetic table after they have fitted the training part.",
+        "Networks learn the held-out entries of a modular arithmetic table after they have fitted the training "
+        "entries.",
         also="; Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6)",
     )
     theory = "symmetries of training on one-hot encoded numbers"

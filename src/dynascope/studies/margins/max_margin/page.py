@@ -40,8 +40,8 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             y_label="relative distance from the limit",
             caption="Relative distance of β/ν from its limit, against ν = log(1/L). For the linear classifier, the "
             f"distance falls from {rounded(distance.isel(margin_level=0))} at a loss of exp(−10) to "
-            f"{rounded(distance.isel(margin_level=-1))} at the end. Theory predicts that it decays as 1/ν, and more "
-            "slowly for products.",
+            f"{rounded(distance.isel(margin_level=-1))} at the end. The predicted decay is 1/ν, and slower for "
+            "products.",
         ),
         Chart(
             ("random_distance", "random_own_error"),
@@ -97,7 +97,7 @@ def meaning(study: MaxMargin, result: Comparison) -> str:
         f"weights in place of one weight, and its Euclidean margin ended at {rounded(_margin(result, 'mixed'))}. "
         "Theory also predicts that fast-growing parameters are discarded if they are not needed: the contribution of "
         f"the unnecessary weight to the margin ended at {rounded(share)} of the total. A layer followed by "
-        "normalisation does not grow at all, and the norm excludes it. For a network with such a layer, theory "
+        "normalisation does not grow at all and is not part of the norm. For a network with such a layer, theory "
         "predicts neural collapse: the features converge to the configuration that minimises the norm of the readout. "
         "The ratio of the within-class to the between-class variance of the features ended at "
         f"{rounded(normalised)} with normalisation and at {rounded(free)} without. Convergence is slow: at a loss of "

@@ -34,7 +34,7 @@ class MaxMargin(Study):
     weight; in the second, each β_j is a product of two weights; in the mixed classifier, β₁ is a single weight and β₂ a
     product. The first two are homogeneous: all parameters grow at the same rate, and gradient flow converges in
     direction to the max-margin classifier, in ℓ2 norm for single weights and in ℓ1 norm for products. In the mixed
-    classifier, the single weight grows faster, and gradient flow minimises only this weight.
+    classifier, the single weight grows faster, and gradient flow minimises its magnitude alone.
 
     With ν = log(1/L) for the loss L, the study compares β/ν with the solution of the asymmetric max-margin problem
     (`weights`). It also compares the Euclidean margin (`end_euclidean_margin`), and the predicted limit of L t (log
