@@ -38,7 +38,7 @@ class MinimumFeatures(ClaimsStudy):
     format and `network` to "residual".
     """
 
-    data: str = parameter("digits", '"digits", or the path of labelled images.')
+    data: str = parameter("digits", 'Images: "digits", or the path to labelled images.')
     network: Literal["mlp", "residual"] = parameter(
         "mlp", 'Network for which images, learning rate, weight decay and labels are varied: "mlp" or "residual".'
     )

@@ -49,7 +49,7 @@ class GrokkingDigits(ClaimsStudy):
       The outputs lie in the span of the features, so the utilizations sum to one.
     """
 
-    data: str = parameter("digits", '"digits", or the path of labelled images.')
+    data: str = parameter("digits", 'Images: "digits", or the path to labelled images.')
     samples: Annotated[int, Ge(2)] = parameter(1000, "Number of training images.")
     test_samples: Annotated[int, Ge(2)] = parameter(1000, "Maximum number of test images.")
     width: PositiveInt = parameter(128, "Number of neurons in each of the three hidden layers.")

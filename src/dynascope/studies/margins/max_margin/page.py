@@ -40,8 +40,8 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             y_label="relative distance from the limit",
             caption="Relative distance of β/ν from its limit, against ν = log(1/L). For the linear classifier, the "
             f"distance falls from {rounded(distance.isel(margin_level=0))} at a loss of exp(−10) to "
-            f"{rounded(distance.isel(margin_level=-1))} at the end. The predicted decay is 1/ν, and slower for "
-            "products.",
+            f"{rounded(distance.isel(margin_level=-1))} at the end. The predicted decay is 1/ν for single weights and "
+            "slower for products.",
         ),
         Chart(
             ("random_distance", "random_own_error"),
