@@ -1,12 +1,13 @@
-"""Primitives of a JAX program and of all programs that it calls."""
+"""The equations of a JAX program and of all programs that it calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Var, jaxpr_as_fun
 
-__all__ = ["called_programs", "primitives"]
+__all__ = ["called_programs", "evaluate", "primitives"]
 
 
 def primitives(program: Jaxpr, known: dict[int, frozenset[str]]) -> frozenset[str]:
@@ -45,3 +46,18 @@ def called_programs(line: JaxprEqn) -> Iterator[Jaxpr]:
                 yield part.jaxpr
             elif isinstance(part, Jaxpr):
                 yield part
+
+
+def evaluate(equation: JaxprEqn, values: Sequence[Any]) -> list[Any]:
+    """Evaluate one equation as a separate program, without rules for specific primitives.
+
+    Example:
+        >>> import jax
+        >>> (equation,) = jax.make_jaxpr(jax.lax.add)(1.0, 2.0).eqns
+        >>> [float(each) for each in evaluate(equation, [3.0, 4.0])]
+        [7.0]
+    """
+    entering = {atom: value for atom, value in zip(equation.invars, values, strict=True) if isinstance(atom, Var)}
+    names = DebugInfo("equation", equation.primitive.name, ("",) * len(entering), ("",) * len(equation.outvars))
+    program = Jaxpr([], list(entering), equation.outvars, [equation], effects=equation.effects, debug_info=names)
+    return jaxpr_as_fun(ClosedJaxpr(program, ()))(*entering.values())

@@ -3,6 +3,7 @@ from .probe import Cost as Cost
 from .probe import Probe as Probe
 from .probe import Sizes as Sizes
 from .probe_runner import RecorderWarning as RecorderWarning
+from .recorder import Recorder as Recorder
 from .schedule import AtSteps as AtSteps
 from .schedule import Every as Every
 from .schedule import EveryEpoch as EveryEpoch

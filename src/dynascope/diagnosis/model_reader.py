@@ -21,10 +21,14 @@ class ModelReader(Protocol):
     Attributes:
         targets: The targets of the reference batch; None if there are none.
         knows_loss: Whether the loss of the reference batch can be computed.
+        units_last: Whether weights have their output units along the last axis, as in x @ W, instead of the first.
+        needs_gradients: Whether missing gradients are reported, because they were probably cleared too early.
     """
 
     targets: Any
     knows_loss: bool
+    units_last: bool
+    needs_gradients: bool
 
     def weights(self) -> dict[str, Any]:
         """Return the trainable weights by name."""

@@ -215,9 +215,11 @@ class RunRecorder:
         }
         row_due = self._schedule.due(self.step, epoch)
         if row_due:
-            gradients = self._reader.gradients() if self._needs("gradients") else None
+            needed = self._needs("gradients")
+            gradients = self._reader.gradients() if needed else None
             self._measure(learning_rates, gradients, lambda probe: not probe.schedule or probe.name in self._owed)
-            if self._needs("gradients") and (gradients is None or self._latest.get("total_gradient_norm") == 0):
+            missing = gradients is None or self._latest.get("total_gradient_norm") == 0
+            if needed and missing and self._reader.needs_gradients:
                 self._runner.note(
                     "there are no gradients: they were probably cleared; record each step before they are set to zero"
                 )
@@ -281,6 +283,7 @@ class RunRecorder:
             compute_exact_kernel=reader.exact_kernel,
             compute_curvatures=reader.curvatures if reader.knows_loss else None,
             compute_batches=reader.batches if reader.knows_loss else None,
+            units_last=reader.units_last,
         )
 
     def _needs(self, *needs: Need) -> bool:

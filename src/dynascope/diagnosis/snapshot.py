@@ -87,6 +87,7 @@ class Snapshot:
         compute_batches: Splits the reference batch, and returns the gradients of the batch losses with their curvature
             gᵀHg along each gradient; None without a loss.
         note: Reports once that a part of a measurement failed, and raises in strict recorders.
+        units_last: Whether weights have their output units along the last axis, as in x @ W, instead of the first.
     """
 
     weights: Mapping[str, Any]
@@ -101,6 +102,7 @@ class Snapshot:
     compute_exact_kernel: Callable[[], Any] | None = None
     compute_curvatures: Callable[[], np.ndarray] | None = None
     compute_batches: Callable[[], tuple[MicroBatches, Sequence[float]]] | None = None
+    units_last: bool = False
 
     @functools.cached_property
     def forward(self) -> ForwardPass:

@@ -36,7 +36,9 @@ def as_numpy(array: Any) -> np.ndarray:
         array = array.detach().cpu()
         if not array.dtype.is_complex and array.element_size() < 4 and array.is_floating_point():
             array = array.float()  # NumPy has no bfloat16
-    return np.asarray(array)
+    array = np.asarray(array)
+    # JAX represents bfloat16 by a type that NumPy cannot save.
+    return array.astype(np.float32) if array.dtype.kind == "V" else array
 
 
 KERNEL = Probe(

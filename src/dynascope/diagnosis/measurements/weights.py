@@ -24,11 +24,11 @@ def measure_weights(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     weights = snapshot.weights
     initial = weights if snapshot.initial is None else snapshot.initial.weights
     xp = array_namespace(*weights.values())
-    nothing = xp.full((len(weights),), float("nan"))
+    norms = _norms(weights.values())
+    nothing = xp.full_like(norms, float("nan"))  # in the same precision, which becomes that of the record
     moved = _norms(weights[name] - initial[name] for name in weights)
     updates = nothing if snapshot.before is None else _norms(weights[each] - snapshot.before[each] for each in weights)
     gradients = nothing if snapshot.gradients is None else _norms(snapshot.gradients[each] for each in weights)
-    norms = _norms(weights.values())
     total, distance = (xp.sqrt(xp.sum(each**2)) for each in (norms, moved))
     start = xp.sqrt(xp.sum(_norms(initial.values()) ** 2))
     return {
@@ -54,7 +54,7 @@ def measure_balance(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
         return {}
     xp = array_namespace(*found.values())
     squares = _norms(found.values()) ** 2
-    vanishing = [_vanishing_share(each) for each in found.values()]
+    vanishing = [_vanishing_share(each, units_last=snapshot.units_last) for each in found.values()]
     values: dict[str, tuple[list[str], Any]] = {"vanishing_fraction": (["matrix"], xp.stack(vanishing))}
     if len(found) > 1:
         pairs = [
@@ -80,12 +80,13 @@ def _norms(arrays: Iterable[Any]) -> Any:
     return xp.stack(found)
 
 
-def _vanishing_share(matrix: Any) -> Any:
-    """Return the share of rows whose norm is below 1 % of the largest."""
+def _vanishing_share(matrix: Any, *, units_last: bool) -> Any:
+    """Return the share of output units whose incoming weights have a norm below 1 % of the largest."""
     xp = array_namespace(matrix)
     wide = matrix if xp.finfo(matrix.dtype).bits >= 32 else xp.astype(matrix, xp.float32)
-    rows = xp.linalg.vector_norm(xp.reshape(wide, (wide.shape[0], -1)), axis=1)
-    return xp.mean(xp.astype(rows < _VANISHING * xp.max(rows), rows.dtype))
+    rows = xp.moveaxis(wide, -1, 0) if units_last else wide
+    norms = xp.linalg.vector_norm(xp.reshape(rows, (rows.shape[0], -1)), axis=1)
+    return xp.mean(xp.astype(norms < _VANISHING * xp.max(norms), norms.dtype))
 
 
 WEIGHTS = Probe(

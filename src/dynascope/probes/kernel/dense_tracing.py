@@ -7,8 +7,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
+from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
+from dynascope.compilation.nested import evaluate
 from dynascope.probes.kernel.dense_uses import DenseUse, ReadProducts, Weight, joined_uses
 from dynascope.probes.kernel.model import Arrays, Model
 
@@ -87,7 +88,7 @@ class _Reader(ReadProducts):
     def _equation(self, equation: JaxprEqn, values: list[Any]) -> list[Any]:
         weights = [each for each in values if isinstance(each, Weight)]
         if not weights:
-            return _bind(equation, values)
+            return evaluate(equation, values)
         if equation.primitive.name in _INLINED and "jaxpr" in equation.params:
             body = equation.params["jaxpr"]
             inner, consts = (body.jaxpr, body.consts) if hasattr(body, "consts") else (body, ())
@@ -96,7 +97,7 @@ class _Reader(ReadProducts):
             found = self._propagated(equation, values, weights[0])
             if found is not None:
                 return [found]
-        return _bind(equation, [self._plain(each) for each in values])
+        return evaluate(equation, [self._plain(each) for each in values])
 
     def _propagated(self, equation: JaxprEqn, values: list[Any], weight: Weight) -> Any:
         """Propagate the weight through an operation or into a product; return None if that is not possible."""
@@ -120,14 +121,14 @@ class _Reader(ReadProducts):
             name == "convert_element_type" and jnp.issubdtype(params["new_dtype"], jnp.floating)
         ):
             return None
-        return Weight(weight.parameter, _bind(equation, plain)[0], axes, gain)
+        return Weight(weight.parameter, evaluate(equation, plain)[0], axes, gain)
 
     def _product(self, equation: JaxprEqn, plain: list[Any], weight: Weight, side: int) -> Any:
         contracted, batched = equation.params["dimension_numbers"]
         if weight.value.ndim != 2 or any(map(len, batched)) or len(contracted[side]) != 1:
             return None
         (summed,), (matching,) = contracted[side], contracted[1 - side]
-        z = _bind(equation, plain)[0]
+        z = evaluate(equation, plain)[0]
         h = jnp.moveaxis(plain[1 - side], matching, -1)
         # The free axes of the left operand come first in z.
         return self.perturbed(weight, h, z, -1 if side else 0, weight.axes[summed])
@@ -148,7 +149,7 @@ class _Reader(ReadProducts):
             dimension_numbers=numbers,
         )
         features = numbers.out_spec[1]
-        z = _bind(equation, plain)[0]
+        z = evaluate(equation, plain)[0]
         return self.perturbed(weight, jnp.moveaxis(patches, features, -1), z, features, -1)
 
     def _plain(self, value: Any) -> Any:
@@ -157,11 +158,3 @@ class _Reader(ReadProducts):
             return value
         self.used_elsewhere.add(value.parameter)
         return value.value
-
-
-def _bind(equation: JaxprEqn, values: list[Any]) -> list[Any]:
-    """Evaluate one equation as a separate program, without rules for specific primitives."""
-    entering = {atom: value for atom, value in zip(equation.invars, values, strict=True) if isinstance(atom, Var)}
-    names = DebugInfo("kernel", equation.primitive.name, ("",) * len(entering), ("",) * len(equation.outvars))
-    program = Jaxpr([], list(entering), equation.outvars, [equation], effects=equation.effects, debug_info=names)
-    return jaxpr_as_fun(ClosedJaxpr(program, ()))(*entering.values())

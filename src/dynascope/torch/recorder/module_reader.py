@@ -51,7 +51,12 @@ class ModuleReader:
         inputs: The inputs of the reference batch.
         targets: Its targets; None if there are none.
         knows_loss: Whether the loss is known.
+        units_last: False, because weights of PyTorch have their output units along the first axis.
+        needs_gradients: True, because loops that clear gradients too early are common.
     """
+
+    units_last = False
+    needs_gradients = True
 
     def __init__(
         self,

@@ -1,0 +1,61 @@
+"""The reference batch, on which a recorder measures a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynascope.diagnosis.rows import as_rows
+from dynascope.probes.kernel.examples import count_rows, require_examples
+from dynascope.validation import array_namespace, require
+
+__all__ = ["count_examples", "split_reference", "target_rows"]
+
+
+def split_reference(reference: Any) -> tuple[Any, Any]:
+    """Return the inputs and the targets of a reference batch.
+
+    The batch is a pair of inputs and targets, a dictionary in which `labels` are the targets, or inputs alone.
+
+    Example:
+        >>> split_reference((1, 2)), split_reference({"x": 1, "labels": 2}), split_reference(1)
+        ((1, 2), ({'x': 1}, 2), (1, None))
+    """
+    if isinstance(reference, list | tuple) and len(reference) == 2:
+        return reference[0], reference[1]
+    if isinstance(reference, Mapping):
+        inputs = {name: each for name, each in reference.items() if name != "labels"}
+        return inputs, reference.get("labels")
+    return reference, None
+
+
+def count_examples(inputs: Any, *, kind: str) -> int:
+    """Return the number of examples of a reference batch, whose arrays are called `kind` in messages.
+
+    Raises:
+        InputError: The arrays have different lengths, or there is only one example.
+    """
+    require_examples("reference", inputs, kind=kind)
+    count = count_rows(inputs)
+    require(
+        count > 1,
+        "the reference batch has one example",
+        argument="reference",
+        value=1,
+        remedy="give at least two examples, better 100 to 1000",
+    )
+    return count
+
+
+def target_rows(targets: Any) -> Any:
+    """Return targets with one row for each example, or for each position of a sequence.
+
+    Example:
+        >>> import numpy as np
+        >>> target_rows(np.ones((8, 4), int)).shape, target_rows(np.ones((8, 4))).shape
+        ((32,), (8, 4))
+    """
+    if targets.ndim <= 1:
+        return targets
+    xp = array_namespace(targets)
+    return as_rows(targets) if xp.isdtype(targets.dtype, "real floating") else xp.reshape(targets, (-1,))
