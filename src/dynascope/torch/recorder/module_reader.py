@@ -14,9 +14,11 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from dynascope.diagnosis.probe import Sizes
+from dynascope.diagnosis.reference_batch import count_examples, split_reference, target_rows
+from dynascope.diagnosis.rows import as_rows, feature_rows, thinned
 from dynascope.diagnosis.snapshot import ForwardPass, MicroBatches
 from dynascope.probes.kernel.empirical import neural_tangent_kernel
-from dynascope.probes.kernel.examples import count_rows, require_examples, rows_of
+from dynascope.probes.kernel.examples import count_rows, rows_of
 from dynascope.torch.curvature import module_curvatures, with_reduction
 from dynascope.torch.devices import buffer_places, parameter_places
 from dynascope.torch.modules import Applied, call_arguments, floating_tensors, require_shapes, unwrapped
@@ -24,9 +26,8 @@ from dynascope.torch.recorder.forward_capture import ForwardCapture
 from dynascope.torch.recorder.private_copy import private_copy
 from dynascope.validation import require
 
-__all__ = ["ModuleReader", "split_reference"]
+__all__ = ["ModuleReader"]
 
-_MOST_ROWS = 4096
 _CURVATURES = 3
 
 
@@ -38,7 +39,7 @@ class ModuleReader:
 
     Args:
         model: The module, which may be compiled or wrapped for data-parallel training.
-        reference: The reference batch; see `split_reference`.
+        reference: The reference batch; see `diagnosis.reference_batch.split_reference`.
         layers: The names of the submodules whose outputs are features, besides the input of the last linear layer.
         selected: Which trainable parameters are recorded, by name.
         output: Returns the outputs from the result of the module; None to find them.
@@ -93,17 +94,9 @@ class ModuleReader:
         )
         self._layers, self._output, self._memory = layers, output, memory
         self._copy = private_copy(self._model)
-        inputs, self._labels = split_reference(reference, self.device)
-        self.targets = None if self._labels is None else _target_rows(self._labels)
-        require_examples("reference", inputs, kind="tensor")
-        self.inputs, self._examples = inputs, count_rows(inputs)
-        require(
-            self._examples > 1,
-            "the reference batch has one example",
-            argument="reference",
-            value=1,
-            remedy="give at least two examples, better 100 to 1000",
-        )
+        inputs, self._labels = copied_reference(reference, self.device)
+        self.targets = None if self._labels is None else target_rows(self._labels)
+        self.inputs, self._examples = inputs, count_examples(inputs, kind="tensor")
         self._batch_size = min(batch_size, self._examples // 2)
         self.knows_loss = criterion is not None and self._labels is not None
         self._criterion: Any = criterion
@@ -145,18 +138,18 @@ class ModuleReader:
         """Run the private copy on the reference batch."""
         with torch.no_grad(), ForwardCapture(self._copy, self._layers) as captured:
             result = self._call(self._state(), self.inputs)
-        outputs = _rows(result, channels_second=False)
-        features = {name: _features(each, len(outputs)) for name, each in captured.features.items()}
+        outputs = as_rows(result)
+        features = {name: feature_rows(each, len(outputs)) for name, each in captured.features.items()}
         readout, weight, bias = "", None, None
         if captured.readout:
             readout = f"input of {captured.readout}"
-            features[readout] = _features(captured.readout_input.detach(), len(outputs))
+            features[readout] = feature_rows(captured.readout_input.detach(), len(outputs))
             layer = self._model.get_submodule(captured.readout)
             weight, bias = layer.weight.detach(), None if layer.bias is None else layer.bias.detach()
         return ForwardPass(
             outputs=outputs,
             preactivations={
-                name: _thinned(_rows(z, channels_second=channels))
+                name: thinned(as_rows(z, channels_second=channels))
                 for name, (z, channels) in captured.preactivations.items()
             },
             features=features,
@@ -263,31 +256,14 @@ class ModuleReader:
         return {name: given[id(each)] for name, each in places.items() if id(each) in given}
 
 
-def split_reference(reference: Any, device: torch.device) -> tuple[Any, torch.Tensor | None]:
-    """Return the inputs and the targets of a reference batch, as copies on the device.
+def copied_reference(reference: Any, device: torch.device) -> tuple[Any, torch.Tensor | None]:
+    """Return the inputs and the targets of a reference batch, as copies on the device."""
 
-    The batch is a pair of inputs and targets, a dictionary of keyword arguments in which `labels` are the targets, or
-    inputs alone.
-    """
-    inputs, targets = reference, None
-    if isinstance(reference, list | tuple) and len(reference) == 2:
-        inputs, targets = reference
-    elif isinstance(reference, Mapping) and "labels" in reference:
-        inputs = {name: each for name, each in reference.items() if name != "labels"}
-        targets = reference["labels"]
-    inputs = dict(inputs) if isinstance(inputs, Mapping) else inputs
-
-    def moved(each: Any) -> Any:
+    def copied(each: Any) -> Any:
         return torch.as_tensor(each).detach().to(device, copy=True)
 
-    return jax.tree.map(moved, inputs), None if targets is None else moved(targets)
-
-
-def _target_rows(targets: torch.Tensor) -> torch.Tensor:
-    """Return targets with one row for each example, or for each position of a sequence."""
-    if targets.ndim == 1:
-        return targets
-    return _rows(targets, channels_second=False) if targets.is_floating_point() else targets.reshape(-1)
+    inputs, targets = split_reference(reference)
+    return jax.tree.map(copied, inputs), None if targets is None else copied(targets)
 
 
 def _require_whole_weights(module: nn.Module) -> None:
@@ -328,22 +304,3 @@ def _outputs(found: Any) -> torch.Tensor:
         remedy="pass output, a function that returns the outputs from this result",
     )
     return tensors[0]
-
-
-def _rows(values: torch.Tensor, *, channels_second: bool) -> torch.Tensor:
-    """Return values as a matrix with one row for each example and position, in at least single precision."""
-    wide = values.detach() if values.element_size() >= 4 else values.detach().float()
-    if wide.ndim == 1:
-        return wide[:, None]
-    return (wide.movedim(1, -1) if channels_second else wide).reshape(-1, wide.shape[1 if channels_second else -1])
-
-
-def _features(values: torch.Tensor, rows: int) -> torch.Tensor:
-    """Return features with one row for each row of the outputs."""
-    wide = values if values.element_size() >= 4 else values.float()
-    return wide.reshape(rows if wide.numel() % rows == 0 else len(wide), -1)
-
-
-def _thinned(rows: torch.Tensor) -> torch.Tensor:
-    """Return at most a few thousand rows, evenly spaced."""
-    return rows[:: -(-len(rows) // _MOST_ROWS)]

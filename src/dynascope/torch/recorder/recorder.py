@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Callable, Collection, Sequence
 from os import PathLike
 from typing import Any
 
 import torch
 
+from dynascope.diagnosis.parameter_selection import selection
 from dynascope.diagnosis.preset import probes_of
 from dynascope.diagnosis.probe import Probe
 from dynascope.diagnosis.run_recorder import RunRecorder
@@ -145,7 +145,7 @@ class Recorder:
             model,
             reference,
             layers=layers,
-            selected=_selection(parameters),
+            selected=selection(parameters),
             output=output,
             kernel_examples=kernel_examples,
             memory=memory,
@@ -260,12 +260,3 @@ class Recorder:
 def _rank() -> int:
     distributed = torch.distributed
     return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
-
-
-def _selection(parameters: Collection[str] | Callable[[str], bool] | None) -> Callable[[str], bool]:
-    if parameters is None:
-        return lambda name: True
-    if callable(parameters):
-        return parameters
-    patterns = [parameters] if isinstance(parameters, str) else list(parameters)
-    return lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
