@@ -20,5 +20,5 @@ def selection(parameters: Collection[str] | Callable[[str], bool] | None) -> Cal
         return lambda name: True
     if callable(parameters):
         return parameters
-    patterns = [parameters] if isinstance(parameters, str) else list(parameters)
+    patterns = list(parameters)
     return lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
