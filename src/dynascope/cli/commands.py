@@ -14,7 +14,7 @@ from typing import Annotated, Any, Union
 import tyro
 
 # Rooms load their modules lazily, so that help appears immediately.
-from dynascope import __version__, report, results
+from dynascope import __version__, report
 from dynascope.cli.exit_codes import AGREED, FAILED
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.list_studies import List
@@ -24,6 +24,7 @@ from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
 from dynascope.cli.run import Run, run_command, runner
 from dynascope.cli.which import Which
+from dynascope.diagnosis.run_page import load_result
 from dynascope.studies import find_studies, find_study
 from dynascope.validation import require, require_choice
 
@@ -32,10 +33,10 @@ __all__ = ["main"]
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Write the HTML page of a saved record again.
+    """Write the HTML page of a recorded training run, or that of a saved record again.
 
     Args:
-        path: A record written by `dynascope predict` or `dynascope run`.
+        path: The folder of a recorder, or a record written by `dynascope predict` or `dynascope run`.
         out: Path of the page; next to the record by default.
         open: Open the page in the browser.
     """
@@ -45,7 +46,7 @@ class Report:
     open: bool = False
 
     def __call__(self) -> int:
-        tree, page = results.load(self.path), self.out or page_of(self.path)
+        tree, page = load_result(self.path), self.out or page_of(self.path)
         with writing(page.parent):
             page = report.write_page(tree, page)
         print(f"Page: {page}")

@@ -4,6 +4,7 @@ from .probe import Probe as Probe
 from .probe import Sizes as Sizes
 from .probe_runner import RecorderWarning as RecorderWarning
 from .recorder import Recorder as Recorder
+from .run_page import load_run as load_run
 from .schedule import AtSteps as AtSteps
 from .schedule import Every as Every
 from .schedule import EveryEpoch as EveryEpoch

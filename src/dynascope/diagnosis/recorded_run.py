@@ -81,7 +81,7 @@ class RecordedRun:
             axis="step",
             coords=labels,
             names=names,
-            attrs={"convention": CONVENTION, **attributes},
+            attrs={"convention": CONVENTION, "loss_function": "loss of the training loop", **attributes},
         )
         run = cls(path, _acquired(path), record)
         _save_initial(path / _INITIAL, initial)

@@ -309,7 +309,7 @@ class RunRecorder:
             "probe": [probe.name for probe in self._runner.probes],
             "parameter": list(snapshot.weights),
             "matrix": names,
-            "pair": [f"{one} → {other}" for one, other in itertools.pairwise(names)],
+            "pair": [" → ".join(each.removesuffix(".weight") for each in pair) for pair in itertools.pairwise(names)],
             "activation": list(forward.preactivations),
             "layer": list(forward.features),
         }

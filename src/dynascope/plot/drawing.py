@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
 
 from dynascope.plot.lines import AT_SCALE, Found, Line, curve_names, find_lines, is_path
 from dynascope.results import Result, from_tree
-from dynascope.results.chart import Chart
+from dynascope.results.chart import Chart, Log
 from dynascope.results.tree import AnyResult
 
 __all__ = ["Axis", "Drawing", "EndLabel", "Jump", "Panel", "describe_chart", "undeclared"]
@@ -146,11 +146,16 @@ def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) ->
 
 
 def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
-    """Describe the staircase and all curves that no chart contains."""
+    """Describe the staircase and all curves that no chart contains.
+
+    If all charts have a logarithmic x-axis or joined lines, so have all other curves.
+    """
     shown = {name for chart in charts for name in (*chart.variables, chart.over, *(chart.interval or ()), chart.error)}
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
     names = [name for name in curve_names(view) if name not in shown and not (staircase and name == "loss")]
-    drawings = [describe_chart(view, Chart(name, over=""), automatic=True) for name in names]
+    log: Log = "x" if charts and all("x" in chart.log for chart in charts) else ""
+    joined = bool(charts) and all(chart.joined for chart in charts)
+    drawings = [describe_chart(view, Chart(name, over="", log=log, joined=joined), automatic=True) for name in names]
     return [_staircase(view), *drawings] if staircase else drawings
 
 
@@ -171,14 +176,24 @@ def _staircase(view: Result) -> Drawing:
 
 def _styled(line: Line, chart: Chart, *, several: bool, named: bool) -> Line:
     """Set the style of a line; categorical axes have no connecting lines."""
-    if line.side == "observed":
+    if line.side == "observed" and chart.joined:
+        line, style = _joined(line)
+    elif line.side == "observed":
         points = "dots" if line.thin and not named else "points"
         style = points if chart.points or named else "arrow" if chart.arrows else "solid"
     else:
         style = "dotted" if line.side == AT_SCALE else "bars" if named else "dashed"
-    pale = several and style in ("solid", "arrow")
+    pale = several and style in ("solid", "arrow") and not chart.joined
     weight = "thin" if line.thin else "pale" if pale else "full"
     return dataclasses.replace(line, style=style, weight=weight)
+
+
+def _joined(line: Line) -> tuple[Line, Literal["solid", "marked"]]:
+    """Drop the missing values of a line, and return its style: with marked points if values are missing between them."""
+    known = np.flatnonzero(np.isfinite(line.x) & np.isfinite(line.y))
+    style = "marked" if len(known) and len(known) <= np.ptp(known) else "solid"
+    low, high = (None if each is None else each[known] for each in (line.low, line.high))
+    return dataclasses.replace(line, x=line.x[known], y=line.y[known], low=low, high=high), style
 
 
 def _is_logarithmic(found: Found) -> bool:

@@ -41,14 +41,14 @@ class Line:
     Attributes:
         side: "observed", "predicted" or `AT_SCALE`.
         label: The member or variable, such as "mode 1"; empty if there is only one.
-        x: Horizontal positions, shape (n,).
         x: Positions along the x-axis, shape (n,).
+        y: Positions along the y-axis, shape (n,).
         thin: Whether it is one of several lines with the same label.
         low: Lower end of the interval at each point, shape (n,), or None.
         high: Upper end.
         colour: The colour, the same for one label on both sides.
-        style: A solid, dashed or dotted line, points, small dots, horizontal bars, a path that ends in an arrow, or the
-            difference of two lines. Intervals are error bars on points and dots, and bands around other lines.
+        style: A solid, dashed or dotted line, a solid line with marked points, points, small dots, horizontal bars, a
+            path that ends in an arrow, or the difference of two lines. Intervals are error bars on points and dots, and bands around other lines.
         weight: "full", "thin", or "pale" for a broad line that remains visible under a dashed line of the same colour.
     """
 
@@ -60,7 +60,7 @@ class Line:
     low: Float[np.ndarray, " n"] | None = None
     high: Float[np.ndarray, " n"] | None = None
     colour: str = OBSERVED
-    style: Literal["solid", "dashed", "dotted", "points", "dots", "bars", "arrow", "difference"] = "solid"
+    style: Literal["solid", "marked", "dashed", "dotted", "points", "dots", "bars", "arrow", "difference"] = "solid"
     weight: Literal["full", "thin", "pale"] = "full"
 
     @property
@@ -245,7 +245,7 @@ def _axis(record: xr.Dataset, name: str, over: str) -> str | None:
     dims = [str(each) for each in record[name].dims]
     if not over:
         known = [each for each in _AXES if each in dims]
-        return known[0] if known and "jump" not in dims and record[name].dtype.kind in "fiub" else None
+        return known[0] if known and "jump" not in dims and record[name].dtype.kind in "fiu" else None
     if over in dims:
         return over
     if over not in record.data_vars or set(record[over].dims) != set(dims):

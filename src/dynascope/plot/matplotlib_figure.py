@@ -30,6 +30,7 @@ _MARKS = {"linestyle": "", "marker": "o", "zorder": 2}
 _BARS = {"linestyle": "", "marker": "_", "markersize": 16, "markeredgewidth": 1.8, "zorder": 3}
 _LOOKS: dict[str, dict[str, dict[str, Any]]] = {
     "solid": _SOLID,
+    "marked": {name: {**each, "marker": "o", "markersize": 3.5} for name, each in _SOLID.items()},
     "arrow": _SOLID,
     "dashed": {
         "full": {**_DASHES, "linewidth": 1.4},
@@ -126,10 +127,11 @@ def _handles(panel: Panel) -> list[Line2D]:
     for line in panel.lines:
         first.setdefault(line.side, line)
     several = bool(panel.legend or panel.ends)
+    sides = {} if several and len(first) == 1 else first
     return [
         *(
             Line2D([], [], label=side, color=FAINT if several else line.colour, **_LOOKS[line.style]["full"])
-            for side, line in first.items()
+            for side, line in sides.items()
         ),
         *(Line2D([], [], label=literal(label), color=each, linewidth=4) for label, each in panel.legend.items()),
     ]

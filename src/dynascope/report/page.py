@@ -115,6 +115,7 @@ def render_page(tree: AnyResult) -> str:
         equation=_typeset(view.equation or str(facts.get("equation", ""))),
         claim=view.claim,
         verdict=_verdict(view),
+        findings=view.findings,
         decisive=_decisive(view.claims.values()),
         meaning=view.meaning or staircase_meaning(view, facts),
         warnings=view.warnings,
@@ -212,6 +213,8 @@ def _typeset(equation: str) -> Markup:
 
 
 def _verdict(view: Result) -> dict[str, str]:
+    if view.findings and view.verdict is None and view.predicted is None:
+        return {"kind": "observation", "heading": "What to know", "sentence": ""}
     kind = "" if view.verdict is None else view.verdict.outcome
     sides = list(view.sides)
     if kind not in HEADINGS:

@@ -19,7 +19,7 @@ _STAIRS = "Loss over time"
 _MOST_FIGURES = 24
 _LEAST = 2000  # bytes; smaller figures are not reduced further
 _STYLES = {
-    **{"solid": "Solid", "dashed": "Dashed", "dotted": "Dotted"},
+    **{"solid": "Solid", "marked": "Points", "dashed": "Dashed", "dotted": "Dotted"},
     **{"points": "Points", "dots": "Points", "arrow": "Arrows", "bars": "Bars"},
 }
 
@@ -59,14 +59,16 @@ def page_figures(view: Result, room: int) -> tuple[list[PageFigure], list[PageFi
     """
     declared = [describe_chart(view, chart) for chart in view.charts]
     drawings = [*declared, *undeclared(view, view.charts)][: max(len(declared), _MOST_FIGURES)]
-    # The size of a figure is known only after rendering; usually the first guess suffices.
-    share = room // max(1, len(drawings))
+    # The size of a figure is known only after rendering. Most figures are small, so the others may take more than an
+    # equal share.
+    share = 4 * room // max(1, len(drawings))
     while True:
         figures = [_figure(view, drawing, share) for drawing in drawings]
-        if share < _LEAST or sum(len(each.content) for each in figures) <= room:
+        size = sum(len(each.content) for each in figures)
+        if share < _LEAST or size <= room:
             first = len(declared) or 1
             return figures[:first], figures[first:]
-        share = int(0.7 * share)
+        share = int(min(0.7, room / size) * share)
 
 
 def _figure(view: Result, drawing: Drawing, room: int) -> PageFigure:
@@ -78,7 +80,7 @@ def _figure(view: Result, drawing: Drawing, room: int) -> PageFigure:
     scale = styles.pop(AT_SCALE, "")
     if len(styles) == 2:
         caption += f" {styles['observed']}: observed. {styles['predicted']}: predicted."
-    else:
+    elif len(view.sides) == 2:
         caption += f" {next(iter(styles)).capitalize()} only."
     caption += f" {scale}: predicted loss curve at this scale." if scale else ""
     count, drawn = len(main.lines), len(lighter.panels[0].lines)

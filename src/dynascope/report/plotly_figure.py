@@ -29,9 +29,11 @@ _DECADES = 2.5  # minimum number of decades for ticks at powers of ten only
 _FEW_DIGITS = 0.7  # maximum number of decades for a tick at every digit
 _PLAIN = (-4.0, 6.0)  # powers of ten between which numbers are written without exponent
 _FLOATS = (1e-37, 1e38)  # range of magnitudes in single precision
+_ALONE = 2.5  # pixels, the width of a solid line without predictions
 _SOLID = {"width": 4.5}  # broad enough that the dashes of a coinciding prediction are visible on it
 _LOOKS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "solid": ("lines", _SOLID, {}),
+    "marked": ("lines+markers", {"width": 2}, {"size": 6}),
     "arrow": (
         "lines+markers",
         _SOLID,
@@ -84,8 +86,7 @@ def plotly_figure(drawing: Drawing) -> go.Figure:
         _add(figure, x, y, "markers", marker={"size": 6, "color": colours}, hoverinfo="skip")
     if main.ends:
         x, y, labels, colours = zip(*main.ends, strict=True)
-        short = [each if len(each) <= _LETTERS else f"{each[: _LETTERS - 1]}…" for each in labels]
-        _add_text(figure, x, y, short, "text", "middle right", colours, hoverinfo="skip")
+        _add_text(figure, x, y, [_short(each) for each in labels], "text", "middle right", colours, hoverinfo="skip")
     if main.jumps:
         _add_jumps(figure, main)
     if main.legend or main.ends:
@@ -102,11 +103,11 @@ def _add_band(figure: go.Figure, x: Values, low: Values, high: Values, colour: s
 
 
 def _add_sides(figure: go.Figure, panel: Panel) -> None:
-    """Return legend entries for the line styles of observation and prediction, if colours distinguish the members."""
+    """Add legend entries for the line styles of observation and prediction, if colours distinguish the members."""
     first: dict[str, Line] = {}
     for line in panel.lines:
         first.setdefault(line.side, line)
-    for side, line in first.items():
+    for side, line in first.items() if len(first) > 1 else ():
         mode, stroke, marker = _LOOKS[line.style]
         styles = {"line": {"color": FAINT, **stroke}, "marker": {"color": FAINT, **marker}}
         _add(figure, [np.nan], [np.nan], mode, name=side, showlegend=True, legendrank=1, hoverinfo="skip", **styles)
@@ -115,8 +116,11 @@ def _add_sides(figure: go.Figure, panel: Panel) -> None:
 def _add_lines(figure: go.Figure, panel: Panel, lines: Sequence[Line], *, in_legend: bool) -> None:
     """Return the lines of one side and label as one trace."""
     first = lines[0]
-    thin = first.weight == "thin"
     mode, stroke, marker = _LOOKS[first.style]
+    if first.weight == "thin":
+        stroke = {**stroke, "width": 1}
+    elif first.style == "solid" and all(line.side == first.side for line in panel.lines):
+        stroke = {**stroke, "width": _ALONE}
     if first.style == "arrow":
         # Only the head of each path is visible.
         sizes = [np.append(np.zeros(len(line.x) - 1), _HEAD) for line in lines]
@@ -132,7 +136,7 @@ def _add_lines(figure: go.Figure, panel: Panel, lines: Sequence[Line], *, in_leg
         showlegend=in_legend,
         meta=len(lines),
         # By default, plotly simplifies lines until they are visibly polygons.
-        line={"color": first.colour, "simplify": False, **stroke, **({"width": 1} if thin else {})},
+        line={"color": first.colour, "simplify": False, **stroke},
         marker={"color": first.colour, **marker},
         opacity=_OPACITIES[first.weight],
         hovertemplate=f"{name}, {first.side}<br>%{{x:.4~g}}, %{{y:.4~g}}<extra></extra>",
@@ -155,6 +159,12 @@ def _add_jumps(figure: go.Figure, panel: Panel) -> None:
         hovertemplate="jump %{text} at time %{customdata[0]:.4~g}, loss %{customdata[1]:.4~g} → "
         "%{customdata[2]:.4~g}%{customdata[3]}<extra></extra>",
     )
+
+
+def _short(label: str) -> str:
+    """Shorten a long label in its middle, since names of parameters differ at both ends."""
+    half = _LETTERS // 2
+    return label if len(label) <= _LETTERS else f"{label[: half - 1]}…{label[-half:]}"
 
 
 def _add_text(

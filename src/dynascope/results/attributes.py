@@ -101,7 +101,7 @@ def _fields(required: Mapping[str, _Check], optional: Mapping[str, _Check] | Non
 # The fields of a chart as `results.to_attributes` writes them.
 CHART: dict[str, _Check] = {
     **dict.fromkeys(("over", "caption", "title", "x_label", "y_label"), _text),
-    **dict.fromkeys(("points", "arrows", "residual", "staircase"), _truth),
+    **dict.fromkeys(("points", "joined", "arrows", "residual", "staircase"), _truth),
     **dict.fromkeys(("trained", "words"), _list(_text)),
     "log": _one_of("", "x", "y", "xy"),
     "members": _object(_list(_plain)),
@@ -129,7 +129,7 @@ _KINDS = {
     **dict.fromkeys(("theory_name", "theory_choice", "data_hash", "flow", "optimizer", "solver", "variables"), _TEXT),
     **dict.fromkeys(("curve_variables", "steps", "loss_function", "loss_convention"), _TEXT),
     **dict.fromkeys((INITIAL_LOSS, "curve_error", "share_of_fall"), _NUMBER),
-    **dict.fromkeys(("warnings", "description"), _TEXTS),
+    **dict.fromkeys(("warnings", "description", "findings"), _TEXTS),
     **dict.fromkeys(("descriptions", "stand_ins", "versions"), _NAMED_TEXTS),
     **dict.fromkeys(("agreement", "checks"), _QUANTITIES),
     **dict.fromkeys(("normalised", "complete"), _FLAG),

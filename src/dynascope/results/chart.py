@@ -39,6 +39,7 @@ class Chart:
             interval is a band, or error bars around points.
         error: The variable with the half-width of this interval, instead of `interval`.
         points: Draw observations as points.
+        joined: Connect the points of a line across missing values; a dot marks each point between missing values.
         arrows: Draw an arrowhead at the end of observed paths.
         residual: Draw observed minus predicted values in a panel below, for curves that nearly coincide.
         decades: Number of decades below the largest value to draw; smaller values are omitted.
@@ -67,6 +68,7 @@ class Chart:
     interval: tuple[str, str] | None = None
     error: str | None = None
     points: bool = False
+    joined: bool = False
     arrows: bool = False
     residual: bool = False
     decades: NonNegativeFloat | None = None

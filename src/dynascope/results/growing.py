@@ -7,12 +7,11 @@ even after the writer was killed.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -83,8 +82,7 @@ class GrowingRecord:
         require_format_version(seen.attrs.get(VERSION_ATTRIBUTE), str(path))
         self.axis = str(seen.attrs[AXIS])
         group = zarr.open_group(path, mode="r+", zarr_format=ZARR_FORMAT, use_consolidated=False)
-        with _other_files_allowed():
-            arrays: dict[str, Any] = dict(group.arrays())
+        arrays: dict[str, Any] = {name: group[name] for name in seen.array_keys()}
         for name, array in arrays.items():
             require_plain_decoder(name, array)
             require_unpacked(math.prod(array.chunks) * array.dtype.itemsize, f"a chunk of {name!r}", value=str(path))
@@ -325,7 +323,8 @@ class GrowingRecord:
         if capacity > self._capacity:
             for name in self._growing:
                 self._arrays[name].resize(tuple(self._sizes(name, capacity).values()))
-            with _other_files_allowed():
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", ".*not recognized as a component")  # the folder may hold other files
                 zarr.consolidate_metadata(self.path, zarr_format=ZARR_FORMAT)
             self._capacity = capacity
 
@@ -341,14 +340,6 @@ class GrowingRecord:
     def _slice(self, name: str, start: int, stop: int) -> tuple[slice, ...]:
         """Return the index of a range of rows of a variable."""
         return tuple(slice(start, stop) if each == self.axis else slice(None) for each in self._dimensions[name])
-
-
-@contextlib.contextmanager
-def _other_files_allowed() -> Iterator[None]:
-    """Let the folder contain other files, such as the lock of a writer, without a warning of zarr."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*not recognized as a component")
-        yield
 
 
 def _stop(place: _Place) -> int:

@@ -55,6 +55,7 @@ class Result:
         question: The question that the result answers.
         equation: The governing equation, as LaTeX.
         claim: The claim that is tested.
+        findings: What to know about the result, one sentence each. The page of an observation starts with them.
         meaning: What the result means, in a few sentences.
         reference: The paper, with its arXiv id.
         study: The name of the study.
@@ -75,6 +76,7 @@ class Result:
     question: str = ""
     equation: str = ""
     claim: str = ""
+    findings: tuple[str, ...] = ()
     meaning: str = ""
     reference: str = ""
     study: str = ""
@@ -92,6 +94,7 @@ class Result:
             name: each if isinstance(each, Parameter) else Parameter(each) for name, each in self.parameters.items()
         }
         object.__setattr__(self, "charts", charts)
+        object.__setattr__(self, "findings", tuple(self.findings))
         object.__setattr__(self, "parameters", parameters)
 
     @property

@@ -25,6 +25,7 @@ from dynascope.errors import InputError
 from dynascope.results.archive_members import Members, read_members
 from dynascope.results.attributes import check_attributes
 from dynascope.results.format_version import FORMAT_VERSION, VERSION_ATTRIBUTE, require_format_version
+from dynascope.results.growing import GrowingRecord
 from dynascope.results.names import name_all
 from dynascope.results.packed_chunks import require_whole_chunks
 from dynascope.results.result import Result
@@ -92,13 +93,15 @@ def save(result: AnyResult, path: str | PathLike[str]) -> Path:
 
 
 def load(path: str | PathLike[str]) -> Result:
-    """Load a result written by `save` into memory.
+    """Load a result written by `save`, or the rows of a growing record so far, into memory.
+
+    A growing record, such as that of a recorded training run, can be loaded while another process writes to it.
 
     Args:
-        path: The file.
+        path: The file `….zarr.zip`, or the folder `….zarr` of a growing record.
 
     Returns:
-        The validated result: a comparison, a prediction or an observation.
+        The validated result: a comparison, a prediction or an observation. A growing record is an observation.
 
     Raises:
         InputError: The path is missing, is not a record, is damaged, or has another format version.
@@ -175,13 +178,8 @@ def _members(tree: xr.DataTree) -> dict[str, bytes]:
 
 
 def _read(source: Path) -> xr.DataTree:
-    require(
-        not (source / ".zmetadata").is_file(),
-        f"{str(source)!r} is a growing record",
-        argument="path",
-        value=str(source),
-        remedy="open it with GrowingRecord.open or xarray.open_zarr",
-    )
+    if (source / ".zmetadata").is_file():
+        return xr.DataTree(GrowingRecord.open(source).read())
     if (source / ".zgroup").is_file():
         require_format_version(None, str(source))  # version 1 wrote folders too, without consolidated metadata
     require(

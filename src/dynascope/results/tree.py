@@ -33,6 +33,7 @@ def to_tree(result: Result) -> xr.DataTree:
     """
     stored: dict[str, Any] = {name: getattr(result, name) for name in _TEXTS}
     stored |= dataclasses.asdict(result.provenance)
+    stored["findings"] = list(result.findings)
     parameters = result.parameters.items()
     stored["parameters"] = {name: each.value for name, each in parameters}
     stored["descriptions"] = {name: each.description for name, each in parameters if each.description}
@@ -82,6 +83,7 @@ def from_tree(tree: AnyResult) -> Result:
     return kind(
         **records,
         **{name: stored.get(name, "") for name in _TEXTS},
+        findings=tuple(stored.get("findings", ())),
         parameters=_parameters(stored),
         provenance=Provenance(
             **{each.name: stored[each.name] for each in dataclasses.fields(Provenance) if each.name in stored}

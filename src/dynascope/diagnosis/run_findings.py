@@ -1,0 +1,196 @@
+"""What to know about a recorded training run, in sentences computed from its measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import xarray as xr
+
+from dynascope.diagnosis.preset import PRESETS
+from dynascope.results.numbers import percent, rounded
+
+__all__ = ["known_values", "run_findings"]
+
+_SAME = 0.01  # relative difference below which a value is reported as unchanged
+_OWN_SCHEDULES = {each.name: each.schedule for probes in PRESETS.values() for each in probes if each.schedule}
+
+
+def run_findings(record: xr.Dataset) -> list[str]:
+    """Return the main results of a recorded run, one sentence each; variables that were not measured are omitted.
+
+    Args:
+        record: The record of a run, over `step`.
+
+    Example:
+        >>> from dynascope.results import make_record
+        >>> loss = "mean_loss", (["step"], [np.nan, 2.3, 0.5])
+        >>> run_findings(make_record(dict([loss]), {"step": [0, 1, 100]}))[1].replace("\N{NO-BREAK SPACE}", " ")
+        'The loss fell from 2.3 (step 1) to 0.5 (step 100).'
+    """
+    parts = _extent, _loss, _weights, _kernel_and_patterns, _units, _features, _collapse, _thinned, _overhead
+    return [sentence for part in parts for sentence in part(record)]
+
+
+def known_values(record: xr.Dataset, name: str) -> xr.DataArray | None:
+    """Return the rows of a variable that have a finite value; None if there are none."""
+    if name not in record:
+        return None
+    values = record[name]
+    finite = np.isfinite(values.astype(float)).any([each for each in values.dims if each != "step"])
+    return values[finite.to_numpy()] if finite.any() else None
+
+
+def _extent(record: xr.Dataset) -> Iterator[str]:
+    steps = record["step"].to_numpy()
+    if not len(steps):
+        yield "No step has been recorded yet."
+        return
+    epochs = known_values(record, "epoch")
+    finished = int(epochs[-1]) if epochs is not None else 0
+    during = f" ({_counted(finished, 'epoch')})" if finished else ""
+    seconds = known_values(record, "seconds")
+    lasted = "" if seconds is None else f" and {_duration(float(seconds[-1]))}"
+    yield f"The record covers {_counted(int(steps[-1]), 'step')}{during}{lasted}, in {_counted(len(steps), 'row')}."
+
+
+def _loss(record: xr.Dataset) -> Iterator[str]:
+    loss = known_values(record, "mean_loss")
+    if loss is None:
+        if record.sizes["step"] > 1:
+            yield "No finite loss was recorded."
+        return
+    steps = loss["step"].to_numpy()
+    yield _change("The loss", loss, at_steps=True)
+    lowest = loss[int(np.argmin(loss.to_numpy()))]
+    if loss[-1] > 1.5 * lowest > 0:
+        yield f"Its lowest mean between two rows, {rounded(lowest)}, was reached at step {int(lowest['step'])}."
+    later = record["step"].to_numpy() > steps[-1]
+    if later.any():
+        yield f"After step {steps[-1]}, no finite loss was recorded."
+    elif "max_loss" in record and np.isinf(record["max_loss"]).any():
+        yield f"The loss was infinite before step {int(record['step'][np.isinf(record['max_loss'])][0])}."
+
+
+def _weights(record: xr.Dataset) -> Iterator[str]:
+    moved, norm = known_values(record, "relative_displacement"), known_values(record, "total_weight_norm")
+    if moved is not None:
+        grown = "" if norm is None else f" {_change('Their norm', norm)}"
+        yield f"The weights moved from initialisation by {percent(moved[-1], 2)} of their initial norm.{grown}"
+    distance, start = known_values(record, "displacement"), known_values(record, "weight_norm")
+    if distance is not None and start is not None and record.sizes["parameter"] > 1:
+        relative = (distance[-1] / start[0].where(start[0] > 0)).to_numpy()
+        if np.isfinite(relative).any():
+            most = int(np.nanargmax(relative))
+            name = record["parameter"].to_numpy()[most]
+            yield f"Relative to its initial norm, {name} moved most, by {percent(relative[most], 2)}."
+
+
+def _kernel_and_patterns(record: xr.Dataset) -> Iterator[str]:
+    kernel = known_values(record, "kernel_distance")
+    if kernel is not None and len(kernel) > 1:
+        yield (
+            f"The tangent kernel is at distance {rounded(kernel[-1], 2)} from initialisation, where 0 is unchanged and "
+            "1 is orthogonal."
+        )
+    flips, layers = known_values(record, "hamming_distance"), known_values(record, "layer_hamming_distance")
+    if flips is not None and len(flips) > 1:
+        most = ""
+        if layers is not None and record.sizes["activation"] > 1:
+            place = int(np.nanargmax(layers[-1]))
+            most = f", the largest share in {_name(record, 'activation', place)} ({percent(layers[-1, place], 2)})"
+        yield f"{percent(flips[-1], 2)} of the activations flipped since initialisation{most}."
+
+
+def _units(record: xr.Dataset) -> Iterator[str]:
+    dead = known_values(record, "dead_fraction")
+    if dead is None:
+        return
+    last = dead[-1].to_numpy()
+    if np.nanmax(last) == 0:
+        yield "No unit is dead: each is active on at least one reference example."
+        return
+    place = int(np.nanargmax(last))
+    yield (
+        f"In {_name(record, 'activation', place)}, {percent(last[place], 2)} of the units are dead, against "
+        f"{percent(dead[0, place], 2)} at initialisation; a dead unit is active on no reference example."
+    )
+
+
+def _features(record: xr.Dataset) -> Iterator[str]:
+    for name, words in (
+        ("effective_dimension", "the effective number of features"),
+        ("feature_alignment", "the alignment of the features with the targets"),
+    ):
+        values = known_values(record, name)
+        if values is not None and len(values) > 1 and np.isfinite(values[[0, -1], -1]).all():
+            yield f"In the {_name(record, 'layer', -1)}, {_change(words, values[:, -1])}"
+
+
+def _collapse(record: xr.Dataset) -> Iterator[str]:
+    within = known_values(record, "nc1")
+    if within is not None and len(within) > 1:
+        yield _change("The variation of the features within classes, relative to that between classes,", within)
+    differing = known_values(record, "nc4")
+    if differing is not None and len(differing) > 1:
+        yield f"{percent(differing[-1], 2)} of the predictions differ from the nearest class mean."
+
+
+def _thinned(record: xr.Dataset) -> Iterator[str]:
+    """Name the probes that were skipped to stay within the time budget."""
+    if "measured" not in record:
+        return
+    steps = record["step"].to_numpy()
+    ran = {str(name): record["measured"].sel(probe=name).to_numpy() for name in record["probe"].to_numpy()}
+    common = [each for name, each in ran.items() if name not in _OWN_SCHEDULES]
+    row_due = np.any(common, axis=0) if common else np.ones(len(steps), bool)
+    skipped = []
+    for name, measured in ran.items():
+        schedule = _OWN_SCHEDULES.get(name)
+        due = row_due if schedule is None else np.array([schedule.due(int(step), None) for step in steps], bool)
+        if (due & ~measured).any():
+            skipped.append(f"{name} at {(due & measured).sum()} of {due.sum()} rows")
+    if skipped:
+        yield f"To stay within its time budget, the recorder measured {_listed(skipped)}."
+
+
+def _overhead(record: xr.Dataset) -> Iterator[str]:
+    if "probe_seconds" in record and "seconds" in record and record.sizes["step"] > 1:
+        spent, total = float(record["probe_seconds"][1:].sum()), float(record["seconds"][-1])
+        if total > 0:
+            yield f"Measurements took {percent(spent / total, 2)} of the time."
+
+
+def _change(subject: str, values: xr.DataArray, *, at_steps: bool = False) -> str:
+    """State how a quantity changed from its first to its last value."""
+    first, last = (float(values[place]) for place in (0, -1))
+    start, end = (f" (step {int(values['step'][place])})" if at_steps else "" for place in (0, -1))
+    if len(values) == 1:
+        return f"{subject} was {rounded(first)}{start}."
+    if abs(last - first) <= _SAME * max(abs(first), abs(last)):
+        return f"{subject} hardly changed, from {rounded(first)}{start} to {rounded(last)}{end}."
+    verb = "rose" if last > first else "fell"
+    return f"{subject} {verb} from {rounded(first)}{start} to {rounded(last)}{end}."
+
+
+def _name(record: xr.Dataset, dimension: str, place: int) -> str:
+    """Return the name of a layer or an activation; the names in containers are numbers."""
+    name = str(record[dimension].to_numpy()[place])
+    input_of, of, layer = name.rpartition("input of ")
+    kind = "activation" if dimension == "activation" else "layer"
+    return f"{input_of}{of}{kind} {layer}" if layer.isdigit() else name
+
+
+def _counted(count: int, unit: str) -> str:
+    return f"{count}\N{NO-BREAK SPACE}{unit}{'' if count == 1 else 's'}"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{rounded(seconds / size, 2)} {unit}"
+    return f"{rounded(seconds, 2)} seconds"
+
+
+def _listed(parts: list[str]) -> str:
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
