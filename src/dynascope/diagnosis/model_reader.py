@@ -22,12 +22,14 @@ class ModelReader(Protocol):
         targets: The targets of the reference batch; None if there are none.
         knows_loss: Whether the loss of the reference batch can be computed.
         units_last: Whether weights have their output units along the last axis, as in x @ W, instead of the first.
+        compiles: Whether the first measurement includes the time to compile it.
         needs_gradients: Whether missing gradients are reported, because they were probably cleared too early.
     """
 
     targets: Any
     knows_loss: bool
     units_last: bool
+    compiles: bool
     needs_gradients: bool
 
     def weights(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ _STEPS = 10_000
 def plan_of(runner: ProbeRunner, schedule: Schedule, sizes: Sizes, values: Iterable[Any], *, updates: bool) -> str:
     """State the bytes and the seconds that a recorder takes.
 
-    The seconds are those of the first measurement, which include the time to set up the probes.
+    The seconds are those of the first measurement, or of the second one if the first compiles the probes.
 
     Args:
         runner: The probes, after the first snapshot.

@@ -71,8 +71,9 @@ class Probe:
         name: A name.
         description: What it measures, in one sentence.
         needs: What it reads from a snapshot. Recorders prepare only what the selected probes need.
-        measure: Returns the dimensions and values of each measured variable. The dimensions `parameter`, `matrix`,
-            `activation` and `layer` have labels; see `snapshot_labels`.
+        measure: Returns the dimensions and values of each measured variable. The names of the weights label the
+            dimensions `parameter` and `matrix` (two or more axes); those of the forward pass label `activation` and
+            `layer`.
         cost: Estimates the cost from the sizes of the model.
         names: The long name and the units of each variable.
         schedule: When it runs: in the first row after each step of this schedule; None for every row.

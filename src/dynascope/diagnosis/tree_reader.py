@@ -60,9 +60,11 @@ class TreeReader:
         targets: Its targets; None if there are none.
         knows_loss: Whether the loss is known.
         units_last: Whether weights have their output units along the last axis.
+        compiles: True.
         needs_gradients: False, because gradients are optional.
     """
 
+    compiles = True
     needs_gradients = False
 
     def __init__(

@@ -53,10 +53,12 @@ class ModuleReader:
         targets: Its targets; None if there are none.
         knows_loss: Whether the loss is known.
         units_last: False, because weights of PyTorch have their output units along the first axis.
+        compiles: False.
         needs_gradients: True, because loops that clear gradients too early are common.
     """
 
     units_last = False
+    compiles = False
     needs_gradients = True
 
     def __init__(
