@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 __all__ = ["selection"]
 
 
-def selection(parameters: Collection[str] | Callable[[str], bool] | None) -> Callable[[str], bool]:
+def selection(parameters: str | Collection[str] | Callable[[str], bool] | None) -> Callable[[str], bool]:
     """Return a function of the name of a parameter: whether it matches one of the patterns.
 
     Example:
@@ -20,5 +20,5 @@ def selection(parameters: Collection[str] | Callable[[str], bool] | None) -> Cal
         return lambda name: True
     if callable(parameters):
         return parameters
-    patterns = list(parameters)
+    patterns = [parameters] if isinstance(parameters, str) else list(parameters)
     return lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)

@@ -124,7 +124,7 @@ class RecordedRun:
                 f"{str(path)!r} is the record of another model or of other probes",
                 argument="path",
                 value=str(path),
-                remedy="continue with the same model, reference batch and preset, or choose another path",
+                remedy="continue with the same model, optimizer, reference batch and preset, or choose another path",
             )
             rows = int(np.searchsorted(found["step"].values, step, side="right"))
             record.truncate(rows)

@@ -95,6 +95,7 @@ class RunRecorder:
         self._runner = ProbeRunner(probes, max_overhead=max_overhead, strict=strict)
         self._losses, self._owed = LossWindow(), set[str]()
         self._initial: Initial | None = None
+        self._diverged, self._groups = False, len(learning_rates)
         self._before: dict[str, Any] | None = None
         self._micro_batches: MicroBatches | None = None
         self.step, self.epoch, self._open = first_step if resume is None else resume, 0, True
@@ -144,6 +145,7 @@ class RunRecorder:
         Returns:
             Whether a row was measured.
         """
+        self._require_open()
         self.step += 1
         if loss is not None:
             self._losses.add(loss)
@@ -166,6 +168,7 @@ class RunRecorder:
 
     def skip_to(self, step: int, learning_rates: Sequence[float]) -> bool:
         """Measure the weights of a later step; returns whether a row was measured."""
+        self._require_open()
         require(
             step > self.step,
             f"step is {step}, but the record has reached step {self.step}",
@@ -179,6 +182,7 @@ class RunRecorder:
 
     def end_epoch(self, learning_rates: Sequence[float]) -> bool:
         """Count one epoch, and measure if a probe is due; returns whether a row was measured."""
+        self._require_open()
         self.epoch += 1
         return self._measured_at < self.step and self._measure_if_due(self.epoch, learning_rates)
 
@@ -210,6 +214,14 @@ class RunRecorder:
         """Return the record so far."""
         return self._run.read()
 
+    def _require_open(self) -> None:
+        require(
+            self._open,
+            "the recorder is closed",
+            argument="recorder",
+            remedy="record all steps before close, or within the with statement",
+        )
+
     def _measure_if_due(self, epoch: int | None, learning_rates: Sequence[float]) -> bool:
         # A probe with its own schedule runs in the first row after a step of this schedule.
         self._owed |= {
@@ -240,7 +252,8 @@ class RunRecorder:
         self._measured_at = self.step
         self._owed -= set(seconds)
         self._flush_if_due()
-        if known and not np.isfinite(self._latest["mean_loss"]):
+        if known and not self._diverged and not np.isfinite(self._latest["mean_loss"]):
+            self._diverged = True
             self._flush()
             self._runner.note(f"the loss is not finite at or before step {self.step}")
 
@@ -249,12 +262,19 @@ class RunRecorder:
         names = [probe.name for probe in self._runner.probes]
         return {
             **self._losses.take(),
-            "learning_rate": np.array(learning_rates, float),
+            "learning_rate": self._rates(learning_rates),
             "epoch": float(self.epoch),
             "seconds": time.monotonic() - self._started,
             "measured": np.array([name in seconds for name in names], bool),
             "probe_seconds": np.array([seconds.get(name, 0.0) for name in names]),
         }
+
+    def _rates(self, learning_rates: Sequence[float]) -> np.ndarray:
+        """Return the learning rates of the initial parameter groups."""
+        rates = np.array(learning_rates, float)
+        if len(rates) != self._groups:
+            self._runner.note("the optimizer has other parameter groups than at first; the record contains only those")
+        return np.pad(rates, (0, max(0, self._groups - len(rates))), constant_values=np.nan)[: self._groups]
 
     def _keep_weights(self) -> None:
         """Copy the weights if the next row needs those before its step."""

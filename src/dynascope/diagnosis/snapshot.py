@@ -25,6 +25,7 @@ class ForwardPass:
         readout: The name of the features that the last linear layer receives; empty if there is none.
         readout_weight: The weight of the last linear layer, shape (c, p).
         readout_bias: Its bias, shape (c,); None if it has none.
+        unread: The layers whose features are requested but not available.
     """
 
     outputs: Any
@@ -33,6 +34,7 @@ class ForwardPass:
     readout: str = ""
     readout_weight: Any = None
     readout_bias: Any = None
+    unread: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,8 +48,8 @@ def uncompiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def call_arguments(module: torch.nn.Module, inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and keyword arguments of a forward pass.
 
-    A tuple contains positional arguments. A dictionary contains keyword arguments if all its keys are argument names.
-    Any other input is a single argument.
+    A tuple contains positional arguments. A dictionary contains keyword arguments if all its keys are argument names,
+    or if the module accepts it as such. Any other input is a single argument.
 
     Example:
         >>> call_arguments(torch.nn.Linear(2, 2), {"input": 1}), call_arguments(torch.nn.Linear(2, 2), {"x": 1})
@@ -57,9 +57,20 @@ def call_arguments(module: torch.nn.Module, inputs: Any) -> tuple[tuple[Any, ...
     """
     if isinstance(module, Applied):
         return (inputs,), {}
-    if isinstance(inputs, dict) and all(name in inspect.signature(module.forward).parameters for name in inputs):
-        return (), inputs
+    if isinstance(inputs, dict):
+        signature = inspect.signature(module.forward)
+        if all(name in signature.parameters for name in inputs) or _accepts(signature, inputs):
+            return (), inputs
     return (inputs if isinstance(inputs, tuple) else (inputs,)), {}
+
+
+def _accepts(signature: inspect.Signature, inputs: dict[Any, Any]) -> bool:
+    """Return whether a call with keyword arguments alone matches a signature."""
+    try:
+        signature.bind(**inputs)
+    except TypeError:
+        return False
+    return True
 
 
 def floating_tensors(found: Any) -> Iterator[torch.Tensor]:

@@ -62,6 +62,8 @@ def _over_layers(
             found[name] = measure(features)
         except InputError as error:
             snapshot.note(f"layer {name!r} is not measured, because {shown_error(error)}")
+    for name in snapshot.forward.unread:
+        snapshot.note(f"layer {name!r} is not measured, because it returns no matrix of numbers in a forward pass")
     names = next(iter(found.values()), {})
     return {
         each: (["layer"], np.array([float(found[name][each]) if name in found else np.nan for name in layers]))
@@ -85,8 +87,9 @@ def measure_collapse(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
 
 
 def _targets(snapshot: Snapshot) -> Any:
-    """Return the targets, after checking that there is one for each row of the outputs."""
-    targets, rows = snapshot.targets, len(snapshot.forward.outputs)
+    """Return the targets, as a matrix if they are numbers, after checking that there is one for each row of outputs."""
+    targets, outputs = snapshot.targets, snapshot.forward.outputs
+    rows = len(outputs)
     require(
         targets is None or targets.shape[0] == rows,
         f"the reference batch has {0 if targets is None else targets.shape[0]} targets for {rows} rows of outputs",
@@ -94,7 +97,11 @@ def _targets(snapshot: Snapshot) -> Any:
         value=rows,
         remedy="give one target per example, or per position of a sequence",
     )
-    return targets
+    if targets is None or len(targets.shape) > 1:
+        return targets
+    xp = array_namespace(targets, outputs)
+    labels = xp.isdtype(targets.dtype, "integral") and outputs.shape[1] > 1
+    return targets if labels else xp.astype(targets, outputs.dtype)[:, None]
 
 
 def _one_hot(targets: Any, outputs: Any) -> Any:

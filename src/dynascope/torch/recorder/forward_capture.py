@@ -41,7 +41,6 @@ class ForwardCapture(TorchFunctionMode):
         features: The outputs of the layers by name.
         readout: The name of the last linear layer; empty if there is none.
         readout_input: Its input.
-        unread: The layers whose output is not a floating-point tensor.
     """
 
     def __init__(self, module: nn.Module, layers: Collection[str]):
@@ -52,12 +51,11 @@ class ForwardCapture(TorchFunctionMode):
         self._hooks: list[RemovableHandle] = []
         self.preactivations: dict[str, tuple[torch.Tensor, bool]] = {}
         self.features: dict[str, torch.Tensor] = {}
-        self.unread: set[str] = set()
         self.readout, self.readout_input = "", torch.empty(0)
 
     def __enter__(self) -> ForwardCapture:
         for name, inner in self._module.named_modules():
-            self._hooks.append(inner.register_forward_pre_hook(self._before(name)))
+            self._hooks.append(inner.register_forward_pre_hook(self._before(name), with_kwargs=True))
             self._hooks.append(inner.register_forward_hook(self._after(name), always_call=True))
         super().__enter__()
         return self
@@ -68,21 +66,20 @@ class ForwardCapture(TorchFunctionMode):
             hook.remove()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if not self._inside_activation and args:
+        if not self._inside_activation:
             name = _name_of(func)
             if name:
-                self._keep(f"{self._path[-1]}.{name}".lstrip(".") if self._path else name, args[0])
+                self._keep(f"{self._path[-1]}.{name}".lstrip(".") if self._path else name, _input(args, kwargs))
         return func(*args, **(kwargs or {}))
 
     def _before(self, name: str) -> Callable[..., None]:
-        def hook(module: nn.Module, args: tuple[Any, ...]) -> None:
+        def hook(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             self._path.append(name)
             if _is_activation(module):
                 self._inside_activation += 1
-                if args:
-                    self._keep(name, args[0])
-            if isinstance(module, nn.Linear) and args:
-                self.readout, self.readout_input = name, args[0]
+                self._keep(name, _input(args, kwargs))
+            if isinstance(module, nn.Linear):
+                self.readout, self.readout_input = name, _input(args, kwargs)
 
         return hook
 
@@ -93,9 +90,7 @@ class ForwardCapture(TorchFunctionMode):
                 self._inside_activation -= 1
             if name in self._layers:
                 found = next(floating_tensors(output), None)
-                if found is None or found.ndim < 2:
-                    self.unread.add(name)
-                else:
+                if found is not None and found.ndim > 1:
                     self.features[name] = found.detach().clone()
 
         return hook
@@ -109,6 +104,10 @@ class ForwardCapture(TorchFunctionMode):
             call = f"{name}#{number}"
         # The activation may work in place. Channels are the second axis of images and the last one of sequences.
         self.preactivations[call] = values.detach().clone(), values.ndim > 3
+
+
+def _input(args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+    return args[0] if args else (kwargs or {}).get("input")
 
 
 def _name_of(func: Any) -> str:

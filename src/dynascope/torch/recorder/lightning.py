@@ -25,7 +25,7 @@ class LightningRecorder(Callback):
     """Records a Lightning training run; one step is one update of the optimiser.
 
     The state of the callback is part of Lightning's checkpoints. A run that continues from a checkpoint continues its
-    record, without the rows after the checkpoint.
+    record, without the rows after the checkpoint. Learning rates are those after the step of their scheduler.
 
     Args:
         path: The folder of the record, by convention `….zarr`.
@@ -39,7 +39,7 @@ class LightningRecorder(Callback):
         >>> import torch
         >>> callback = LightningRecorder("run.zarr", reference=(torch.randn(64, 2), torch.arange(64) % 2))
         >>> callback.state_dict()
-        {'step': None}
+        {'step': None, 'epoch': 0}
     """
 
     def __init__(self, path: str | PathLike[str], *, reference: Any, **options: Any):
@@ -47,21 +47,24 @@ class LightningRecorder(Callback):
         self.path, self.reference, self.options = path, reference, options
         self.recorder: Recorder | None = None
         self._resume: int | None = None
-        self._updates = 0
+        self._updates = self._epochs = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the number of recorded steps."""
-        return {"step": None if self.recorder is None else self.recorder.steps}
+        """Return the numbers of recorded steps and epochs."""
+        if self.recorder is None:
+            return {"step": None, "epoch": 0}
+        return {"step": self.recorder.steps, "epoch": self.recorder.epochs}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue the record from the step of a checkpoint."""
-        self._resume = state_dict["step"]
+        self._resume, self._epochs = state_dict["step"], state_dict["epoch"]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Start the record."""
         optimizer = trainer.optimizers[0] if trainer.optimizers else None
         options = {"resume": self._resume, **self.options}
         self.recorder = Recorder(pl_module, self.path, reference=self.reference, optimizer=optimizer, **options)
+        self.recorder.epochs = self._epochs
         self._updates = trainer.global_step
 
     def on_train_batch_end(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -14,19 +15,22 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from dynascope.diagnosis.probe import Sizes
-from dynascope.diagnosis.reference_batch import count_examples, split_reference, target_rows
+from dynascope.diagnosis.reference_batch import count_examples, target_rows
 from dynascope.diagnosis.rows import as_rows, feature_rows, thinned
 from dynascope.diagnosis.snapshot import ForwardPass, MicroBatches
+from dynascope.errors import InputError
 from dynascope.probes.kernel.empirical import neural_tangent_kernel
 from dynascope.probes.kernel.examples import count_rows, rows_of
 from dynascope.torch.curvature import module_curvatures, with_reduction
 from dynascope.torch.devices import buffer_places, parameter_places
-from dynascope.torch.modules import Applied, call_arguments, floating_tensors, require_shapes, unwrapped
+from dynascope.torch.modules import Applied, call_arguments, require_shapes, unwrapped
 from dynascope.torch.recorder.forward_capture import ForwardCapture
-from dynascope.torch.recorder.private_copy import private_copy
-from dynascope.validation import require
+from dynascope.torch.recorder.model_outputs import outputs_of
+from dynascope.torch.recorder.private_copy import originals_never_run, private_copy
+from dynascope.torch.recorder.reference_tensors import reference_tensors
+from dynascope.validation import require, shown_error
 
-__all__ = ["ModuleReader"]
+__all__ = ["ModuleReader", "require_whole_weights"]
 
 _CURVATURES = 3
 
@@ -34,8 +38,8 @@ _CURVATURES = 3
 class ModuleReader:
     """Reads a PyTorch module; implements `diagnosis.model_reader.ModelReader`.
 
-    Measurements run a private copy of the module that shares its weights, in evaluation mode, without autocast and
-    outside compiled graphs.
+    Each measurement runs a new private copy of the module that shares its weights, in evaluation mode, without autocast
+    and outside compiled graphs.
 
     Args:
         model: The module, which may be compiled or wrapped for data-parallel training.
@@ -76,7 +80,7 @@ class ModuleReader:
     ):
         self._model = unwrapped(model)
         require_shapes("model", self._model)
-        _require_whole_weights(self._model)
+        require_whole_weights(self._model)
         self._names = [name for name, each in self._model.named_parameters() if each.requires_grad and selected(name)]
         require(
             self._names,
@@ -95,8 +99,8 @@ class ModuleReader:
             remedy="choose names from model.named_modules()",
         )
         self._layers, self._output, self._memory = layers, output, memory
-        self._copy = private_copy(self._model)
-        inputs, self._labels = copied_reference(reference, self.device)
+        self._copy: nn.Module | None = None
+        inputs, self._labels = reference_tensors(reference, self.device)
         self.targets = None if self._labels is None else target_rows(self._labels)
         self.inputs, self._examples = inputs, count_examples(inputs, kind="tensor")
         self._batch_size = min(batch_size, self._examples // 2)
@@ -105,6 +109,8 @@ class ModuleReader:
         if criterion is not None and not isinstance(criterion, nn.Module):
             self._criterion = with_reduction(criterion, "mean")
         self._kernel_inputs = rows_of(inputs, slice(0, kernel_examples))
+        with self.unchanged():
+            self._operations = self._count_operations()
 
     @property
     def device(self) -> torch.device:
@@ -113,8 +119,7 @@ class ModuleReader:
 
     def weights(self) -> dict[str, torch.Tensor]:
         """Return the recorded weights by name."""
-        found = dict(self._model.named_parameters())
-        return {name: found[name].detach() for name in self._names}
+        return {name: each.detach() for name, each in self._parameters().items()}
 
     def copied_weights(self) -> dict[str, torch.Tensor]:
         """Return copies of the recorded weights."""
@@ -127,8 +132,8 @@ class ModuleReader:
 
     def gradients(self) -> dict[str, torch.Tensor] | None:
         """Return the gradients by name, zero for parameters without one; None if no parameter has one."""
-        found = dict(self._model.named_parameters())
-        grads = {name: found[name].grad for name in self._names}
+        found = self._parameters()
+        grads = {name: each.grad for name, each in found.items()}
         if all(each is None for each in grads.values()):
             return None
         return {
@@ -138,7 +143,7 @@ class ModuleReader:
 
     def forward(self) -> ForwardPass:
         """Run the private copy on the reference batch."""
-        with torch.no_grad(), ForwardCapture(self._copy, self._layers) as captured:
+        with torch.no_grad(), ForwardCapture(self._private(), self._layers) as captured:
             result = self._call(self._state(), self.inputs)
         outputs = as_rows(result)
         features = {name: feature_rows(each, len(outputs)) for name, each in captured.features.items()}
@@ -158,6 +163,7 @@ class ModuleReader:
             readout=readout,
             readout_weight=weight,
             readout_bias=bias,
+            unread=tuple(name for name in self._layers if name not in captured.features),
         )
 
     def kernel(self) -> torch.Tensor:
@@ -180,7 +186,7 @@ class ModuleReader:
 
     def curvatures(self) -> np.ndarray:
         """Return the largest curvatures of the loss on the reference batch."""
-        network = Applied(self._copy, lambda _, inputs: self._call({}, inputs))
+        network = Applied(self._private(), lambda _, inputs: self._call({}, inputs))
         return module_curvatures(
             network, self._criterion, [(self.inputs, self._labels)], _CURVATURES, argument="model"
         ).curvature
@@ -208,17 +214,13 @@ class ModuleReader:
 
     def sizes(self, forward: ForwardPass) -> Sizes:
         """Return the sizes of the model and of the reference batch."""
-        counter = FlopCounterMode(display=False)
-        with torch.no_grad(), counter:
-            self._call(self._state(), self.inputs)
         weights = self.weights().values()
         parameters = sum(each.numel() for each in weights)
-        operations = counter.get_total_flops() / self._examples
         return Sizes(
             parameters=parameters,
             examples=self._examples,
             kernel_examples=count_rows(self._kernel_inputs),
-            forward=float(operations or 2 * parameters),
+            forward=self._operations / self._examples or 2.0 * parameters,
             activations=sum(each.numel() for each in forward.preactivations.values()) // self._examples,
             features=sum(each.shape[1] for each in forward.features.values()),
             itemsize=max(each.element_size() for each in weights),
@@ -227,23 +229,75 @@ class ModuleReader:
 
     @contextlib.contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Restore the state of the random number generators on exit, and run without autocast and compiled graphs."""
+        """Restore the state of all random number generators on exit; run without autocast and compiled graphs."""
         device = self.device
-        with (
-            torch.random.fork_rng([device] if device.type == "cuda" else []),
-            torch.autocast(device.type, enabled=False),
-            torch.compiler.set_stance("force_eager"),
-        ):
-            yield
+        states = random.getstate(), np.random.get_state()  # noqa: NPY002
+        try:
+            with (
+                torch.random.fork_rng([device] if device.type == "cuda" else []),
+                torch.autocast(device.type, enabled=False),
+                torch.compiler.set_stance("force_eager"),
+            ):
+                yield
+        finally:
+            self._copy = None
+            random.setstate(states[0])
+            np.random.set_state(states[1])  # noqa: NPY002
+
+    def _parameters(self) -> dict[str, nn.Parameter]:
+        """Return the recorded parameters."""
+        found = dict(self._model.named_parameters())
+        missing = [name for name in self._names if name not in found]
+        require(
+            not missing,
+            f"the model no longer has the parameter {''.join(missing[:1])!r}",
+            argument="model",
+            value=missing,
+            remedy="add parametrizations and replace layers before the recorder is created",
+        )
+        return {name: found[name] for name in self._names}
+
+    def _private(self) -> nn.Module:
+        """Return the private copy of this measurement, with the present attributes of the module."""
+        if self._copy is None:
+            self._copy = private_copy(self._model)
+        return self._copy
 
     def _call(self, state: Mapping[str, torch.Tensor], inputs: Any) -> torch.Tensor:
-        args, kwargs = call_arguments(self._copy, inputs)
-        found = (
-            torch.func.functional_call(self._copy, dict(state), args, kwargs, tie_weights=False)
-            if state
-            else self._copy(*args, **kwargs)
+        module = self._private()
+        args, kwargs = call_arguments(module, inputs)
+        with originals_never_run(self._model):
+            found = (
+                torch.func.functional_call(module, dict(state), args, kwargs, tie_weights=False)
+                if state
+                else module(*args, **kwargs)
+            )
+        return outputs_of(found) if self._output is None else self._output(found)
+
+    def _count_operations(self) -> float:
+        """Return the floating-point operations of a forward pass, after checking that it works."""
+        counter = FlopCounterMode(display=False)
+        self._private()  # before the counter, which has hooks
+        try:
+            with torch.no_grad(), counter:
+                outputs = self._call(self._state(), self.inputs)
+        except InputError:
+            raise
+        except Exception as error:  # Users' modules can fail in any way.
+            raise InputError(
+                f"the model fails on the reference batch ({shown_error(error)})",
+                argument="reference",
+                value=type(error).__name__,
+                remedy="give inputs like those of training, on which the model runs in evaluation mode",
+            ) from error
+        require(
+            outputs.ndim > 0,
+            "the model returns a number instead of one output per example",
+            argument="output",
+            value=0,
+            remedy="pass output, a function that returns the outputs from the result of the model",
         )
-        return _outputs(found) if self._output is None else self._output(found)
+        return float(counter.get_total_flops())
 
     def _state(self) -> dict[str, torch.Tensor]:
         """Return the live weights, and copies of the buffers, under all their names."""
@@ -258,17 +312,8 @@ class ModuleReader:
         return {name: given[id(each)] for name, each in places.items() if id(each) in given}
 
 
-def copied_reference(reference: Any, device: torch.device) -> tuple[Any, torch.Tensor | None]:
-    """Return the inputs and the targets of a reference batch, as copies on the device."""
-
-    def copied(each: Any) -> Any:
-        return torch.as_tensor(each).detach().to(device, copy=True)
-
-    inputs, targets = split_reference(reference)
-    return jax.tree.map(copied, inputs), None if targets is None else copied(targets)
-
-
-def _require_whole_weights(module: nn.Module) -> None:
+def require_whole_weights(module: nn.Module) -> None:
+    """Raise `InputError` if the weights are sharded over several processes."""
     sharded = [
         name
         for name, each in module.named_parameters()
@@ -290,19 +335,3 @@ def _dot(one: Iterable[torch.Tensor], other: Iterable[torch.Tensor]) -> float:
 
 def _first(inputs: Any) -> Any:
     return jax.tree.leaves(inputs)[0]
-
-
-def _outputs(found: Any) -> torch.Tensor:
-    """Return the outputs in the result of a module: a tensor, `logits`, or the first floating-point tensor."""
-    if isinstance(found, torch.Tensor):
-        return found
-    logits = found.get("logits") if isinstance(found, Mapping) else getattr(found, "logits", None)
-    tensors = [logits] if logits is not None else [each for each in floating_tensors(found) if each.ndim > 0]
-    require(
-        tensors,
-        f"the model returns a {type(found).__name__} without floating-point tensors",
-        argument="output",
-        value=type(found).__name__,
-        remedy="pass output, a function that returns the outputs from this result",
-    )
-    return tensors[0]

@@ -1,27 +1,34 @@
-"""A copy of a module that shares its tensors, for measurements that leave the module itself untouched."""
+"""A copy of a module that shares its weights, for measurements that leave the module itself untouched."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections import OrderedDict
+import functools
+import warnings
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from types import MethodType
 from typing import Any
 
+import torch
 from torch import nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from dynascope.errors import InputError
-from dynascope.validation import shown_error
+from dynascope.validation import require, shown_error
 
-__all__ = ["private_copy"]
+__all__ = ["originals_never_run", "private_copy"]
 
-# Pre-hooks are kept, because torch.nn.utils.weight_norm and spectral_norm compute weights in them.
 _HOOKS = "_forward_hooks", "_backward_hooks", "_backward_pre_hooks"
 
 
 def private_copy(module: nn.Module) -> nn.Module:
-    """Return a copy in evaluation mode that shares parameters and buffers with the module, but no forward hooks.
+    """Return a copy in evaluation mode that shares its parameters with the module, but no hooks of the user.
 
-    Objects other than modules and containers, such as configurations or trainers, are shared too.
+    Buffers, other tensors, containers and bound methods are copied, so that a forward pass of the copy does not change
+    those of the module. Other objects, such as configurations and trainers, are shared.
 
     Raises:
         InputError: The module cannot be copied.
@@ -32,24 +39,80 @@ def private_copy(module: nn.Module) -> nn.Module:
         >>> copied is layer, copied.weight is layer.weight, layer.training, copied.training
         (False, True, True, False)
     """
-    shared: dict[int, Any] = {}
-    for inner in module.modules():
-        for value in vars(inner).values():
-            if not isinstance(value, nn.Module | dict | list | tuple | set):
-                shared[id(value)] = value
-        for tensor in [*inner._parameters.values(), *inner._buffers.values()]:
-            shared[id(tensor)] = tensor
-        for name in _HOOKS:
-            shared[id(vars(inner)[name])] = OrderedDict()
+    replaced: dict[int, Any] = {}
+    _plan(module, replaced, set())
     try:
-        copied = copy.deepcopy(module, shared)
+        copied = copy.deepcopy(module, replaced)
     except Exception as error:  # Attributes of users' modules can fail to copy in any way.
         raise InputError(
             f"the model cannot be copied ({shown_error(error)})",
             argument="model",
             value=type(module).__name__,
-            remedy="make copy.deepcopy(model) work, for example by removing open files from its attributes",
+            remedy="make copy.deepcopy(model) work, for example by removing the attribute in question",
         ) from error
-    for inner in copied.modules():
-        vars(inner).pop("forward", None)  # A replaced forward method would run the original module.
+    for inner, original in zip(copied.modules(), module.modules(), strict=True):
+        # A forward method that another package has replaced would run the original module.
+        if "forward" in vars(inner) and vars(inner)["forward"] is vars(original).get("forward"):
+            del inner.forward
     return copied.eval()
+
+
+@contextlib.contextmanager
+def originals_never_run(model: nn.Module) -> Iterator[None]:
+    """Raise before a layer of the model itself runs, for example through a closure that refers to it."""
+    names = {id(inner): name for name, inner in model.named_modules()}
+
+    def refuse(module: nn.Module, args: Any) -> None:
+        require(
+            id(module) not in names,
+            f"the model reaches its layer {names.get(id(module))!r} through a closure or another object",
+            argument="model",
+            value=names.get(id(module)),
+            remedy="refer to layers by attributes of the model only",
+        )
+
+    hook = register_module_forward_pre_hook(refuse)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*when there are global hooks")  # such as this one
+            yield
+    finally:
+        hook.remove()
+
+
+def _plan(value: Any, replaced: dict[int, Any], seen: set[int]) -> None:
+    """Decide what takes the place of every object that a value contains: itself, a copy, or nothing."""
+    if id(value) in replaced or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, nn.Module):
+        replaced |= {id(weight): weight for weight in value.parameters(recurse=False)}
+        for name in _HOOKS:
+            replaced[id(vars(value)[name])] = OrderedDict()
+        hooks = vars(value)["_forward_pre_hooks"]
+        # torch.nn.utils.weight_norm, spectral_norm and prune compute weights in such hooks.
+        kept = {key: hook for key, hook in hooks.items() if type(hook).__module__.startswith("torch.")}
+        replaced[id(hooks)] = OrderedDict(kept)
+        forward = vars(value).get("forward")
+        if forward is not None and not _is_method(forward, value):
+            replaced[id(forward)] = forward
+        parts = list(vars(value).values())
+    elif isinstance(value, dict):
+        parts = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | deque):
+        parts = list(value)
+    elif isinstance(value, functools.partial):
+        parts = [value.func, *value.args, *value.keywords.values()]
+    elif isinstance(value, MethodType) and isinstance(value.__self__, nn.Module):
+        parts = [value.__self__]
+    else:
+        replaced[id(value)] = value.detach().clone() if isinstance(value, torch.Tensor) else value
+        return
+    for each in parts:
+        _plan(each, replaced, seen)
+
+
+def _is_method(function: Any, module: nn.Module) -> bool:
+    """Return whether a function is a method of the class of a module, bound to the module."""
+    bound = isinstance(function, MethodType) and function.__self__ is module
+    return bound and getattr(type(module), function.__func__.__name__, None) is function.__func__

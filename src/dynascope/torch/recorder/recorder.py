@@ -18,7 +18,7 @@ from dynascope.symmetry import Charge
 from dynascope.torch.modules import unwrapped
 from dynascope.torch.recorder.charge_probe import charge_probe, watched_charges
 from dynascope.torch.recorder.micro_batches import MicroBatchGradients
-from dynascope.torch.recorder.module_reader import ModuleReader
+from dynascope.torch.recorder.module_reader import ModuleReader, require_whole_weights
 from dynascope.torch.symmetry.watch_charges import WatchedCharges
 from dynascope.validation import checked, require
 from dynascope.validation.bounded_scalars import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
@@ -55,8 +55,8 @@ class Recorder:
             `symmetry.audit`; or the symmetries to record. Charges are tracked at every step, so this takes more time,
             and the optimiser must have a known law, such as `torch.optim.SGD`.
         layers: Names of submodules whose outputs are features, besides the input of the last linear layer.
-        parameters: Patterns of the names of recorded parameters, such as "encoder.*", or a function of the name; None
-            for all trainable parameters.
+        parameters: One or more patterns of the names of recorded parameters, such as "encoder.*", or a function of the
+            name; None for all trainable parameters.
         output: Returns the outputs (n, c) from the result of the module; None for tensors, and for results with
             `logits` or a tensor in the first place.
         max_overhead: The largest share of the run's time that measurements may take; None for no limit. Rows that would
@@ -116,7 +116,7 @@ class Recorder:
         schedule: Schedule | Sequence[int] | int | str = "log",
         charges: bool | Sequence[Charge] = False,
         layers: Collection[str] = (),
-        parameters: Collection[str] | Callable[[str], bool] | None = None,
+        parameters: str | Collection[str] | Callable[[str], bool] | None = None,
         output: Callable[[Any], torch.Tensor] | None = None,
         max_overhead: Fraction | None = 0.05,
         kernel_examples: PositiveInt = 128,
@@ -134,6 +134,7 @@ class Recorder:
             value=type(model).__name__,
             remedy="give a torch.nn.Module",
         )
+        require_whole_weights(unwrapped(model))  # on all ranks, so that none waits for another one
         self.path, self._optimizer = path, optimizer
         self._run: RunRecorder | None = None
         self._charges: WatchedCharges | None = None
@@ -222,6 +223,16 @@ class Recorder:
     def steps(self) -> int:
         """The number of steps so far."""
         return 0 if self._run is None else self._run.step
+
+    @property
+    def epochs(self) -> int:
+        """The number of finished epochs so far; set it if the checkpoint of a resumed run was saved after its epoch."""
+        return 0 if self._run is None else self._run.epoch
+
+    @epochs.setter
+    def epochs(self, number: NonNegativeInt) -> None:
+        if self._run is not None:
+            self._run.epoch = number
 
     def scalars(self) -> dict[str, float]:
         """Return the finite values of the latest row by name, such as `weight_norm/0.weight`, for loggers.

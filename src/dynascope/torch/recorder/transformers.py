@@ -23,9 +23,9 @@ __all__ = ["TransformersRecorder"]
 class TransformersRecorder(TrainerCallback):
     """Records a training run of the `transformers` trainer; one step is one update of the optimiser.
 
-    The trainer does not pass the loss of each step to callbacks, so the record contains the losses that it logs; set
-    `logging_steps=1` to record every loss. With `resume_from_checkpoint`, the record continues too, without the rows
-    after the checkpoint.
+    The trainer does not pass the loss of each step to callbacks, so each row contains the losses that the trainer has
+    logged before it; set `logging_steps=1` to record every loss. Gradients are read after they are clipped. With
+    `resume_from_checkpoint`, the record continues too, without the rows after the checkpoint.
 
     Args:
         path: The folder of the record, by convention `….zarr`.
@@ -58,6 +58,7 @@ class TransformersRecorder(TrainerCallback):
             optimizer=getattr(kwargs.get("optimizer"), "optimizer", kwargs.get("optimizer")),
             **{"resume": resume, "first_step": state.global_step if resume is None else 0, **self.options},
         )
+        self.recorder.epochs = int(state.epoch or 0)
 
     def on_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
