@@ -1,4 +1,4 @@
-"""The command line: list, predict, which, run, report."""
+"""The command line: list, predict, which, run, report, watch."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from dynascope.cli.output import open_page, page_of, print_json, writing
 from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
 from dynascope.cli.run import Run, run_command, runner
+from dynascope.cli.watch import Watch
 from dynascope.cli.which import Which
 from dynascope.diagnosis.run_page import load_result
 from dynascope.studies import find_studies, find_study
@@ -55,7 +56,14 @@ class Report:
         return AGREED
 
 
-_COMMANDS: dict[str, Any] = {"list": List, "predict": Predict, "which": Which, "run": Run, "report": Report}
+_COMMANDS: dict[str, Any] = {
+    "list": List,
+    "predict": Predict,
+    "which": Which,
+    "run": Run,
+    "report": Report,
+    "watch": Watch,
+}
 _COMPLETIONS = ("--tyro-print-completion", "--tyro-write-completion")  # tyro's options
 _SHELLS = ("bash", "zsh", "fish")
 

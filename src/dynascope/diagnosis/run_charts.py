@@ -56,13 +56,15 @@ def run_charts(record: xr.Dataset) -> tuple[Chart, ...]:
     if record.sizes.get("layer", 0) == 1:
         drawn.add(
             {
-                "effective_dimension": "all",
-                "effective_dimension_utilization": "used by the outputs",
-                "effective_dimension_quality": "aligned with the targets",
+                "effective_dimension": "intensity",
+                "effective_dimension_utilization": "utilisation",
+                "effective_dimension_quality": "quality",
             },
             title="Effective number of features",
             y_label="effective number of features",
-            caption="Effective number of features that the last linear layer receives.",
+            caption="Number of features over which three quantities are spread: the intensity of the features that the "
+            "last linear layer receives, their utilisation by the outputs, and their alignment with the targets "
+            "(quality).",
             places={"layer": (0,)},
         )
     else:
