@@ -23,6 +23,8 @@ BY_NAME = {
     ("theory", "'dynascope.theory'"),
     ("theory", "module.name"),
     ("theory", "package"),
+    # Checkpoints in this format need an optional package.
+    ("torch", "'safetensors.torch'"),
 }
 
 
