@@ -104,3 +104,14 @@ def test_other_probes_or_models_cannot_resume(path):
 def test_a_path_that_is_no_record_is_rejected(tmp_path):
     with pytest.raises(InputError, match="not the record of a training run"):
         RecordedRun.resume(tmp_path, 0, VALUES)
+
+
+def test_a_record_that_starts_after_the_checkpoint_is_rejected_unchanged(path):
+    run = RecordedRun.create(path, 7, ROW, {"parameter": ["layer.w", "b"]}, INITIAL, names={}, attributes={})
+    run.close()
+    with pytest.raises(InputError) as error:
+        RecordedRun.resume(path, 6, VALUES)
+    assert error.value.argument == "resume"
+    run, _, _ = RecordedRun.resume(path, 7, VALUES)
+    assert run.read()["step"].values.tolist() == [7]
+    run.close()

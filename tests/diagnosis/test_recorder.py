@@ -81,8 +81,9 @@ def test_norms_of_a_run(path):
     assert run["loss"].values[1] == pytest.approx(float(gradient(PARAMS)[0]))
 
 
+@pytest.mark.slow
 def test_measurements_are_compiled_once_and_training_does_not_run_again(path):
-    calls = {"apply": 0, "step": 0}
+    calls = {"apply": 0}
 
     def counted(params, x):
         calls["apply"] += 1
@@ -97,6 +98,7 @@ def test_measurements_are_compiled_once_and_training_does_not_run_again(path):
     assert calls["apply"] == before
 
 
+@pytest.mark.slow
 def test_parameters_whose_memory_is_reused(path):
     reusing = jax.jit(descend, donate_argnums=0)
     params = jax.tree.map(jnp.array, PARAMS)
@@ -129,8 +131,11 @@ def test_gradients_by_path_and_zero_where_missing(path):
     assert running.read()["gradient_norm"].values[1].tolist() == [0, pytest.approx(3 * 12**0.5), 0, 0]
 
 
+@pytest.mark.slow
 def test_features_of_apply_and_of_a_function_in_the_order_of_layers(path):
-    extra = {"z": lambda params, x: {"z": x @ params["in"]["w"]}}["z"]
+    def extra(params, x):
+        return {"z": x @ params["in"]["w"]}
+
     with recorder(path, preset="standard", features=extra) as running:
         pass
     assert running.read()["layer"].values.tolist() == ["h", "a", "z"]
@@ -139,6 +144,7 @@ def test_features_of_apply_and_of_a_function_in_the_order_of_layers(path):
     assert running.read()["layer"].values.tolist() == ["z", "h"]
 
 
+@pytest.mark.slow
 def test_collapse_of_the_features_that_the_readout_receives(path):
     h = np.asarray(apply(PARAMS, X)[1]["h"])
     w, b = np.asarray(PARAMS["out"]["w"]), np.asarray([1.0, -1.0])
@@ -152,6 +158,7 @@ def test_collapse_of_the_features_that_the_readout_receives(path):
         assert running.read()[name].values[0] == pytest.approx(float(getattr(found, name)), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_equinox_modules(path):
     network = eqx.nn.MLP(3, 2, 4, 1, key=jax.random.key(0))
     params, static = eqx.partition(network, eqx.is_inexact_array)
@@ -168,6 +175,7 @@ def test_equinox_modules(path):
     assert np.isfinite(run["nc3"]).all()
 
 
+@pytest.mark.slow
 def test_whole_equinox_modules_with_functions_as_leaves(path):
     network = eqx.nn.MLP(3, 2, 4, 1, key=jax.random.key(0))
     with recorder(path, network, lambda module, x: jax.vmap(module)(x), preset="standard") as running:
@@ -184,6 +192,7 @@ def test_given_activations_replace_those_in_the_program(path):
     assert run["dead_fraction"].values.tolist() == [[0, 1]]
 
 
+@pytest.mark.slow
 def test_a_filter_selects_parameters_of_the_norms_and_of_the_kernel(path):
     kernels = {}
     for name, chosen in (("all", None), ("out", ["out.*"]), ("in", lambda each: each.startswith("in"))):
@@ -196,6 +205,7 @@ def test_a_filter_selects_parameters_of_the_norms_and_of_the_kernel(path):
     assert kernels["in"] + kernels["out"] == pytest.approx(kernels["all"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_curvature_of_a_linear_model_is_that_of_its_inputs(path):
     y = np.ones((24, 1), np.float32)
     linear = lambda params, x: x @ params  # noqa: E731
@@ -245,6 +255,7 @@ def test_scalars_for_loggers(path):
     assert all(np.isfinite(value) for value in found.values())
 
 
+@pytest.mark.slow
 def test_resuming_continues_without_duplicates(path):
     with recorder(path, preset="standard") as running:
         at_three = train(running, 3)
@@ -258,6 +269,7 @@ def test_resuming_continues_without_duplicates(path):
         np.testing.assert_allclose(again[name].values, whole[name].values, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_bfloat16_parameters_are_recorded_and_resumed(path):
     params = jax.tree.map(lambda each: each.astype(jnp.bfloat16), PARAMS)
     with recorder(path, params, preset="standard") as running:
@@ -269,6 +281,7 @@ def test_bfloat16_parameters_are_recorded_and_resumed(path):
     assert run["weight_norm"].dtype == np.float32
 
 
+@pytest.mark.slow
 def test_double_precision_is_recorded_in_double_precision(path):
     with jax.enable_x64(True):
         params = jax.tree.map(lambda each: jnp.asarray(each, jnp.float64), PARAMS)

@@ -104,8 +104,8 @@ class RecordedRun:
             The run, its initial snapshot, and the values of its last remaining row.
 
         Raises:
-            InputError: The path is not the record of a run, belongs to another model or other probes, or another
-                process writes to it.
+            InputError: The path is not the record of a run, belongs to another model or other probes, or has no row up
+                to the step; or another process writes to it.
         """
         require(
             (path / _INITIAL).is_file(),
@@ -127,6 +127,13 @@ class RecordedRun:
                 remedy="continue with the same model, optimizer, reference batch and preset, or choose another path",
             )
             rows = int(np.searchsorted(found["step"].values, step, side="right"))
+            require(
+                rows > 0,
+                f"{str(path)!r} has no row up to step {step}",
+                argument="resume",
+                value=step,
+                remedy="give a later step, or start a new record at another path",
+            )
             record.truncate(rows)
             last = {str(name): found[name].values[rows - 1] for name in shapes}
             return cls(path, lock, record), _load_initial(path / _INITIAL), last
