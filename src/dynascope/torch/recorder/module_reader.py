@@ -75,8 +75,8 @@ class ModuleReader:
         output: Callable[[Any], torch.Tensor] | None,
         kernel_examples: int,
         memory: float,
-        criterion: Callable[[Any, Any], torch.Tensor] | None,
-        batch_size: int,
+        criterion: Callable[[Any, Any], torch.Tensor] | None = None,
+        batch_size: int = 32,
     ):
         self._model = unwrapped(model)
         require_shapes("model", self._model)
