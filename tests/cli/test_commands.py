@@ -60,6 +60,7 @@ SLIPS = [
     ["run", "--seed", "1", "linear-staircase"],
     ["run", "layerwise-modes", "--frob", "1"],
     ["report"],
+    ["watch"],
 ]
 WORDS = [
     *("predict", "run", "list", "report", "--json", "--help", "--check", "--frob", "--", "-1", "", " ", "é", "nan"),

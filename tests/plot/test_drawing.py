@@ -289,3 +289,11 @@ def test_a_late_jump_asks_for_a_logarithmic_axis_where_it_crowds_the_others(time
     # No decades stand empty before the first jump.
     assert panel.lines[0].x.min() == (pytest.approx(times[0] / 10) if crowded else 0.0)
     assert [(jump.x, jump.before) for jump in panel.jumps] == list(zip(times, levels[:-1], strict=True))
+
+
+def test_a_joined_line_connects_its_points_across_missing_values_and_marks_them():
+    values = {"kernel": (["step"], [0.0, np.nan, 2.0, np.nan]), "loss": (["step"], [np.nan, 3.0, 2.0, 1.0])}
+    record = make_record(values, {"step": [0, 1, 2, 3]})
+    sparse, dense = describe_chart(record, Chart(("kernel", "loss"), over="step", joined=True)).panels[0].lines
+    assert (sparse.x.tolist(), sparse.y.tolist(), sparse.style) == ([0, 2], [0, 2], "marked")
+    assert (dense.x.tolist(), dense.y.tolist(), dense.style) == ([1, 2, 3], [3, 2, 1], "solid")

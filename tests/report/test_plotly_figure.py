@@ -159,3 +159,10 @@ def test_words_at_the_ends_of_an_axis_have_room_and_lean_where_they_are_long():
     short, long = layout(words=("a", "b")).xaxis, layout(words=("a" * 30, "b" * 30)).xaxis
     assert (short.type, short.range, short.tickangle) == ("linear", (-0.5, 1.5), None)
     assert long.tickangle < 0
+
+
+def test_sparse_measurements_are_a_line_with_marked_points():
+    record = make_record({"kernel": (["step"], [1.0, np.nan, 2.0])}, {"step": [0, 1, 2]})
+    (line,) = plotly_figure(describe_chart(record, Chart("kernel", over="step", joined=True))).data
+    assert line.mode == "lines+markers"
+    assert np.isfinite(line.y).all()

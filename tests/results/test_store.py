@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from zip_members import read_members, write_members
 
 from dynascope.errors import InputError
-from dynascope.results import GrowingRecord, make_record
+from dynascope.results import GrowingRecord, Observation, make_record
 from dynascope.results.store import load, save
 from dynascope.results.tree import to_tree
 
@@ -235,10 +235,20 @@ def test_an_archive_of_an_older_version_is_replaced(tmp_path):
     assert to_tree(load(save(study(), archive_of_version_1(tmp_path / NAME)))).identical(study())
 
 
-def test_a_running_record_is_not_a_finished_one(tmp_path):
-    GrowingRecord.create(tmp_path / "run.zarr", {"loss": (["step"], float)}, axis="step")
-    with pytest.raises(InputError, match=r"is a growing record: open it with GrowingRecord\.open"):
-        load(tmp_path / "run.zarr")
+def test_a_growing_record_is_loaded_up_to_its_last_written_row_and_not_changed(tmp_path):
+    variables = {"step": (["step"], int), "loss": (["step"], float)}
+    record = GrowingRecord.create(tmp_path / "run.zarr", variables, axis="step", seconds=1000)
+    record.append({"step": [0, 10], "loss": [1.0, 0.5]})
+    record.flush()
+    record.append({"step": 20, "loss": 0.25})
+    (tmp_path / "run.zarr" / "notes.txt").write_text("another file")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = load(tmp_path / "run.zarr")
+    assert isinstance(found, Observation)
+    assert found["loss"].to_series().to_dict() == {0: 1.0, 10: 0.5}
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ class Watch:
     open: bool = False
 
     def __call__(self) -> int:
+        """Serve the page until an interrupt."""
         check_options(self)
         with PageServer(self._page, self._rows, port=self.port) as server:
             print(f"Page: {server.address} (Ctrl-C ends)", flush=True)

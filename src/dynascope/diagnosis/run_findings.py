@@ -28,24 +28,24 @@ def run_findings(record: xr.Dataset) -> list[str]:
         >>> run_findings(make_record(dict([loss]), {"step": [0, 1, 100]}))[1].replace("\N{NO-BREAK SPACE}", " ")
         'The loss fell from 2.3 (step 1) to 0.5 (step 100).'
     """
+    if not record.sizes["step"]:
+        return ["No step has been recorded yet."]
     parts = _extent, _loss, _weights, _kernel_and_patterns, _units, _features, _collapse, _thinned, _overhead
     return [sentence for part in parts for sentence in part(record)]
 
 
 def known_values(record: xr.Dataset, name: str) -> xr.DataArray | None:
-    """Return the rows of a variable that have a finite value; None if there are none."""
+    """Return the rows of a variable over `step` that have a finite value; None if there are none."""
     if name not in record:
         return None
     values = record[name]
-    finite = np.isfinite(values.astype(float)).any([each for each in values.dims if each != "step"])
-    return values[finite.to_numpy()] if finite.any() else None
+    others = tuple(place for place, each in enumerate(values.dims) if each != "step")
+    finite = np.isfinite(values.to_numpy().astype(float)).any(axis=others)
+    return values.isel(step=finite) if finite.any() else None
 
 
 def _extent(record: xr.Dataset) -> Iterator[str]:
     steps = record["step"].to_numpy()
-    if not len(steps):
-        yield "No step has been recorded yet."
-        return
     epochs = known_values(record, "epoch")
     finished = int(epochs[-1]) if epochs is not None else 0
     during = f" ({_counted(finished, 'epoch')})" if finished else ""

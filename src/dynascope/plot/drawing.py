@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+import xarray as xr
 from scipy.optimize import isotonic_regression
 
 from dynascope.plot.lines import AT_SCALE, Found, Line, curve_names, find_lines, is_path
@@ -146,7 +147,7 @@ def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) ->
 
 
 def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
-    """Describe the staircase and all curves that no chart contains.
+    """Describe the staircase, and all curves that have finite values and that no chart contains.
 
     If all charts have a logarithmic x-axis or joined lines, so have all other curves.
     """
@@ -155,8 +156,13 @@ def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
     names = [name for name in curve_names(view) if name not in shown and not (staircase and name == "loss")]
     log: Log = "x" if charts and all("x" in chart.log for chart in charts) else ""
     joined = bool(charts) and all(chart.joined for chart in charts)
-    drawings = [describe_chart(view, Chart(name, over="", log=log, joined=joined), automatic=True) for name in names]
+    known = [name for name in names if any(_has_values(record, name) for record in view.sides.values())]
+    drawings = [describe_chart(view, Chart(name, over="", log=log, joined=joined), automatic=True) for name in known]
     return [_staircase(view), *drawings] if staircase else drawings
+
+
+def _has_values(record: xr.Dataset, name: str) -> bool:
+    return name in record and bool(np.isfinite(record[name]).any())
 
 
 def _staircase(view: Result) -> Drawing:
@@ -189,7 +195,7 @@ def _styled(line: Line, chart: Chart, *, several: bool, named: bool) -> Line:
 
 
 def _joined(line: Line) -> tuple[Line, Literal["solid", "marked"]]:
-    """Drop the missing values of a line, and return its style: with marked points if values are missing between them."""
+    """Drop the missing values of a line, and return its style: with marked points if values were missing in between."""
     known = np.flatnonzero(np.isfinite(line.x) & np.isfinite(line.y))
     style = "marked" if len(known) and len(known) <= np.ptp(known) else "solid"
     low, high = (None if each is None else each[known] for each in (line.low, line.high))

@@ -48,7 +48,8 @@ class Line:
         high: Upper end.
         colour: The colour, the same for one label on both sides.
         style: A solid, dashed or dotted line, a solid line with marked points, points, small dots, horizontal bars, a
-            path that ends in an arrow, or the difference of two lines. Intervals are error bars on points and dots, and bands around other lines.
+            path that ends in an arrow, or the difference of two lines. Intervals are error bars on points and dots, and
+            bands around other lines.
         weight: "full", "thin", or "pale" for a broad line that remains visible under a dashed line of the same colour.
     """
 
