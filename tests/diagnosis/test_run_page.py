@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from recorded_runs import STEPS, write_run
@@ -17,7 +19,7 @@ def told(run: Observation, words: str) -> str:
     return next((each for each in found if words in each), "")
 
 
-def chart_of(run: Observation, name: str):
+def chart_of(run: Observation, name: str) -> Any:
     return next((chart for chart in run.charts if name in chart.variables), None)
 
 
