@@ -100,8 +100,8 @@ class Recorder:
         ...             recorder.step(loss=loss)
         ...             optimizer.zero_grad()
         ...     run = recorder.read()
-        >>> run.sizes["step"], run["relative_displacement"].values[0].round(3)
-        (10, np.float32(0.0))
+        >>> run.sizes["step"], float(run["relative_displacement"][0])
+        (10, 0.0)
     """
 
     def __init__(
