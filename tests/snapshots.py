@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.diagnosis.probe import Probe, ProbeCost
 from dynascope.diagnosis.snapshot import ForwardPass, Initial, Snapshot
 
 
@@ -47,7 +47,7 @@ def probe(name: str, measure: Any, **given: Any) -> Probe:
         description=name,
         needs=(),
         measure=measure,
-        cost=lambda sizes: Cost(0.0, 0.0),
+        cost=lambda sizes: ProbeCost(0.0, 0.0),
         names={},
         **given,
     )

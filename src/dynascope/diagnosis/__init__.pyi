@@ -1,6 +1,6 @@
 from .preset import probes_of as probes_of
-from .probe import Cost as Cost
 from .probe import Probe as Probe
+from .probe import ProbeCost as ProbeCost
 from .probe import Sizes as Sizes
 from .probe_runner import RecorderWarning as RecorderWarning
 from .recorder import Recorder as Recorder

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from dynascope.diagnosis.schedule import Schedule
 from dynascope.diagnosis.snapshot import Snapshot
 
-__all__ = ["Cost", "Need", "Probe", "Sizes"]
+__all__ = ["Need", "Probe", "ProbeCost", "Sizes"]
 
 Need = Literal[
     "weights",
@@ -51,7 +51,7 @@ class Sizes(NamedTuple):
     memory: float
 
 
-class Cost(NamedTuple):
+class ProbeCost(NamedTuple):
     """An estimate of the cost of one measurement.
 
     Attributes:
@@ -88,6 +88,6 @@ class Probe:
     description: str
     needs: tuple[Need, ...]
     measure: Callable[[Snapshot], Values]
-    cost: Callable[[Sizes], Cost]
+    cost: Callable[[Sizes], ProbeCost]
     names: Mapping[str, tuple[str, str]]
     schedule: Schedule | None = None

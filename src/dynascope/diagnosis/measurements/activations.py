@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.diagnosis.probe import Probe, ProbeCost
 from dynascope.diagnosis.snapshot import Snapshot
 from dynascope.probes.activation_patterns import activity, count_active, count_flips, hamming_distance
 from dynascope.validation import array_namespace
@@ -56,7 +56,7 @@ ACTIVITY = Probe(
     description="Share of units in each activation that are dead, and that are always active.",
     needs=("activations",),
     measure=measure_activity,
-    cost=lambda sizes: Cost(
+    cost=lambda sizes: ProbeCost(
         sizes.examples * (sizes.forward + 4.0 * sizes.activations),
         2.0 * sizes.examples * sizes.activations * sizes.itemsize,
     ),
@@ -70,7 +70,7 @@ FLIPS = Probe(
     description="Share of activations that have flipped since initialisation (Hamming distance of the patterns).",
     needs=("activations",),
     measure=measure_flips,
-    cost=lambda sizes: Cost(
+    cost=lambda sizes: ProbeCost(
         sizes.examples * (sizes.forward + 4.0 * sizes.activations),
         3.0 * sizes.examples * sizes.activations * sizes.itemsize,
     ),

@@ -9,7 +9,7 @@ import numpy as np
 
 from dynascope.diagnosis.measurements.gradient_noise import noise_scale
 from dynascope.diagnosis.measurements.kernel import as_numpy
-from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.diagnosis.probe import Probe, ProbeCost
 from dynascope.diagnosis.schedule import LogSpaced
 from dynascope.diagnosis.snapshot import Snapshot
 from dynascope.errors import InputError
@@ -69,7 +69,7 @@ CURVATURE = Probe(
     description="Largest eigenvalues of the Hessian of the loss.",
     needs=("curvature",),
     measure=measure_curvature,
-    cost=lambda sizes: Cost(600.0 * sizes.examples * sizes.forward, 30.0 * sizes.parameters * sizes.itemsize),
+    cost=lambda sizes: ProbeCost(600.0 * sizes.examples * sizes.forward, 30.0 * sizes.parameters * sizes.itemsize),
     names={"curvature": ("largest curvatures of the loss", "1"), "sharpness": ("largest curvature of the loss", "1")},
     schedule=LogSpaced(4),
 )
@@ -78,7 +78,7 @@ BATCHES = Probe(
     description="Batch sharpness, and the noise of batch gradients on the reference batch.",
     needs=("curvature",),
     measure=measure_batches,
-    cost=lambda sizes: Cost(12.0 * sizes.examples * sizes.forward, 6.0 * sizes.parameters * sizes.itemsize),
+    cost=lambda sizes: ProbeCost(12.0 * sizes.examples * sizes.forward, 6.0 * sizes.parameters * sizes.itemsize),
     names={
         "batch_sharpness": ("curvature of batch losses along their gradients", "1"),
         "reference_noise": ("trace of the covariance of the gradient of one example, on the reference batch", "1"),
@@ -91,7 +91,7 @@ EXACT_KERNEL = Probe(
     description="Distance of the exact NTK, averaged over outputs, from initialisation.",
     needs=("exact_kernel",),
     measure=measure_exact_kernel,
-    cost=lambda sizes: Cost(
+    cost=lambda sizes: ProbeCost(
         10.0 * sizes.kernel_examples * (3.0 * sizes.forward + 2.0 * sizes.kernel_examples * sizes.parameters),
         min(sizes.memory, 20.0 * sizes.kernel_examples * sizes.parameters * sizes.itemsize),
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.diagnosis.probe import Probe, ProbeCost
 from dynascope.diagnosis.snapshot import Snapshot
 from dynascope.errors import InputError
 from dynascope.probes.class_moments import class_moments
@@ -113,8 +113,8 @@ def _one_hot(targets: Any, outputs: Any) -> Any:
     return xp.astype(xp.astype(targets, outputs.dtype)[:, None] == numbers, outputs.dtype)
 
 
-def _feature_cost(sizes: Any) -> Cost:
-    return Cost(
+def _feature_cost(sizes: Any) -> ProbeCost:
+    return ProbeCost(
         sizes.examples * (sizes.forward + 6.0 * sizes.features * min(sizes.features, sizes.examples)),
         32.0 * sizes.examples * sizes.features,
     )
@@ -139,7 +139,7 @@ ALIGNMENT = Probe(
     description="Alignment of the feature kernel of each recorded layer with the targets.",
     needs=("features", "targets"),
     measure=measure_alignment,
-    cost=lambda sizes: Cost(
+    cost=lambda sizes: ProbeCost(
         sizes.examples * (sizes.forward + 2.0 * sizes.examples * sizes.features), 16.0 * sizes.examples**2
     ),
     names={"feature_alignment": ("alignment of the features with the targets", "1")},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.diagnosis.probe import Probe, ProbeCost
 from dynascope.diagnosis.snapshot import MicroBatches, Snapshot
 
 __all__ = ["NOISE_SCALE", "measure_noise_scale", "noise_scale"]
@@ -61,7 +61,7 @@ NOISE_SCALE = Probe(
     description="Gradient noise scale, if gradients are accumulated over micro-batches.",
     needs=("micro_batches",),
     measure=measure_noise_scale,
-    cost=lambda sizes: Cost(4.0 * sizes.parameters, 2.0 * sizes.parameters * sizes.itemsize),
+    cost=lambda sizes: ProbeCost(4.0 * sizes.parameters, 2.0 * sizes.parameters * sizes.itemsize),
     names={
         "gradient_signal": ("squared norm of the mean gradient, estimated", "1"),
         "gradient_noise": ("trace of the covariance of the gradient of one example", "1"),

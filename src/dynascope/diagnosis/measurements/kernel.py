@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.diagnosis.probe import Probe, ProbeCost
 from dynascope.diagnosis.schedule import LogSpaced
 from dynascope.diagnosis.snapshot import Snapshot
 from dynascope.probes.kernel.distance_and_alignment import kernel_distance
@@ -46,7 +46,7 @@ KERNEL = Probe(
     description="Distance of the pseudo-kernel (NTK of the mean output) from initialisation.",
     needs=("kernel",),
     measure=measure_kernel,
-    cost=lambda sizes: Cost(
+    cost=lambda sizes: ProbeCost(
         sizes.kernel_examples * (3.0 * sizes.forward + 2.0 * sizes.kernel_examples * sizes.parameters),
         min(sizes.memory, 2.0 * sizes.kernel_examples * sizes.parameters * sizes.itemsize),
     ),

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.diagnosis.probe import Probe, ProbeCost
 from dynascope.diagnosis.snapshot import Snapshot
 from dynascope.validation import array_namespace
 
@@ -94,7 +94,7 @@ WEIGHTS = Probe(
     description="Norms of weights, updates and gradients, and the displacement from initialisation.",
     needs=("weights", "update", "gradients"),
     measure=measure_weights,
-    cost=lambda sizes: Cost(10.0 * sizes.parameters, 2.0 * sizes.parameters * sizes.itemsize),
+    cost=lambda sizes: ProbeCost(10.0 * sizes.parameters, 2.0 * sizes.parameters * sizes.itemsize),
     names={
         "weight_norm": ("norm of the weights", "1"),
         "update_norm": ("norm of the update", "1"),
@@ -111,7 +111,7 @@ BALANCE = Probe(
     description="Balance of consecutive weight matrices, and the share of vanishing units.",
     needs=("weights",),
     measure=measure_balance,
-    cost=lambda sizes: Cost(4.0 * sizes.parameters, 1.0 * sizes.parameters * sizes.itemsize),
+    cost=lambda sizes: ProbeCost(4.0 * sizes.parameters, 1.0 * sizes.parameters * sizes.itemsize),
     names={
         "layer_balance": ("balance of consecutive weight matrices", "1"),
         "vanishing_fraction": ("share of units with vanishing weights", "1"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from dynascope.diagnosis.probe import Cost, Probe
+from dynascope.diagnosis.probe import Probe, ProbeCost
 from dynascope.symmetry import Charge, find_symmetries
 from dynascope.torch.symmetry.watch_charges import WatchedCharges, watch_charges
 from dynascope.validation import require
@@ -44,6 +44,6 @@ def charge_probe(watched: WatchedCharges) -> Probe:
         description="Charges of the symmetries of the model, and the values that their laws predict.",
         needs=("weights",),
         measure=lambda snapshot: watched.values(),
-        cost=lambda sizes: Cost(0.0, float(sizes.parameters * sizes.itemsize)),
+        cost=lambda sizes: ProbeCost(0.0, float(sizes.parameters * sizes.itemsize)),
         names={},
     )
