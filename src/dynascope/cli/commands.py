@@ -25,7 +25,6 @@ from dynascope.cli.predict import Predict
 from dynascope.cli.run import Run, run_command, runner
 from dynascope.cli.watch import Watch
 from dynascope.cli.which import Which
-from dynascope.diagnosis.run_page import load_result
 from dynascope.studies import find_studies, find_study
 from dynascope.validation import require, require_choice
 
@@ -47,6 +46,8 @@ class Report:
     open: bool = False
 
     def __call__(self) -> int:
+        from dynascope.diagnosis.run_page import load_result  # slower than the rest of the command line
+
         tree, page = load_result(self.path), self.out or page_of(self.path)
         with writing(page.parent):
             page = report.write_page(tree, page)
