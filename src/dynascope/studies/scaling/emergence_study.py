@@ -33,7 +33,7 @@ class EmergenceStudy(Study):
     bits: PositiveInt = parameter(9, "Number of bits n_b.")
     relevant_bits: PositiveInt = parameter(3, "Number of bits m in the parity of each skill.", most="bits")
     exponent: PositiveFloat = parameter(0.6, "Exponent α of the skill frequencies P(k) ∝ k^−(α+1).")
-    target_scale: PositiveFloat = parameter(5.0, "Size S of the targets ±S.")
+    target_scale: PositiveFloat = parameter(5.0, "Magnitude S of the targets ±S.")
     paper: bool = parameter(False, "Whether to use the setting of the paper instead, which requires a GPU.")
 
     experiment_type: ClassVar[type]

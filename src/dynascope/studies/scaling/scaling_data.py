@@ -24,7 +24,7 @@ from dynascope.theory.scaling_laws.resources import data_spread
 from dynascope.validation.bounded import PositiveInt, Seed
 
 _LOSS = (0.03, "five standard errors of the mean over training sets; the integral over skills is accurate to 1e-4")
-_EXPONENT = (0.03, "five standard errors of a fit to the mean losses over one decade; a wider range reduces them")
+_EXPONENT = (0.03, "five standard errors of a fit to the mean losses over one decade; wider ranges give smaller errors")
 _PREFACTOR = (0.015, "five standard errors of a mean over at least three training-set sizes")
 _ERRORS = 5.0  # tolerance in standard errors
 
@@ -33,8 +33,8 @@ class ScalingData(SkillScaling):
     """Tests whether the loss of the multilinear model after long training on D samples falls as D^(−α/(α+1)).
 
     The study compares the mean loss over training sets, its ratio to the power law, the fitted exponent and the
-    prefactor with theory. The prefactor is estimated at the predicted exponent, because the prefactor of a free fit is
-    an extrapolation to a single sample.
+    prefactor with theory. The prefactor is fitted with the exponent fixed at its predicted value, because a free fit
+    would extrapolate the prefactor to a single sample.
     """
 
     exponents: list[Annotated[float, Ge(0.2)]] = parameter(
@@ -47,7 +47,7 @@ class ScalingData(SkillScaling):
         9, "Number of training-set sizes, spaced geometrically; a power-law fit needs at least three."
     )
     training_sets: Annotated[int, Ge(2)] = parameter(
-        600, "Training sets of each size; the default gives the mean a standard error of 0.6 %."
+        600, "Number of training sets of each size; at the default, the standard error of the mean loss is 0.6 %."
     )
     seed: Seed = parameter(0, "Seed of the samples.")
 

@@ -32,15 +32,15 @@ class ScalingParameters(SkillScaling):
     """Tests whether the loss of the multilinear model with N neurons after long training falls as N^(−α).
 
     The quantities compared with theory are the loss, its ratio to the power law A_N (N + ½)^(−α), and the exponent and
-    prefactor of a fit. The fit corrects for the finite number of skills by adding the loss that an infinite task would
-    have on the skills beyond the last one.
+    prefactor of a fit. The fit corrects for the finite number of skills by adding the predicted loss of the missing
+    skills, those beyond the last one in a task of infinitely many skills.
     """
 
     skills: PositiveInt = parameter(50_000, "Number of skills.")
     fewest_neurons: PositiveInt = parameter(
-        10, "Neurons of the smallest model, at least 5 and at least five times the largest exponent."
+        10, "Number of neurons of the smallest model, at least 5 and at least five times the largest exponent."
     )
-    most_neurons: PositiveInt = parameter(3000, "Neurons of the largest model, fewer than skills.")
+    most_neurons: PositiveInt = parameter(3000, "Number of neurons of the largest model, fewer than skills.")
     sizes: Annotated[int, Ge(3)] = parameter(
         13, "Number of models, spaced about geometrically; a power-law fit needs at least three."
     )
@@ -73,8 +73,8 @@ class ScalingParameters(SkillScaling):
             f"infinitely many skills, dashed curves the exact law for {self.skills} skills."
         )
         ratio = (
-            f"The same loss divided by the power law for infinitely many skills. With {self.skills} skills, less "
-            "remains to be learned, so the ratio falls below one, most strongly for small α."
+            f"The same loss divided by the power law for infinitely many skills. With only {self.skills} skills, the "
+            "remaining loss is smaller, so the ratio falls below one, most strongly for small α."
         )
         return [
             law_chart("neurons", caption, result, points=True),
@@ -88,10 +88,10 @@ class ScalingParameters(SkillScaling):
             f"Models of {self.fewest_neurons} to {self.most_neurons} neurons are trained to convergence on "
             f"{self.skills} skills with frequencies proportional to 1/k¹⁺ᵅ. Each neuron learns one skill, the most "
             "frequent first, so the loss comes from the skills without a neuron. For infinitely many skills, theory "
-            "predicts loss ∝ N^(−α), a faster decay than with time or data, whose exponent is α/(α + 1). The fitted "
-            f"exponent, corrected for the finite number of skills, is {fitted_exponents(result)}. Neural networks need "
-            "several neurons for a skill and do not always learn the most frequent skill first, as the study "
-            "emergence-parameters shows."
+            "predicts loss ∝ N^(−α), a faster decay than with training time or data, for which the exponent is "
+            "α/(α + 1). The fitted exponent, corrected for the finite number of skills, is "
+            f"{fitted_exponents(result)}. Neural networks need several neurons per skill and do not always "
+            "learn the most frequent skill first, as the study emergence-parameters shows."
         )
 
     def trained(self) -> Values:

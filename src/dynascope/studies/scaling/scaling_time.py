@@ -31,7 +31,7 @@ _LOSS = (
 )
 _EXPONENT = (
     1e-3,
-    "the first and last skills bend the power law within its window, by up to 7e-4 for a small α and a short window",
+    "the first and last skills cause deviations from the power law, up to 7e-4 for a small α and a short fit window",
 )
 _PREFACTOR = (2e-3, "the error of the fitted exponent, extrapolated from the window to a single step")
 _SMALL = 0.05  # R/S below which the growth of the last skills is negligible
@@ -40,11 +40,12 @@ _SMALL = 0.05  # R/S below which the growth of the last skills is negligible
 class ScalingTime(SkillScaling):
     """Tests whether the loss of the multilinear model on fresh samples falls as T^(−α/(α+1)).
 
-    The study compares the loss, and its ratio to the power law, with the exact law for finitely many skills, from the
-    time at which several skills are being learned at once. It also compares the exponent and prefactor of a fit with
-    theory. The fit corrects for the finite number of skills by adding the loss that an infinite task would have on the
-    skills beyond the last one. The exponent without this correction (`uncorrected_exponent`) is shown but does not
-    affect the verdict, because it is too large for few skills or a small α.
+    The study compares the loss and its ratio to the power law with the exact law for finitely many skills. The
+    comparison starts when several skills are being learned at once. The study also compares the exponent and prefactor
+    of a fit with theory. The fit corrects for the finite number of skills by adding the predicted loss of the missing
+    skills, those beyond the last one in a task of infinitely many skills. The exponent without this correction
+    (`uncorrected_exponent`) is shown but does not affect the verdict, because it is too large for few skills or a small
+    α.
     """
 
     learning_rate: PositiveFloat = parameter(
@@ -52,7 +53,7 @@ class ScalingTime(SkillScaling):
     )
     skills: PositiveInt = parameter(50_000, "Number of skills, which equals the number of neurons.")
     times: Annotated[int, Ge(40)] = parameter(
-        120, "Number of recorded times; the fit needs enough of them in its window."
+        120, "Number of recorded times; enough of them must lie in the fit window."
     )
 
     reference = Reference.of(
@@ -95,10 +96,11 @@ class ScalingTime(SkillScaling):
         """Explain how abrupt steps add up to a power law, with the fitted exponents."""
         return (
             f"The model learns {self.skills} skills, each with separate weights. Skill frequencies are proportional to "
-            "1/k¹⁺ᵅ, so a few skills are common and most are rare. Each skill is learned abruptly, rare skills later; "
-            "theory predicts that these steps add up to a smooth power law, loss ∝ T^(−α/(α + 1)). The fitted "
-            f"exponent, corrected for the finite number of skills, is {fitted_exponents(result)}. The skills of this "
-            "model are built in and do not interfere, whereas the skills of a neural network can."
+            "1/k¹⁺ᵅ, so a few skills are common and most are rare. Each skill is learned abruptly, and rarer skills "
+            "are learned later. Theory predicts that these abrupt drops of the loss add up to a smooth power law, "
+            "loss ∝ T^(−α/(α + 1)). The fitted exponent, corrected for the finite number of skills, is "
+            f"{fitted_exponents(result)}. The skills of this model are built in and do not interfere, whereas the "
+            "skills of a neural network can interfere."
         )
 
     def trained(self) -> xr.Dataset:

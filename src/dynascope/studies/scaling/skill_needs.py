@@ -29,7 +29,7 @@ class SkillNeeds(EmergenceExperiment):
     """Trains networks with several amounts of a resource, and forecasts the amount that each skill requires.
 
     The resource is the number of samples or neurons. The verdict rests on the claim `forecast`: the amount at which
-    networks learn half of a skill is nearer to the forecast for this skill than to the forecast for any other skill.
+    a skill reaches half strength is nearer to the forecast for this skill than to the forecast for any other skill.
     Equivalently, at the midpoint between two forecasts the networks have learned more than half of one skill and less
     than half of the other.
 
@@ -93,7 +93,7 @@ class SkillNeeds(EmergenceExperiment):
     def nearest(self, runs: np.ndarray) -> Claim:
         """The claim `forecast`, with an interval that includes the errors of training and calibration."""
         statement = (
-            "The amount at which networks learn half of a skill is nearer to the forecast for this skill than to the "
+            "The amount at which a skill reaches half strength is nearer to the forecast for this skill than to the "
             "forecast for any other skill."
         )
         places, need = type(self).along_axis(np.array(self.amounts)), self.needs["correlation"]

@@ -23,8 +23,8 @@ def half_chart(resource: str, result: Comparison, **options: Any) -> Chart:
     ratio = result.observed[f"half_{resource}_ratio"]
     ends = " to ".join(dict.fromkeys((rounded(ratio.min()), rounded(ratio.max()))))
     needed = f"{ends} times the forecast number of {resource}"
-    found = f"Networks needed {needed}." if np.isfinite(ratio).all() else "Networks did not learn half of every skill."
-    caption = f"Number of {resource} at which networks learn half of each skill, and the forecast (dashed). {found}"
+    found = f"Networks needed {needed}." if np.isfinite(ratio).all() else "Some skills did not reach half strength."
+    caption = f"Number of {resource} at which each skill reaches half strength, and the forecast (dashed). {found}"
     return Chart(f"half_{resource}", "skill", caption, points=True, title=f"Required {resource}", **options)
 
 
@@ -35,8 +35,9 @@ def claim_chart() -> Chart:
         "hypothesis",
         "Values of the claims with 95 % confidence intervals over independent runs. The verdict rests on the claim "
         "“forecast”. At the midpoint between the forecasts for two skills, the earlier skill must be above half "
-        "strength and the later skill below. The value of the claim is the smallest such margin, and the claim holds "
-        "if this margin is positive. The other values are measured minus forecast strengths.",
+        "strength and the later skill below. The value of the claim is the smallest margin by which these conditions "
+        "hold; the claim holds if this value is positive. The values of the other claims are measured minus forecast "
+        "strengths.",
         interval=("low", "high"),
         title="Claims about the forecast",
         y_label="difference of strengths",
@@ -45,7 +46,7 @@ def claim_chart() -> Chart:
 
 
 def half_amounts(result: Comparison, resource: str, trained: list[int]) -> str:
-    """Describe the measured and forecast amounts for the first and last skills, as part of a sentence.
+    """Describe the measured and forecast amounts for the first and last skills, as a clause.
 
     Args:
         result: The comparison.
@@ -54,7 +55,7 @@ def half_amounts(result: Comparison, resource: str, trained: list[int]) -> str:
     """
     measured, forecast = (side[f"half_{resource}"] for side in (result.observed, result.predicted))
     return " and ".join(
-        f"{_amount(float(measured[end]), trained)} {resource} to learn half of skill {measured.size if end else 1} "
+        f"skill {end + 1} needs {_amount(float(measured[end]), trained)} {resource} to reach half strength "
         f"(forecast: {rounded(forecast[end])})"
         for end in dict.fromkeys((0, measured.size - 1))
     )

@@ -14,7 +14,7 @@ from dynascope.theory import papers
 from dynascope.validation.bounded import NonNegativeInt, PositiveFloat, PositiveInt, Seed
 
 _MEAN = (0.02, "the standard error of a mean over at least 4000 training sets is below 0.5 percent")
-_INTERPOLANT = (1e-3, "directions without samples keep their initial weights, which are 10⁻⁴ of the final ones")
+_INTERPOLANT = (1e-3, "directions without samples keep their initial weights, which are 10⁻⁴ times the final weights")
 
 
 class EmergenceData(EmergenceStudy):
@@ -26,20 +26,20 @@ class EmergenceData(EmergenceStudy):
     zero function). It also forecasts the number of samples at half strength (`half_samples`; `half_samples_ratio` is
     relative to the forecast).
 
-    The verdict rests on the claim `forecast`: the number of samples at which networks learn half of a skill is nearer
-    to the forecast for this skill than to the forecast for any other skill. Three further claims compare the measured
+    The verdict rests on the claim `forecast`: the number of samples at which a skill reaches half strength is nearer to
+    the forecast for this skill than to the forecast for any other skill. Three further claims compare the measured
     strength with forecast strengths of ¼, ½ and ¾. Confidence intervals are over training sets; the interval of the
     claim `forecast` includes the standard error of the calibration. Because the samples of other skills interfere,
-    networks with the default settings need 1.1 to 1.2 times the forecast number of samples; the forecasts for the
-    second and third skills differ by a factor of 1.9. The claim is undecided if there are too few training sets, if the
-    training-set sizes around half strength of the single skill are far apart, or if the training loss of the networks
-    (`training_loss`, over ½ S²) is 0.1 or more.
+    networks with the default settings need 1.1 to 1.2 times the forecast number of samples. This deviation is small
+    compared with the factor of 1.9 between the forecasts for the second and third skills. The claim is undecided if
+    there are too few training sets, if the training-set sizes around half strength of the single skill are far apart,
+    or if the training loss of the networks (`training_loss`, over ½ S²) is 0.1 or more.
 
     The checks concern the solvable model, in which a skill g_k = Σ_l e_l/√D_c is a sum of D_c generic features. The
-    minimum-norm interpolants of many training sets are compared with the mean strength E[d/(d + χ²)] of a skill with d
-    samples and with the remaining loss over ½ S² (`basis_strength`, `basis_loss`). Gradient descent on
-    f = Σ_k a_k Σ_l B_kl e_kl from small initial weights must converge to these interpolants (`trained_strength`, on
-    twelve training sets).
+    mean strength and loss of the minimum-norm interpolants of many training sets are compared with the exact law:
+    strength E[d/(d + χ²)] of a skill with d samples, and loss over ½ S² equal to one minus this strength
+    (`basis_strength`, `basis_loss`). Gradient descent on f = Σ_k a_k Σ_l B_kl e_kl from small initial weights must
+    converge to these interpolants (`trained_strength`, on twelve training sets).
     """
 
     samples: list[PositiveInt] = parameter(
@@ -55,7 +55,9 @@ class EmergenceData(EmergenceStudy):
     )
     steps: PositiveInt = parameter(10_000, "Number of training steps.")
     batch_size: PositiveInt = parameter(128, "Batch size, at most the size of the largest training set.")
-    runs: Annotated[int, Ge(2)] = parameter(24, "Training sets of each size; two networks are trained on each.")
+    runs: Annotated[int, Ge(2)] = parameter(
+        24, "Number of training sets of each size; two networks are trained on each."
+    )
     features: Annotated[int, Ge(6)] = parameter(64, "Number of features D_c of each skill in the solvable model.")
     draws: Annotated[int, Ge(4000)] = parameter(5000, "Number of training sets drawn for the solvable model.")
     seed: Seed = parameter(0, "Seed of the samples, training sets and initial weights.")

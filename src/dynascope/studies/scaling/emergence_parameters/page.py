@@ -44,7 +44,7 @@ def meaning(study: EmergenceParameters, result: Comparison) -> str:
         f"Small two-layer networks are trained on {setting.skills} skills of decreasing frequency, each the parity of "
         f"{setting.relevant_bits} input bits. Theory predicts that neurons are assigned to the most frequent skill "
         "until it is learned and then to the next one; the number of neurons per skill is calibrated on networks "
-        "trained on a single skill. On average, networks need "
+        "trained on a single skill. On average, "
         f"{half_amounts(result, 'neurons', setting.neurons)}. Individual networks can deviate from this order: the "
         "fraction of networks in which a rarer skill is clearly stronger than a more frequent one reaches "
         f"{percent(swapped)}."

@@ -13,7 +13,7 @@ from dynascope.studies.scaling.emergence_study import EmergenceStudy
 from dynascope.theory import papers
 from dynascope.validation.bounded import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Seed
 
-_EXACT = (1e-6, "the limit of training is known exactly, and training converges up to rounding")
+_EXACT = (1e-6, "the limit of training is known exactly, and training converges to within rounding errors")
 
 
 class EmergenceParameters(EmergenceStudy):
@@ -26,33 +26,34 @@ class EmergenceParameters(EmergenceStudy):
     forecast). Individual networks vary widely: `out_of_order` is the fraction of networks in which a rarer skill is
     clearly stronger than a more frequent one.
 
-    The verdict rests on the claim `forecast`: the number of neurons at which networks learn half of a skill is nearer
-    to the forecast for this skill than to the forecast for any other skill. A further claim for each skill states that
-    networks at the width forecast for half of the skill have learned about half of it. Confidence intervals are over
-    networks; the interval of the claim `forecast` includes the standard error of the calibration.
+    The verdict rests on the claim `forecast`: the number of neurons at which a skill reaches half strength is nearer to
+    the forecast for this skill than to the forecast for any other skill. A further claim for each skill states that its
+    strength is near one half at the width forecast for half strength. Confidence intervals are over networks; the
+    interval of the claim `forecast` includes the standard error of the calibration.
 
     The default task of two skills of three bits is small enough to train sufficiently many networks. The claim holds
     although the forecast is rough: the first skill needs 1.3 times the forecast number of neurons and the second 0.8
     times, because networks begin to learn the second skill before they have learned the first. The claim would fail if
-    one skill alone needed a fifth more neurons or a third fewer. Three skills (`skills=3`, `bits=9`) take more than ten
-    times as long. With sixteen networks of each width, trained half as long at half the learning rate, the claim was
-    undecided.
+    the calibrated N_c were a fifth larger or a third smaller. Three skills (`skills=3`, `bits=9`) take more than ten
+    times as long; in a run with sixteen networks of each width, trained half as long at half the learning rate, the
+    claim was undecided.
 
-    The checks concern the solvable model f = Σ_k a_k Σ_l B_kl e_kl, which has N of the features e_kl: N_c for each
-    skill g_k = Σ_l e_kl/√N_c, the most frequent skill first. After training on all inputs, the strength of skill k must
-    be a fraction φ = min(max(N/N_c − (k − 1), 0), 1) of its full strength (`basis_strength`), and its loss a fraction
-    1 − φ of its initial loss (`basis_loss`).
+    The checks concern the solvable model f = Σ_k a_k Σ_l B_kl e_kl, in which each skill g_k = Σ_l e_kl/√N_c is a sum of
+    N_c features. A model of N neurons has only the first N features e_kl, in order of skill frequency. After training
+    on all inputs, the strength of skill k must be a fraction φ = min(max(N/N_c − (k − 1), 0), 1) of its full strength
+    (`basis_strength`), and its loss a fraction 1 − φ of its initial loss (`basis_loss`).
     """
 
     skills: PositiveInt = parameter(2, "Number of skills n_s.")
     bits: PositiveInt = parameter(6, "Number of bits n_b.")
     neurons: list[PositiveInt] = parameter(
         [*range(1, 13)],
-        "Numbers of neurons N, increasing; widths up to half the largest are also trained on one skill alone.",
+        "Numbers of neurons N, increasing; networks of at most half the largest width are also trained on one skill "
+        "alone.",
         increasing=True,
     )
     learning_rate: PositiveFloat = parameter(0.02, "Learning rate of Adam.")
-    weight_decay: NonNegativeFloat = parameter(5e-5, "Weight decay λ of ½ λ‖θ‖².")
+    weight_decay: NonNegativeFloat = parameter(5e-5, "Coefficient λ of the weight decay ½ λ‖θ‖².")
     steps: PositiveInt = parameter(16_000, "Number of training steps.")
     batch_size: NonNegativeInt = parameter(
         0, "Number of fresh samples per step; zero for all inputs in every step.", zero="all inputs in every step"

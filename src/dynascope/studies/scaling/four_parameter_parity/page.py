@@ -59,5 +59,5 @@ def meaning(study: FourParameterParity, result: Comparison) -> str:
         f"scale {rounded(study.scales[-1])}, the three neurons reach half of their final strength at times {observed}; "
         f"the equations of the four parameters predict {predicted}. If these times differ, the skill as a whole "
         "saturates more slowly than a single mode. A forecast from a single-mode curve can therefore match the rise of "
-        "a skill but not its saturation. In larger networks a skill has many parts, which are not known beforehand."
+        "a skill but not its saturation. In larger networks a skill has many parts, which are not known in advance."
     )

@@ -24,11 +24,11 @@ _MODES = 3
 _SETTLED = 12.0  # duration of training after the last half-saturation, in slowest time constants of the fixed point
 _FIGURE = 1 / 3  # ℬ² of the multilinear model in the paper's figure
 _END = (1e-4, "training lasts at least twelve times the slowest time constant of the fixed point")
-_EXACT = (1e-6, "the equations are exact, and both solvers keep the error of each step within 1e-10")
+_EXACT = (1e-6, "the equations are exact, and both solvers use a relative tolerance of 1e-10")
 
 
 class FourParameterParity(Study):
-    """Trains a ReLU network w·σ(W x + b) + c with tied weights on the parity of three bits, from all eight inputs.
+    """Trains a ReLU network w·σ(W x + b) + c with tied weights on all eight inputs of the parity of three bits.
 
     The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). Gradient flow
     trains (α, β, γ, c) through the network. The study compares training with the closed equations for α², β², γ² and c.
@@ -38,7 +38,7 @@ class FourParameterParity(Study):
     (`multilinear_strength`), which is shown but does not affect the verdict.
     """
 
-    target_scale: PositiveFloat = parameter(5.0, "Size S of the targets ±S.")
+    target_scale: PositiveFloat = parameter(5.0, "Magnitude S of the targets ±S.")
     scales: list[PositiveFloat] = parameter(
         [0.1, 0.01, 0.001], "Scales of the initial weights; one network is trained per scale."
     )

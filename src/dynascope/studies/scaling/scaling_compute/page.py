@@ -21,7 +21,7 @@ def figures(study: ScalingCompute, result: Comparison) -> list[Chart]:
     return [
         law_chart(
             "compute",
-            "Lowest loss of any model for a given compute budget, the number of neurons times the training time.",
+            "Lowest loss over all models against the compute budget, the number of neurons times the training time.",
             result,
             points=True,
         ),
@@ -53,9 +53,10 @@ def meaning(study: ScalingCompute, result: Comparison) -> str:
     """Explain how the lowest loss and the best model size depend on compute."""
     return (
         f"Models of {study.fewest_neurons} to {study.most_neurons} neurons are trained on infinitely many skills with "
-        "frequencies proportional to 1/k¹⁺ᵅ, each for as many steps as a budget C of neurons × steps allows. Theory "
-        "predicts that the lowest loss for a budget decays as C^(−α/(α + 2)); the fitted exponent is "
-        f"{fitted_exponents(result)}. The best number of neurons is predicted to grow as C^(1/(α + 2)), more slowly "
+        "frequencies proportional to 1/k¹⁺ᵅ. A budget C fixes the product of neurons and training time, so larger "
+        "models train for a shorter time. Theory predicts that the lowest loss for a budget decays as "
+        f"C^(−α/(α + 2)); the fitted exponent is {fitted_exponents(result)}. The best number of neurons is predicted "
+        "to grow as C^(1/(α + 2)), more slowly "
         f"than the best training time; the fitted exponent is {_growth(result)}. In this model every skill has a "
         "separate neuron, and skills do not interfere."
     )

@@ -25,12 +25,12 @@ _MODELS = (
     "the law replaces the sum over skills by an integral, with an error of 1e-4 while only one skill is being learned",
 )
 _LOSS = (2e-4, "the lowest loss is interpolated between models whose losses have this error")
-_OPTIMUM = (2e-3, "the loss is flat around its minimum, so small errors of the loss shift its position")
+_OPTIMUM = (2e-3, "the loss is flat around its minimum, so small errors in the loss shift its position")
 _FEWEST = 50  # fewest neurons of a best model, for which the correction of half a neuron is negligible
 
 
 class ScalingCompute(SkillScaling):
-    """Tests the predicted lowest loss of models of N neurons that are trained for a time C/N at compute C.
+    """Tests the predicted lowest loss at compute C, over models of N neurons trained for a time C/N.
 
     Theory predicts that the lowest loss decays as C^(−α/(α+2)). The study compares the loss of every model at every
     budget with the law for finite time and size. For each budget it compares the lowest loss, its ratio to the power
@@ -53,7 +53,7 @@ class ScalingCompute(SkillScaling):
     reference = Reference.of(
         papers.SKILLS,
         "The lowest loss of the multilinear model for a compute budget C, training time × neurons, decays as "
-        "C^(−α/(α + 2)), at a known training time and number of neurons.",
+        "C^(−α/(α + 2)). Theory also predicts the training time and number of neurons that attain this loss.",
     )
     law = "compute"
     notes = (
