@@ -29,9 +29,9 @@ class ProbeRunner:
 
     Args:
         probes: The probes. Those that fail on the first snapshot are dropped.
-        max_overhead: The share of the run's time that measurements may take; None for no limit. The first ten seconds
-            are free. A probe competes only with probes that are as expensive or cheaper, so that an expensive probe
-            does not prevent cheap ones.
+        max_overhead: The largest share of the run's time that measurements may take; None for no limit. The first ten
+            seconds, the first snapshot and the next run of each probe are free. Half of the time is left to cheaper
+            probes, so that an expensive probe does not prevent them.
         strict: Whether a failing probe raises its error instead of a warning.
 
     Attributes:
@@ -92,7 +92,7 @@ class ProbeRunner:
         seconds = self.expected[probe.name]
         spent = sum(self._spent[name] for name, each in self.expected.items() if each <= seconds)
         # Half of the budget is left to probes that are cheaper.
-        return spent + seconds <= budget / 2
+        return spent + seconds <= budget / 2 and sum(self._spent.values()) + seconds <= budget
 
     def _run(self, probe: Probe, snapshot: Snapshot) -> dict[str, tuple[list[str], np.ndarray]] | None:
         started = time.monotonic()

@@ -18,9 +18,9 @@ from dynascope.errors import InputError
 from dynascope.results import GrowingRecord
 from dynascope.validation import require
 
-__all__ = ["CONVENTION", "RecordedRun"]
+__all__ = ["CONVENTION", "RecordedRun", "require_new"]
 
-CONVENTION = "loss = loss of the training loop; step = number of optimizer steps"
+CONVENTION = "loss = loss of the training loop; step = number of optimiser steps"
 _INITIAL = "initial.npz"
 _LOCK = "writer.lock"
 
@@ -65,15 +65,7 @@ class RecordedRun:
         Raises:
             InputError: The path exists, or its parent does not.
         """
-        if (path / _LOCK).is_file():
-            _acquired(path).release()  # raises if a recorder is running
-        require(
-            not os.path.lexists(path),
-            f"{str(path)!r} exists",
-            argument="path",
-            value=str(path),
-            remedy="choose another path, or continue this record from a checkpoint with resume=STEP",
-        )
+        require_new(path)
         variables = {name: (["step", *dimensions], values.dtype) for name, (dimensions, values) in row.items()}
         record = GrowingRecord.create(
             path,
@@ -158,6 +150,19 @@ class RecordedRun:
         with contextlib.ExitStack() as stack:
             stack.callback(self._lock.release)
             self._record.close()
+
+
+def require_new(path: Path) -> None:
+    """Raise `InputError` if the path exists, or if another recorder writes to it."""
+    if (path / _LOCK).is_file():
+        _acquired(path).release()  # raises if a recorder is running
+    require(
+        not os.path.lexists(path),
+        f"{str(path)!r} exists",
+        argument="path",
+        value=str(path),
+        remedy="choose another path, or continue this record from a checkpoint with resume=STEP",
+    )
 
 
 def _acquired(path: Path) -> FileLock:

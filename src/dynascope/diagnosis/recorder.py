@@ -61,7 +61,8 @@ class Recorder:
         parameters: Patterns of the names of recorded parameters, such as "encoder.*", or a function of the name; None
             for all parameters.
         max_overhead: The largest share of the run's time that measurements may take; None for no limit. Rows that would
-            exceed it lack the values of expensive probes. The first ten seconds of measurements are free.
+            exceed it lack the values of expensive probes. The first ten seconds, the first snapshot and the next run of
+            each probe are free.
         kernel_examples: Number of examples in the neural tangent kernel, the first of the reference batch.
         batch_size: Number of examples in the batches whose curvature is measured, best that of training.
         memory: Bytes for the kernel, in addition to the model.

@@ -21,7 +21,7 @@ from dynascope.diagnosis.model_reader import ModelReader
 from dynascope.diagnosis.plan import plan_of
 from dynascope.diagnosis.probe import Need, Probe
 from dynascope.diagnosis.probe_runner import ProbeRunner
-from dynascope.diagnosis.recorded_run import RecordedRun
+from dynascope.diagnosis.recorded_run import RecordedRun, require_new
 from dynascope.diagnosis.schedule import Schedule
 from dynascope.diagnosis.snapshot import ForwardPass, Initial, MicroBatches, Snapshot
 from dynascope.validation import require
@@ -38,7 +38,7 @@ _NAMES = {
     "seconds": ("time since the start of the run", "s"),
     "measured": ("whether the probe ran", "1"),
     "probe_seconds": ("duration of the probe", "s"),
-    "parameter_group": ("parameter group of the optimizer", "1"),
+    "parameter_group": ("parameter group of the optimiser", "1"),
 }
 _COMMON = {
     "loss": [],
@@ -91,6 +91,8 @@ class RunRecorder:
         groups: Sequence[int],
         attributes: Mapping[str, Any],
     ):
+        if resume is None:
+            require_new(Path(path))  # before the first measurement, which may take long
         self._reader, self._schedule = reader, schedule
         self._runner = ProbeRunner(probes, max_overhead=max_overhead, strict=strict)
         self._losses, self._owed = LossWindow(), set[str]()
@@ -131,7 +133,7 @@ class RunRecorder:
             self._initial = dataclasses.replace(found, weights=reader.restored(found.weights))
             self.epoch, self._started = int(last["epoch"]), self._started - float(last["seconds"])
         self._measured_at = self.step
-        self._keep_weights()
+        self._prepare_next_row()
         if verbose:
             print(f"dynascope: {self.plan}", file=sys.stderr)
 
@@ -150,7 +152,7 @@ class RunRecorder:
         if loss is not None:
             self._losses.add(loss)
         measured = self._measure_if_due(None, learning_rates)
-        self._keep_weights()
+        self._prepare_next_row()
         return measured
 
     @property
@@ -276,8 +278,8 @@ class RunRecorder:
             self._runner.note("the optimizer has other parameter groups than at first; the record contains only those")
         return np.pad(rates, (0, max(0, self._groups - len(rates))), constant_values=np.nan)[: self._groups]
 
-    def _keep_weights(self) -> None:
-        """Copy the weights if the next row needs those before its step."""
+    def _prepare_next_row(self) -> None:
+        """Copy the weights if the next row needs those before its step, and forget the latest micro-batches."""
         due = self._needs("update") and self.next_is_due
         self._before = self._reader.copied_weights() if due else None
         self._micro_batches = None

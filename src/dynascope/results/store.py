@@ -187,7 +187,7 @@ def _read(source: Path) -> xr.DataTree:
         f"{str(source)!r} is not a record",
         argument="path",
         value=str(source),
-        remedy="give a file ….zarr.zip that dynascope saved",
+        remedy="give a file ….zarr.zip that dynascope saved, or the folder of a growing record",
     )
     members = read_members(source)
     attributes = json.loads(members.content.get(".zattrs", b"{}"))

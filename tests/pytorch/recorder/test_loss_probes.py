@@ -6,8 +6,9 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch.nn import functional  # noqa: E402
 
+from dynascope.errors import InputError  # noqa: E402
 from dynascope.symmetry import audit  # noqa: E402
-from dynascope.torch import Recorder  # noqa: E402
+from dynascope.torch import Recorder, WatchedCharges  # noqa: E402
 
 
 def model():
@@ -116,3 +117,13 @@ def test_recorded_charges_can_be_audited(tmp_path, clipped):
             recorder.step(loss=loss)
             optimizer.zero_grad()
     assert audit(recorder.read(), recorder.symmetries).clean is not clipped
+
+
+def test_a_rejected_recorder_stops_tracking_charges(tmp_path, monkeypatch):
+    network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    closed = []
+    monkeypatch.setattr(WatchedCharges, "close", lambda watched: closed.append(watched))
+    with pytest.raises(InputError, match="exists"):
+        Recorder(network, tmp_path, reference=data(30)[0].float(), optimizer=optimizer, charges=True, verbose=False)
+    assert len(closed) == 1

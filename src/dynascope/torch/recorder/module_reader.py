@@ -231,6 +231,7 @@ class ModuleReader:
     def unchanged(self) -> Iterator[None]:
         """Restore the state of all random number generators on exit; run without autocast and compiled graphs."""
         device = self.device
+        # A forward pass may draw from the global generators, for which NumPy has no newer interface.
         states = random.getstate(), np.random.get_state()  # noqa: NPY002
         try:
             with (

@@ -21,6 +21,7 @@ from dynascope.validation import require, shown_error
 
 __all__ = ["originals_never_run", "private_copy"]
 
+# PyTorch has no public way to copy a module without its hooks.
 _HOOKS = "_forward_hooks", "_backward_hooks", "_backward_pre_hooks"
 
 

@@ -60,7 +60,8 @@ class Recorder:
         output: Returns the outputs (n, c) from the result of the module; None for tensors, and for results with
             `logits` or a tensor in the first place.
         max_overhead: The largest share of the run's time that measurements may take; None for no limit. Rows that would
-            exceed it lack the values of expensive probes. The first ten seconds of measurements are free.
+            exceed it lack the values of expensive probes. The first ten seconds, the first snapshot and the next run of
+            each probe are free.
         kernel_examples: Number of examples in the neural tangent kernel, the first of the reference batch.
         batch_size: Number of examples in the batches whose curvature is measured, best that of training.
         memory: Bytes for the kernel, in addition to the model.
@@ -167,20 +168,25 @@ class Recorder:
             self._charges = watched_charges(inner, optimizer, charges, reader.inputs)
             self.symmetries, settings = self._charges.symmetries, self._charges.settings
             probes.append(charge_probe(self._charges))
-        self._run = RunRecorder(
-            reader,
-            path,
-            probes=probes,
-            schedule=as_schedule(schedule),
-            max_overhead=max_overhead,
-            strict=strict,
-            resume=resume,
-            first_step=first_step,
-            verbose=verbose,
-            learning_rates=self._learning_rates(),
-            groups=self._groups(inner, reader),
-            attributes={**settings, "model": type(inner).__name__, "framework": f"torch {torch.__version__}"},
-        )
+        try:
+            self._run = RunRecorder(
+                reader,
+                path,
+                probes=probes,
+                schedule=as_schedule(schedule),
+                max_overhead=max_overhead,
+                strict=strict,
+                resume=resume,
+                first_step=first_step,
+                verbose=verbose,
+                learning_rates=self._learning_rates(),
+                groups=self._groups(inner, reader),
+                attributes={**settings, "model": type(inner).__name__, "framework": f"torch {torch.__version__}"},
+            )
+        except BaseException:
+            if self._charges is not None:
+                self._charges.close()  # removes its hooks from the optimiser
+            raise
         self.plan = self._run.plan
 
     def step(self, *, loss: torch.Tensor | float | None = None) -> None:

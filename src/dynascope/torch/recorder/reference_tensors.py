@@ -33,5 +33,5 @@ def reference_tensors(reference: Any, device: torch.device) -> tuple[Any, torch.
             f"the reference batch contains more than tensors ({shown_error(error)})",
             argument="reference",
             value=type(reference).__name__,
-            remedy="give inputs, or a pair of inputs and targets, of which the targets are one tensor",
+            remedy="give inputs, or a pair of inputs and one tensor of targets",
         ) from error

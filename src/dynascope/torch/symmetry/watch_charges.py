@@ -6,19 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 import torch
 import xarray as xr
 
 from dynascope.results import make_record
-from dynascope.symmetry import Charge, charges
+from dynascope.symmetry import Charge
 from dynascope.symmetry.step_rules import Rule
 from dynascope.symmetry.symmetry_arguments import parameter_paths, require_symmetries
 from dynascope.theory.sgd import Momentum
-from dynascope.torch.modules import unwrapped
 from dynascope.torch.symmetry.charge_law import ChargeLaw
 from dynascope.torch.symmetry.optimizer_settings import OptimizerSettings
+from dynascope.torch.symmetry.watched_tensors import WatchedTensors
 from dynascope.validation import require, shown
 from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveInt
 
@@ -124,7 +123,7 @@ def watch_charges(
         value=type(grad_scaler).__name__,
         remedy="give the torch.amp.GradScaler of the loop, or omit it",
     )
-    tensors = _Tensors(model, symmetries)
+    tensors = WatchedTensors(model, symmetries)
     group_of = {id(each): group for group in optimizer.param_groups for each in group["params"]}
     groups = {path: group_of[id(each)] for path, each in tensors.watched.items() if id(each) in group_of}
     settings = OptimizerSettings(optimizer, groups, rule, momentum, weight_decay)
@@ -145,7 +144,7 @@ class WatchedCharges:
 
     def __init__(
         self,
-        tensors: _Tensors,
+        tensors: WatchedTensors,
         optimizer: torch.optim.Optimizer,
         settings: OptimizerSettings,
         law: ChargeLaw,
@@ -332,48 +331,3 @@ def _significant_bits(gradient: torch.Tensor) -> int:
         if values.any() and torch.equal(values.to(kind).to(values.dtype), values):
             return bits
     return 24 if values.dtype == torch.float32 else 53
-
-
-class _Tensors:
-    """The parameters in the symmetries, and their conversion to arrays.
-
-    Attributes:
-        watched: The parameters by path.
-    """
-
-    def __init__(self, model: Any, symmetries: Sequence[Charge]):
-        module = unwrapped(model)
-        params = dict(module.named_parameters()) if isinstance(module, torch.nn.Module) else model
-        leaves, self._tree = jax.tree_util.tree_flatten_with_path(params)
-        wanted = set(parameter_paths(symmetries))
-        self._paths = [jax.tree_util.keystr(path) for path, _ in leaves]
-        self.watched = {
-            path: leaf
-            for path, (_, leaf) in zip(self._paths, leaves, strict=True)
-            if path in wanted and isinstance(leaf, torch.Tensor)
-        }
-        missing = sorted(wanted - self.watched.keys())
-        require(
-            not missing,
-            f"the model has no parameter {', '.join(missing[:3])}",
-            argument="model",
-            value=missing[:3],
-            remedy="give the model to which these symmetries belong",
-        )
-        kinds = {str(each.dtype) for each in self.watched.values()}
-        require(
-            kinds in ({"torch.float32"}, {"torch.float64"}),
-            f"the symmetries contain parameters of type {' and '.join(sorted(kinds))}",
-            argument="model",
-            value=sorted(kinds),
-            remedy="keep all weights in torch.float32 or all in torch.float64, as autocast does",
-        )
-        charges(self.arrays(self.watched), symmetries)
-
-    def arrays(self, tensors: Mapping[str, Any]) -> Any:
-        """Return the tree of parameters with arrays in place of tensors, on the CPU and without copies."""
-        kinds = {path: tensor.dtype for path, tensor in self.watched.items()}
-        found = [
-            tensors[path].detach().to("cpu", kinds[path]).numpy() if path in kinds else None for path in self._paths
-        ]
-        return jax.tree.unflatten(self._tree, found)

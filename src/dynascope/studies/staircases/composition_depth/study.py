@@ -56,7 +56,7 @@ class CompositionDepth(Study):
         1000, "Number of steps of Adam, with a cosine learning-rate schedule that decays to zero."
     )
     learning_rate: PositiveFloat = parameter(0.02, "Initial learning rate.")
-    seeds: PositiveInt = parameter(4, "Number of initialisations per width, of which the best is used.")
+    seeds: PositiveInt = parameter(4, "Number of initialisations per width; the best one is used.")
 
     reference = Reference.of(
         papers.COMPOSITION,

@@ -34,7 +34,7 @@ _CLOSE = 0.05  # tolerated relative difference at equilibrium
 class NoetherDynamics(ClaimsStudy):
     """Measures the squared norms r = ‖W‖² of scale-invariant layers during SGD with momentum and weight decay.
 
-    A tanh network with normalised layers learns to classify digits, a fraction of which have random labels. The
+    A tanh network with normalised layers learns to classify digits, some of them with random labels. The
     gradients are orthogonal to the weights of a layer, so steps can only increase its norm, and only weight decay
     reduces it. The growth depends on the correlation of gradients between steps, and two closures describe the limiting
     cases. Coherent gradients hardly change within 1/(1 − β) steps, which gives (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 −
