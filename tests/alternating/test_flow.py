@@ -322,7 +322,7 @@ def biased(weights, x):
 @pytest.mark.parametrize(
     ("network", "options", "argument", "message"),
     [
-        (DeepLinear((4, 5, 5, 1)), {}, "network", "network is DeepLinear"),
+        (DeepLinear((4, 5, 5, 1)), {}, "network", "network is a DeepLinear"),
         (NeuronSum(np.ones((2, 6)), biased, degree=1), {}, "network", "of degree 1"),
         (NeuronSum(np.ones((2, 6)), biased, degree=2), {}, "network", "not homogeneous of degree 2"),
         (RELU.with_neurons(np.zeros((20, 5))), {}, "network", "have no nonzero finite weights"),
