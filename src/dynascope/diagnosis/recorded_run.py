@@ -145,6 +145,10 @@ class RecordedRun:
         """Write the rows that are still in memory."""
         self._record.flush()
 
+    def flush_if_due(self) -> None:
+        """Write the rows that are still in memory if the latest ones were written long enough ago."""
+        self._record.flush_if_due()
+
     def close(self) -> None:
         """Write the rows that are still in memory, and release the lock."""
         with contextlib.ExitStack() as stack:

@@ -28,7 +28,6 @@ from dynascope.validation import require
 
 __all__ = ["RunRecorder"]
 
-_FLUSH_SECONDS = 1.0
 _NAMES = {
     "loss": ("loss", "1"),
     "mean_loss": ("mean loss since the previous row", "1"),
@@ -101,7 +100,7 @@ class RunRecorder:
         self._before: dict[str, Any] | None = None
         self._micro_batches: MicroBatches | None = None
         self.step, self.epoch, self._open = first_step if resume is None else resume, 0, True
-        self._started = self._flushed = time.monotonic()
+        self._started = time.monotonic()
 
         snapshot = self._snapshot(None)
         with reader.unchanged():
@@ -240,7 +239,7 @@ class RunRecorder:
                     "there are no gradients: they were probably cleared; record each step before they are set to zero"
                 )
         else:
-            self._flush_if_due()
+            self._run.flush_if_due()
         return row_due
 
     def _measure(
@@ -253,10 +252,9 @@ class RunRecorder:
         self._run.append(self.step, self._latest)
         self._measured_at = self.step
         self._owed -= set(seconds)
-        self._flush_if_due()
         if known and not self._diverged and not np.isfinite(self._latest["mean_loss"]):
             self._diverged = True
-            self._flush()
+            self._run.flush()
             self._runner.note(f"the loss is not finite at or before step {self.step}")
 
     def _row(self, learning_rates: Sequence[float], seconds: Mapping[str, float]) -> dict[str, Any]:
@@ -283,14 +281,6 @@ class RunRecorder:
         due = self._needs("update") and self.next_is_due
         self._before = self._reader.copied_weights() if due else None
         self._micro_batches = None
-
-    def _flush_if_due(self) -> None:
-        if time.monotonic() - self._flushed > _FLUSH_SECONDS:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._run.flush()
-        self._flushed = time.monotonic()
 
     def _snapshot(self, gradients: Mapping[str, Any] | None) -> Snapshot:
         reader = self._reader

@@ -39,6 +39,8 @@ from dynascope.validation.bounded_scalars import NonNegativeFloat, NonNegativeIn
 
 __all__ = ["GrowingRecord"]
 
+# Writing takes at most one part of this many of the time.
+_PAUSE = 100
 _Place = int | slice | Sequence[int]
 
 
@@ -52,15 +54,16 @@ class GrowingRecord:
         written = int(xr.open_zarr(path)["written"])
         record = xr.open_zarr(path).isel(step=slice(written))
 
-    Appended rows stay in memory until a chunk is full, or until the first call after `seconds`. If the process is
-    killed, rows in memory are lost, but counted rows survive. Files are not flushed to disk, so a power failure may
-    lose more rows.
+    Appended rows stay in memory until a chunk is full, or until the first call after `seconds`. On a slow disk they stay
+    for longer, so that writing takes about 1 % of the time; with `seconds=0`, every row is written at once. If the
+    process is killed, rows in memory are lost, but counted rows survive. Files are not flushed to disk, so a power
+    failure may lose more rows.
 
     Attributes:
         path: The folder.
         axis: The growing dimension.
         written: The number of rows on disk.
-        seconds: The maximum time for which appended rows stay in memory between calls.
+        seconds: The time for which appended rows stay in memory.
 
     Example:
         >>> import tempfile
@@ -76,7 +79,7 @@ class GrowingRecord:
 
     def __init__(self, path: Path, *, seconds: NonNegativeFloat = 1.0) -> None:
         """Open an existing record; `create` and `open` validate the arguments."""
-        self.path, self.seconds = path, seconds
+        self.path, self.seconds, self._pause = path, seconds, seconds
         # Readers use the consolidated metadata; the arrays may be larger if the process was killed while doubling them.
         seen: Any = zarr.open_group(path, mode="r", zarr_format=ZARR_FORMAT, use_consolidated=True)
         require_format_version(seen.attrs.get(VERSION_ATTRIBUTE), str(path))
@@ -181,7 +184,7 @@ class GrowingRecord:
             InputError: A variable is missing or unknown, or a value has another shape or does not fit its type.
         """
         if self._buffer.add_row(values):
-            self._flush_if_due()
+            self.flush_if_due()
             return
         blocks, rows = self._buffer.blocks(values)
         done = 0
@@ -189,7 +192,7 @@ class GrowingRecord:
             part = min(self._room(), rows - done)
             self._buffer.put(blocks, done, done + part)
             done += part
-            self._flush_if_due()
+            self.flush_if_due()
 
     def write_region(self, values: Mapping[str, Any], places: Mapping[str, _Place]) -> None:
         """Write values at any position, for example one cell of a sweep.
@@ -274,12 +277,19 @@ class GrowingRecord:
     def flush(self) -> None:
         """Write the appended rows that are still in memory, and count them."""
         start, stop = self.written, self.written + self._buffer.rows
+        began = time.monotonic()
         if stop > start:
             self._reserve(stop)
             for name, values in self._buffer.waiting().items():
                 self._arrays[name][self._slice(name, start, stop)] = values
             self._set_written(stop)
+            self._pause = self.seconds and max(self.seconds, _PAUSE * (time.monotonic() - began))
         self._buffer.rows, self._flushed = 0, time.monotonic()
+
+    def flush_if_due(self) -> None:
+        """Write the appended rows if a chunk is full or they have been in memory for long enough."""
+        if self._room() == 0 or time.monotonic() - self._flushed > self._pause:
+            self.flush()
 
     def read(self) -> xr.Dataset:
         """Return the rows written so far, loaded into memory."""
@@ -310,10 +320,6 @@ class GrowingRecord:
     def _room(self) -> int:
         """Return the number of rows that still fit into the buffer, which ends at a chunk boundary."""
         return self._buffer.length - self.written % self._buffer.length - self._buffer.rows
-
-    def _flush_if_due(self) -> None:
-        if self._room() == 0 or time.monotonic() - self._flushed > self.seconds:
-            self.flush()
 
     def _reserve(self, rows: int) -> None:
         """Double the lengths of the arrays until the rows fit; readers never see arrays of different lengths."""
