@@ -209,3 +209,33 @@ def test_probes_of_the_loss_name_the_missing_criterion(measure):
     with pytest.raises(InputError) as error:
         measure(snapshot())
     assert error.value.argument == "criterion"
+
+
+@pytest.mark.parametrize("measure", [measure_features, measure_alignment])
+def test_ignored_labels_leave_out_their_rows(measure):
+    """Padding of a sequence has the label −100, and its features do not count."""
+
+    def found(rows, labels):
+        pass_ = forward(np.eye(2)[rows % 2], features={"h": HADAMARD[rows, 1:3]})
+        return values(measure(snapshot(forward=pass_, targets=labels)))
+
+    rows = np.array([0, 1, 2, 3, 0, 0])
+    labelled = found(rows, np.array([0, 0, 1, 1, -100, -100]))
+    alone = found(rows[:4], np.array([0, 0, 1, 1]))
+    assert labelled.keys() == alone.keys() > set()
+    for name, each in alone.items():
+        assert labelled[name] == pytest.approx(each)
+
+
+def test_collapse_without_ignored_rows():
+    h = np.array([[1.1, 0.0], [0.9, 0.0], [-1.1, 0.0], [-0.9, 0.0]])
+    weight = np.array([[2.0, 0.0], [-2.0, 0.0]])
+    padded = np.vstack([h, [[50.0, 30.0]]])
+    pass_ = forward(np.ones((5, 2)), features={"h": padded}, readout="h", readout_weight=weight)
+    found = values(measure_collapse(snapshot(forward=pass_, targets=np.array([0, 0, 1, 1, -100]))))
+    assert found == pytest.approx(collapsed(h, weight))
+
+
+def test_labels_that_are_all_ignored_are_rejected():
+    with pytest.raises(InputError, match="all labels of the reference batch are -100"):
+        measure_alignment(snapshot(forward=forward(np.ones((4, 2)), features={"h": A}), targets=np.full(4, -100)))

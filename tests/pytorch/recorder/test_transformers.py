@@ -11,7 +11,8 @@ import torch
 import transformers
 from recorded_training import same
 
-from dynascope.torch import TransformersRecorder
+from dynascope.probes.kernel.distance_and_alignment import target_alignment
+from dynascope.torch import Recorder, TransformersRecorder
 
 TOKENS = torch.arange(16 * 6).reshape(16, 6) * 7 % 11
 
@@ -24,11 +25,15 @@ class Texts(torch.utils.data.Dataset):
         return {"input_ids": TOKENS[k], "labels": TOKENS[k]}
 
 
-def train(callbacks: list[Any], folder: Any, *, resume: Any = None, **options: Any) -> Any:
-    torch.manual_seed(0)
+def gpt() -> Any:
     config = transformers.GPT2Config(
         n_layer=2, n_embd=8, n_head=2, vocab_size=11, n_positions=8, bos_token_id=0, eos_token_id=0
     )
+    return transformers.GPT2LMHeadModel(config)
+
+
+def train(callbacks: list[Any], folder: Any, *, resume: Any = None, **options: Any) -> Any:
+    torch.manual_seed(0)
     arguments = transformers.TrainingArguments(
         output_dir=str(folder),
         max_steps=6,
@@ -42,9 +47,7 @@ def train(callbacks: list[Any], folder: Any, *, resume: Any = None, **options: A
         save_steps=3,
         **options,
     )
-    trainer = transformers.Trainer(
-        transformers.GPT2LMHeadModel(config), arguments, train_dataset=Texts(), callbacks=callbacks
-    )
+    trainer = transformers.Trainer(gpt(), arguments, train_dataset=Texts(), callbacks=callbacks)
     trainer.train(resume_from_checkpoint=resume)
     return trainer
 
@@ -82,3 +85,14 @@ def test_a_run_that_continues_from_a_checkpoint_continues_its_record(tmp_path):
     one, other = whole.recorder.read(), part.recorder.read()
     assert list(other["step"].values) == list(range(7))
     np.testing.assert_allclose(other["weight_norm"].values, one["weight_norm"].values, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_features_are_compared_with_the_next_token(tmp_path):
+    model = gpt().eval()
+    with Recorder(model, tmp_path / "run.zarr", reference={"input_ids": TOKENS, "labels": TOKENS}) as recorder:
+        found = float(recorder.read()["feature_alignment"][0, 0])
+    with torch.no_grad():
+        features = model.transformer(TOKENS).last_hidden_state[:, :-1].reshape(-1, 8)
+    targets = torch.nn.functional.one_hot(TOKENS[:, 1:].reshape(-1), 11).float()
+    assert found == pytest.approx(float(target_alignment(features @ features.T, targets, centred=True)), rel=1e-4)

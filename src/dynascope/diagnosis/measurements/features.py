@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynascope.diagnosis.probe import Probe, ProbeCost
+from dynascope.diagnosis.rows import thinned
 from dynascope.diagnosis.snapshot import Snapshot
 from dynascope.errors import InputError
 from dynascope.probes.class_moments import class_moments
@@ -21,12 +23,28 @@ __all__ = ["ALIGNMENT", "COLLAPSE", "FEATURES", "measure_alignment", "measure_co
 
 _METRICS = "effective_dimension", "effective_dimension_utilization", "output_dimension", "kappa_cka"
 _QUALITY = "effective_dimension_quality"
+_IGNORED = -100
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rows:
+    """The rows that are measured: those with a target, and at most a few thousand, evenly spaced.
+
+    Attributes:
+        outputs: The outputs, shape (n, c).
+        targets: Class numbers of shape (n,) or numbers of shape (n, k); None if there are none.
+        features: The features of the recorded layers by name.
+    """
+
+    outputs: Any
+    targets: Any
+    features: Mapping[str, Any]
 
 
 def measure_features(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure the effective dimensions of the features of each layer, and their alignment κ with the outputs."""
-    outputs = snapshot.forward.outputs
-    targets = _targets(snapshot)
+    rows = _rows(snapshot)
+    outputs, targets = rows.outputs, rows.targets
     xp = array_namespace(outputs)
 
     def metrics_of(features: Any) -> dict[str, Any]:
@@ -37,25 +55,25 @@ def measure_features(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
         names = [*_METRICS, *([] if targets is None else [_QUALITY])]
         return {name: xp.asarray(getattr(found, name)) for name in names}
 
-    return _over_layers(snapshot, metrics_of)
+    return _over_layers(snapshot, rows, metrics_of)
 
 
 def measure_alignment(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure the alignment of the kernel of each layer's features with the targets, both centred."""
-    targets = _targets(snapshot)
-    if targets is None:
+    rows = _rows(snapshot)
+    if rows.targets is None:
         return {}
-    y = _one_hot(targets, snapshot.forward.outputs)
+    y = _one_hot(rows.targets, rows.outputs)
     return _over_layers(
-        snapshot, lambda features: {"feature_alignment": target_alignment(features @ features.T, y, centred=True)}
+        snapshot, rows, lambda features: {"feature_alignment": target_alignment(features @ features.T, y, centred=True)}
     )
 
 
 def _over_layers(
-    snapshot: Snapshot, measure: Callable[[Any], Mapping[str, Any]]
+    snapshot: Snapshot, rows: _Rows, measure: Callable[[Any], Mapping[str, Any]]
 ) -> dict[str, tuple[list[str], np.ndarray]]:
     """Measure each layer. A layer that cannot be measured is NaN, and its name and the reason are reported."""
-    layers = snapshot.forward.features
+    layers = rows.features
     found: dict[str, Mapping[str, Any]] = {}
     for name, features in layers.items():
         try:
@@ -73,35 +91,54 @@ def _over_layers(
 
 def measure_collapse(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure neural collapse (NC1 to NC4) of the features that the last linear layer receives."""
-    forward = snapshot.forward
-    targets = _targets(snapshot)
-    if targets is None or len(targets.shape) != 1 or not forward.readout:
+    forward, rows = snapshot.forward, _rows(snapshot)
+    if rows.targets is None or len(rows.targets.shape) != 1 or not forward.readout:
         return {}
-    features, weight = forward.features[forward.readout], forward.readout_weight
-    classes = forward.outputs.shape[1]
-    moments = class_moments(features, targets, classes=classes)
+    features, weight = rows.features[forward.readout], forward.readout_weight
+    moments = class_moments(features, rows.targets, classes=rows.outputs.shape[1])
     metrics = collapse_metrics(moments, weight, layout="classes_features")
     count = nearest_mean_disagreement(moments, features, weight, forward.readout_bias, layout="classes_features")
     values = {"nc1": metrics.nc1, "nc2_angle": metrics.nc2_angle, "nc2_norm": metrics.nc2_norm, "nc3": metrics.nc3}
     return {name: ([], value) for name, value in {**values, "nc4": count / len(features)}.items()}
 
 
-def _targets(snapshot: Snapshot) -> Any:
-    """Return the targets, as a matrix if they are numbers, after checking that there is one for each row of outputs."""
-    targets, outputs = snapshot.targets, snapshot.forward.outputs
-    rows = len(outputs)
+def _rows(snapshot: Snapshot) -> _Rows:
+    """Return the measured rows; the label −100 marks rows without a target, as in PyTorch.
+
+    Raises:
+        InputError: There is not one target for each row of outputs, or no row has a target.
+    """
+    outputs, targets, features = snapshot.forward.outputs, snapshot.targets, snapshot.forward.features
+    count = len(outputs)
+    xp = array_namespace(outputs)
+    counted = xp.ones_like(outputs[:, 0], dtype=xp.bool)
+    if targets is not None:
+        require(
+            targets.shape[0] == count,
+            f"the reference batch has {targets.shape[0]} targets for {count} rows of outputs",
+            argument="reference",
+            value=count,
+            remedy="give one target per example, or per position of a sequence",
+        )
+        if len(targets.shape) == 1:
+            if xp.isdtype(targets.dtype, "integral") and outputs.shape[1] > 1:
+                counted = targets != _IGNORED
+            else:
+                targets = xp.astype(targets, outputs.dtype)[:, None]
+    kept = xp.nonzero(counted)[0]
     require(
-        targets is None or targets.shape[0] == rows,
-        f"the reference batch has {0 if targets is None else targets.shape[0]} targets for {rows} rows of outputs",
+        len(kept) > 0,
+        f"all labels of the reference batch are {_IGNORED}, the number of ignored labels",
         argument="reference",
-        value=rows,
-        remedy="give one target per example, or per position of a sequence",
+        value=_IGNORED,
+        remedy="give class numbers from 0",
     )
-    if targets is None or len(targets.shape) > 1:
-        return targets
-    xp = array_namespace(targets, outputs)
-    labels = xp.isdtype(targets.dtype, "integral") and outputs.shape[1] > 1
-    return targets if labels else xp.astype(targets, outputs.dtype)[:, None]
+    kept = thinned(kept)
+    return _Rows(
+        outputs[kept],
+        None if targets is None else targets[kept],
+        {name: each[kept] if len(each) == count else each for name, each in features.items()},
+    )
 
 
 def _one_hot(targets: Any, outputs: Any) -> Any:

@@ -27,7 +27,7 @@ from dynascope.torch.modules import Applied, call_arguments, require_shapes, unw
 from dynascope.torch.recorder.forward_capture import ForwardCapture
 from dynascope.torch.recorder.model_outputs import outputs_of
 from dynascope.torch.recorder.private_copy import originals_never_run, private_copy
-from dynascope.torch.recorder.reference_tensors import reference_tensors
+from dynascope.torch.recorder.reference_tensors import next_token_labels, reference_tensors
 from dynascope.validation import require, shown_error
 
 __all__ = ["ModuleReader", "require_whole_weights"]
@@ -101,7 +101,7 @@ class ModuleReader:
         self._layers, self._output, self._memory = layers, output, memory
         self._copy: nn.Module | None = None
         inputs, self._labels = reference_tensors(reference, self.device)
-        self.targets = None if self._labels is None else target_rows(self._labels)
+        self.targets = None if self._labels is None else target_rows(next_token_labels(inputs, self._labels))
         self.inputs, self._examples = inputs, count_examples(inputs, kind="tensor")
         self._batch_size = min(batch_size, self._examples // 2)
         self.knows_loss = criterion is not None and self._labels is not None
