@@ -68,7 +68,7 @@ class Experiment(SkillNeeds):
             "trained_strength": (("run", "skill"), [self.descend(*each) for each in self.small_sets]),
             **self.measured(runs, losses),
             "training_loss": ("samples", left),
-            **self.claims(runs, undecided="" if left.max() < _LEFT else _UNFINISHED),
+            **self.claims(runs, undecided="" if left.max() <= _LEFT else _UNFINISHED),
         }
 
     def exact(self) -> Values:
