@@ -3,8 +3,9 @@
 A network like ResNet-18 (20 convolutions with batch norm, width 16) trains on the 8 × 8 digits with batches of 128.
 Each variant trains its own copy, and the variants take turns every ten steps, so that all of them see the same machine.
 The recorders have their default schedule, without the limit on their overhead. For comparison, *histograms* computes a
-histogram of each weight and each gradient in the same steps, as loggers do. The first snapshot, which also sets up the
-probes, is listed separately.
+histogram of each weight and each gradient in the same steps, as loggers do. Measured steps become rarer as a run goes
+on, so the share is given after a third of the steps and after all. The first snapshot, which also sets up the probes,
+is listed separately.
 
 Run `python benchmarks/recorder_overhead.py [--file FILE] [--steps STEPS]`.
 """
@@ -64,23 +65,28 @@ def resnet() -> nn.Module:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--file", type=Path, default=PATH)
-    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=3000)
     arguments = parser.parse_args()
     data = digits()
     images = torch.tensor(data.inputs, dtype=torch.float32).reshape(-1, 1, 8, 8)
     labels = torch.tensor(data.targets.argmax(axis=1))
     with tempfile.TemporaryDirectory() as folder:
         runs = {name: Run(name, images, labels, Path(folder)) for name in VARIANTS}
+        parts = arguments.steps // 3, arguments.steps
+        shares = {}
         for start in range(0, arguments.steps, TURN):
             for run in runs.values():
                 run.train(start, min(TURN, arguments.steps - start))
-    plain = runs["plain"].seconds
+            if start < parts[0]:
+                shares = {name: run.seconds / runs["plain"].seconds - 1 for name, run in runs.items()}
     with arguments.file.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["variant", "steps", "seconds per step", "share of training time", "first snapshot, s"])
+        writer.writerow(
+            ["variant", "seconds per step", *(f"share after {steps} steps" for steps in parts), "first snapshot, s"]
+        )
         for name, run in runs.items():
-            row = [name, arguments.steps, f"{run.seconds / arguments.steps:.3f}"]
-            row += [f"{run.seconds / plain - 1:.1%}", f"{run.set_up:.1f}"]
+            row = [name, f"{run.seconds / arguments.steps:.3f}", f"{shares[name]:.1%}"]
+            row += [f"{run.seconds / runs['plain'].seconds - 1:.1%}", f"{run.set_up:.1f}"]
             writer.writerow(row)
             print(*row)
 

@@ -54,9 +54,9 @@ class GrowingRecord:
         written = int(xr.open_zarr(path)["written"])
         record = xr.open_zarr(path).isel(step=slice(written))
 
-    Appended rows stay in memory until a chunk is full, or until the first call after `seconds`. On a slow disk they stay
-    for longer, so that writing takes about 1 % of the time; with `seconds=0`, every row is written at once. If the
-    process is killed, rows in memory are lost, but counted rows survive. Files are not flushed to disk, so a power
+    Appended rows stay in memory until a chunk is full, or until the first call after `seconds`. On a slow disk they
+    stay for longer, so that writing takes about 1 % of the time; with `seconds=0`, every row is written at once. If
+    the process is killed, rows in memory are lost, but counted rows survive. Files are not flushed to disk, so a power
     failure may lose more rows.
 
     Attributes:
