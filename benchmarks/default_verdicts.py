@@ -1,4 +1,4 @@
-"""Results of every study at its default fields: verdict, unsupported claims and run time.
+"""Results of every study with its default settings: verdict, unsupported claims and run time.
 
 Each study runs as `dynascope run STUDY` in a separate process. The table contains the verdict with its sentence, the
 effects and intervals of refuted and undecided claims, and the stated and actual CPU minutes. It also contains the text

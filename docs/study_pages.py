@@ -63,7 +63,7 @@ def pages() -> dict[str, str]:
 
 @functools.cache
 def _texts() -> dict[str, dict[str, str]]:
-    """Return the stored texts of each study at its default fields: captions and meaning."""
+    """Return the stored texts of each study with its default settings: captions and meaning."""
     with VERDICTS.open(newline="", encoding="utf-8") as lines:
         return {row["study"]: row for row in csv.DictReader(lines)}
 
@@ -129,7 +129,7 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         *_commands(usual),
         "## Method",
         _prose(inspect.getdoc(study) or ""),
-        f"## Result\n\n{meaning} (The numbers are from a run with the default fields.)" if meaning else "",
+        f"## Result\n\n{meaning} (The numbers are from a run with the default settings.)" if meaning else "",
         "## Figures\n\n" + "\n".join(figures) if figures else "",
         "## Fields\n\nEach field is an option of the command (lists: `--name 1 2 3`) and an argument in Python:"
         f'\n`find_study("{entry.name}")(name=value)`.',

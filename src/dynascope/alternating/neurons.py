@@ -74,7 +74,7 @@ def require_neurons(network: Any, *, exchangeable: bool = False) -> None:
 
     Args:
         network: The network.
-        exchangeable: Whether the neurons must also be exchangeable, that is, independent of their positions.
+        exchangeable: Whether the neurons must also be exchangeable, that is, all compute the same function.
 
     Example:
         >>> from dynascope.networks import TwoLayer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from dynascope.diagnosis.measurements.kernel import as_numpy
 from dynascope.diagnosis.snapshot import Initial
 from dynascope.errors import InputError
 from dynascope.results import GrowingRecord
+from dynascope.results.growing import require_new_folder
 from dynascope.validation import require
 
 __all__ = ["CONVENTION", "RecordedRun", "require_new"]
@@ -67,19 +69,21 @@ class RecordedRun:
         """
         require_new(path)
         variables = {name: (["step", *dimensions], values.dtype) for name, (dimensions, values) in row.items()}
-        record = GrowingRecord.create(
-            path,
-            {"step": (["step"], int), **variables},
-            axis="step",
-            coords=labels,
-            names=names,
-            attrs={"convention": CONVENTION, "loss_function": "loss of the training loop", **attributes},
-        )
-        run = cls(path, _acquired(path), record)
-        _save_initial(path / _INITIAL, initial)
-        run.append(step, {name: values for name, (_, values) in row.items()})
-        record.flush()
-        return run
+        # The folder is made elsewhere and moved, so a killed process leaves a whole record or none.
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
+            new = Path(folder) / path.name
+            with GrowingRecord.create(
+                new,
+                {"step": (["step"], int), **variables},
+                axis="step",
+                coords=labels,
+                names=names,
+                attrs={"convention": CONVENTION, "loss_function": "loss of the training loop", **attributes},
+            ) as record:
+                record.append({"step": step, **{name: values for name, (_, values) in row.items()}})
+            _save_initial(new / _INITIAL, initial)
+            new.rename(path)
+        return cls(path, _acquired(path), GrowingRecord.open(path))
 
     @classmethod
     def resume(
@@ -157,7 +161,7 @@ class RecordedRun:
 
 
 def require_new(path: Path) -> None:
-    """Raise `InputError` if the path exists, or if another recorder writes to it."""
+    """Raise `InputError` if the path exists, if its parent does not, or if another recorder writes to it."""
     if (path / _LOCK).is_file():
         _acquired(path).release()  # raises if a recorder is running
     require(
@@ -167,6 +171,7 @@ def require_new(path: Path) -> None:
         value=str(path),
         remedy="choose another path, or continue this record from a checkpoint with resume=STEP",
     )
+    require_new_folder(path)
 
 
 def _acquired(path: Path) -> FileLock:
@@ -190,10 +195,7 @@ def _save_initial(path: Path, initial: Initial) -> None:
         arrays[f"shape/{name}"] = np.array(active.shape)
     kernels = {"kernel": initial.kernel, "exact_kernel": initial.exact_kernel}
     arrays |= {name: each for name, each in kernels.items() if each is not None}
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-        np.savez(file, **arrays)  # pyright: ignore[reportArgumentType]
-    os.replace(partial, path)
+    np.savez(path, **arrays)  # pyright: ignore[reportArgumentType]
 
 
 def _load_initial(path: Path) -> Initial:

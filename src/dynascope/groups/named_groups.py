@@ -48,7 +48,7 @@ def _direct_product(first: Group, second: Group) -> Group:
 def dihedral(n: Annotated[int, Interval(ge=1, le=LARGEST_ORDER // 2)]) -> Group:
     """The dihedral group Dₙ of the 2n symmetries of a regular n-gon: s·r = r⁻¹·s.
 
-    The element rᵃ sᵇ has the number a + n b.
+    The element rᵃ sᵇ has index a + n b.
 
     Example:
         >>> group = dihedral(3)

@@ -53,7 +53,7 @@ class _Closeness(NamedTuple):
 
     Attributes:
         tolerance: Step tolerance of the coarser curve.
-        margin: Ratio of the 90 % quantile of the error of the finer curve to the distance between both curves.
+        margin: Error of the finer curve (90 % quantile) divided by the distance between the two curves.
         floor: Error that both curves have in common, relative to the initial loss.
         finer: Ratio of the tolerances of the coarser and the finer curve.
         refinements: Maximum number of further refinements if the two curves differ too much.

@@ -37,7 +37,7 @@ from dynascope.results.row_buffer import RowBuffer
 from dynascope.validation import checked, require, require_unpacked
 from dynascope.validation.bounded_scalars import NonNegativeFloat, NonNegativeInt
 
-__all__ = ["GrowingRecord"]
+__all__ = ["GrowingRecord", "require_new_folder"]
 
 # Writing takes at most one part of this many of the time.
 _PAUSE = 100
@@ -136,16 +136,7 @@ class GrowingRecord:
                 without labels; or no variable has the growing axis.
         """
         target = Path(path)
-        for valid, problem, remedy in (
-            (target.suffix != ".zip", "is the name of a zip file", "name the folder ….zarr"),
-            (target.parent.is_dir(), "is in a folder that does not exist", "create the folder first"),
-            (
-                not os.path.lexists(target),
-                "exists",
-                "choose another path, or continue the record with GrowingRecord.open",
-            ),
-        ):
-            require(valid, f"{str(target)!r} {problem}", argument="path", value=str(target), remedy=remedy)
+        require_new_folder(target)
         make_folder(target, variables, axis, coords or {}, attrs or {}, names, chunks or {})
         return cls(target, seconds=seconds)
 
@@ -353,3 +344,13 @@ def _stop(place: _Place) -> int:
     if isinstance(place, slice):
         return place.stop or 0
     return 1 + int(np.max(place, initial=-1))
+
+
+def require_new_folder(path: Path) -> None:
+    """Raise `InputError` unless a record can be created at the path."""
+    for valid, problem, remedy in (
+        (path.suffix != ".zip", "is the name of a zip file", "name the folder ….zarr"),
+        (path.parent.is_dir(), "is in a folder that does not exist", "create the folder first"),
+        (not os.path.lexists(path), "exists", "choose another path, or continue the record that is there"),
+    ):
+        require(valid, f"{str(path)!r} {problem}", argument="path", value=str(path), remedy=remedy)

@@ -126,7 +126,7 @@ class Audit:
 
     @property
     def cause(self) -> Cause | None:
-        """The supported cause that concerns the most parameters, or None."""
+        """The supported cause that affects the most parameters, or None."""
         return next(iter(self.causes), None)
 
     @property
@@ -187,8 +187,8 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     - Gradients not zeroed: the sum is κ times the slopes of the previous step's gradient.
     - Elementwise operation in between, e.g. dropout between two layers: the sum is zero only on the diagonal of a
       matrix.
-    - Norm: the symmetry rescales the weights before a normalisation layer, and no other cause fits. The layer then has
-      a different ε, different statistics or a different backward pass.
+    - Norm: the symmetry rescales the weights followed by a normalisation layer, and no other cause fits. The layer then
+      has a different ε, different statistics or a different backward pass.
     - Lower precision (e.g. autocast) or dropout: the sum is noise with zero mean that is uncorrelated from step to
       step. For lower precision, the noise must also be as small as rounding errors.
 

@@ -116,7 +116,7 @@ def discover(
     needed = 4 * 8 * _points(dimension) * max(unknowns(dimension, kind) for kind in _kinds(dimension))
     require(
         needed <= memory,
-        f"memory is {formatted_bytes(memory)}, but {formatted_bytes(needed)} are needed",
+        f"memory is {formatted_bytes(memory)}, but {formatted_bytes(needed)} is needed",
         argument="memory",
         value=memory,
         remedy="increase memory, or give a smaller network of the same kind",

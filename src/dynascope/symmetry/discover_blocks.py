@@ -94,7 +94,7 @@ def discover_blocks(
     needed = _memory(shapes)
     require(
         needed <= memory,
-        f"memory is {formatted_bytes(memory)}, but {formatted_bytes(needed)} are needed",
+        f"memory is {formatted_bytes(memory)}, but {formatted_bytes(needed)} is needed",
         argument="memory",
         value=memory,
         remedy="increase memory, or call find_symmetries, which needs only a few gradients",

@@ -234,7 +234,7 @@ def _others(names: list[str], name: str) -> tuple[str, ...]:
 def _norm(charge: Charge, sums: np.ndarray, others: tuple[Cause, ...]) -> Cause:
     name = "norm: its ε, statistics or backward pass"
     if charge.kind != "scale":
-        return Cause(name, False, "the symmetry does not rescale weights before a normalisation")
+        return Cause(name, False, "the symmetry does not rescale weights followed by a normalisation")
     if any(each.supported for each in others):
         return Cause(name, False, "another cause explains the slopes")
     return Cause(name, True, f"the slope along the weights is {np.abs(sums).max():.1e} instead of zero", charge.paths)

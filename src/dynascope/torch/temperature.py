@@ -141,7 +141,7 @@ def _require_trained(module: torch.nn.Module, parameters: Sequence[torch.Tensor]
         else f"the optimizer does not train {missing} of the {len(required)} parameters that require a gradient",
         argument="optimizer",
         value=missing,
-        remedy="give the optimizer of the parameters of this module, and call requires_grad_(False) on frozen ones",
+        remedy="give the optimizer that trains this module, and call requires_grad_(False) on frozen ones",
     )
 
 

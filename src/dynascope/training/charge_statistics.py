@@ -218,8 +218,8 @@ class _Law:
         declared, linear = self.declared, self.declared.linear
         unit = float(jnp.finfo(state.charge.dtype).eps) / 2
         size = jnp.concatenate(in_turn(self.symmetries, _size_after, step.weights, step.update))
-        # The gradient of a bias before a normalisation consists of rounding errors, because its terms cancel. The terms
-        # are as large as the gradients of other weights, so the maximum is over all weights.
+        # The gradient of a bias followed by a normalisation consists of rounding errors, because its terms cancel. The
+        # terms are as large as the gradients of other weights, so the maximum is over all weights.
         rescaled, beta = declared.at_one_rate(step.update), declared.momenta(state.charge.dtype)
         largest = [jnp.max(jnp.abs(d)) for d in jax.tree.leaves(rescaled)]
         cancelled = state.weights * jnp.max(jnp.stack([*largest, jnp.asarray(step.unseen_update, square.dtype)]))

@@ -57,7 +57,7 @@ def bare_losses(losses: Any, predicted: xr.Dataset) -> InputError:
     ]
     remedy = f"the first loss fits {_named(fitting)}" if fitting else CHOOSE_A_LOSS
     return InputError(
-        "observed contains losses without a learning rate and a loss definition",
+        "observed contains losses without a learning rate or a loss definition",
         argument="observed",
         value=type(losses).__name__,
         remedy=f"give dynascope.user_curve(losses, learning_rate=…, loss=…); {remedy}",

@@ -1,4 +1,4 @@
-"""The scaling law of data: the multilinear model's loss after long training is a power law in the number of samples."""
+"""The scaling law for data: the loss of the multilinear model is a power law in the number of samples."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ScalingData(SkillScaling):
     )
     axes = ("exponent", "samples")
     along = ("samples", "exponent")
-    title = "The scaling law of data"
+    title = "The scaling law for data"
     question = "How fast does the loss decrease with more data if most skills are rare?"
     equation = r"L(D) \propto D^{-\alpha / (\alpha + 1)}, \quad P(k) \propto k^{-(\alpha + 1)}"
     minutes = 0.6

@@ -1,4 +1,4 @@
-"""The scaling law of model size: the final loss of the multilinear model is a power law in the number of neurons."""
+"""The scaling law for model size: the final loss of the multilinear model is a power law in the number of neurons."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ScalingParameters(SkillScaling):
     )
     axes = ("exponent", "neurons")
     along = ("neurons", "exponent")
-    title = "The scaling law of model size"
+    title = "The scaling law for model size"
     question = "How fast does the loss decrease with model size if most skills are rare?"
     equation = r"L(N) = A_N \left( N + \frac{1}{2} \right)^{-\alpha}, \quad P(k) \propto k^{-(\alpha + 1)}"
     minutes = 0.2

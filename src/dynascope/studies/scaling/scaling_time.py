@@ -1,4 +1,4 @@
-"""The scaling law of training time: the multilinear model's loss is a power law until all skills are learned."""
+"""The scaling law for training time: the multilinear model's loss is a power law until all skills are learned."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ScalingTime(SkillScaling):
     notes = (*SkillScaling.notes, "{skills} skills with one neuron each; every step uses fresh samples.")
     axes = ("exponent", "time")
     along = ("time", "exponent")
-    title = "The scaling law of training time"
+    title = "The scaling law for training time"
     question = "How fast does the loss decrease with training time if most skills are rare?"
     equation = r"L(T) \propto T^{-\alpha / (\alpha + 1)}, \quad P(k) \propto k^{-(\alpha + 1)}"
     minutes = 0.2

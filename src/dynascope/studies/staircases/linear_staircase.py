@@ -19,7 +19,7 @@ from dynascope.tasks.known_modes import halving_modes
 from dynascope.theory import papers
 from dynascope.validation.bounded import PositiveInt, Seed
 
-# Predicted times neglect up to 2.2 e-folds of growth. This error usually changes by 0.55 e-folds between both scales.
+# Predicted times neglect up to 2.2 e-folds of growth. This error usually changes by 0.55 e-folds between the scales.
 # With few neurons for the rank it changes by 1.5 e-folds, because the initial weights contain little of the last modes.
 _CHANGE, _CHANGE_OF_FEW = 0.55, 1.5
 _SLOPE_LIMITS = 0.05, 0.24  # bounds on the tolerance of the slopes; a change by all 2.2 e-folds gives the upper bound

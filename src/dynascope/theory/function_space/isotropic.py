@@ -78,7 +78,7 @@ class _IsotropicMap(NamedTuple):
         elif not is_traced(delta) and not is_traced(beta):
             require(
                 rank(np.asarray(beta), np).max(initial=0) <= width,
-                f"coefficients has a rank above the width {width}",
+                f"the rank of coefficients is greater than the width {width}",
                 argument="coefficients",
                 value=width,
                 remedy="choose a map of lower rank or a larger width",

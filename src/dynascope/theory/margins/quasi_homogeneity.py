@@ -109,12 +109,12 @@ def quasi_homogeneity(
     The function solves linear least squares for λ from gradients at random points. Rescaling symmetries leave the
     solution undetermined; `minimum_norm` is the solution with the least Σ λ². Gradient flow conserves a charge for each
     symmetry and realises the solution of `balanced_rates`. In this solution, the factors of a product have equal rates,
-    weights before a normalisation have rate zero, and a bias has the rate of the signal to which it is added. Rates
-    exist for ReLU networks with biases, residual blocks and normalisation. They do not exist for networks with an added
-    constant, or with an ε > 0 in a normalisation inside a residual block. If a readout follows tanh, or a normalisation
-    over features or over the batch, only the readout grows, and all layers below have rate zero. Batch normalisation
-    must use the moments of the batch, as in training; stored moments are constants and define a different function of
-    the weights, with other rates.
+    weights followed by a normalisation have rate zero, and a bias has the rate of the signal to which it is added.
+    Rates exist for ReLU networks with biases, residual blocks and normalisation. They do not exist for networks with an
+    added constant, or with an ε > 0 in a normalisation inside a residual block. If a readout follows tanh, or a
+    normalisation over features or over the batch, only the readout grows, and all layers below have rate zero. Batch
+    normalisation must use the moments of the batch, as in training; stored moments are constants and define a different
+    function of the weights, with other rates.
 
     Args:
         apply: Function (params, inputs) → outputs f, which are logits, not probabilities; for an equinox module,

@@ -251,7 +251,7 @@ def _require_smooth(strengths: np.ndarray, balance: float, width: int, by_map: b
     ):
         require(
             not differentiated or width <= limit,
-            f"at balance 0, a network of width {width} has no derivative in {name} for a target_map of rank {rank}",
+            f"at balance 0, a network of width {width} is not differentiable in {name} if target_map has rank {rank}",
             argument=name,
             value=width,
             remedy="differentiate at another balance, or choose a width of at most the rank",

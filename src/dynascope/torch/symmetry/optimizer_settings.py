@@ -50,7 +50,7 @@ class OptimizerSettings:
             else "the optimizer has no learning rate lr",
             argument="optimizer",
             value=type(optimizer).__name__,
-            remedy="give the optimizer of the parameters of this model",
+            remedy="give the optimizer that trains this model",
         )
         require(
             rule is not None or isinstance(optimizer, torch.optim.SGD),
@@ -75,7 +75,7 @@ class OptimizerSettings:
             f"the optimizer has {' and '.join(unlike)}, for which no law is available",
             argument="optimizer",
             value=unlike,
-            remedy="train without it, or declare the momentum of an equivalent heavy ball",
+            remedy="train without these settings, or declare the momentum of an equivalent heavy-ball optimizer",
         )
         self.declared: dict[str, Any] = {
             "optimizer": rule or ("nesterov" if self._found["nesterov"][0] else "heavy_ball"),

@@ -286,7 +286,7 @@ class WatchedCharges:
             self._changed, self._bits = dict.fromkeys(self._changed, False), {}
 
     def _gradients(self) -> dict[str, torch.Tensor]:
-        """Return the summed gradients of all backward passes since the last step; with `causes`, before any clipping.
+        """Return the gradients summed over all backward passes since the last step, with `causes` before clipping.
 
         A common factor, as in clipping by the global norm, preserves every law and is treated as part of the gradient.
         """

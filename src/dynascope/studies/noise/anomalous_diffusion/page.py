@@ -49,9 +49,9 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             symbols={"start": ""},
             y_label="‖θ_k − θ_0‖²",
             title="Displacement of trained networks",
-            caption="Squared displacement of each network over steps. Dashed lines show the forecast from curvature "
-            "and gradient noise measured beforehand. Over the first quarter of the steps, the forecast exponent is "
-            f"{rounded(forecast)} and the measured exponent {rounded(measured)}. At later steps, the weights can move "
+            caption="Squared displacement of each network against the training step. Dashed lines show the "
+            "forecast from curvature and gradient noise measured beforehand. Over the first quarter of the steps, "
+            f"the forecast exponent is {rounded(forecast)} and the measured exponent {rounded(measured)}. At later steps, the weights can move "
             "further than forecast, because the loss is not quadratic.",
         ),
     ]

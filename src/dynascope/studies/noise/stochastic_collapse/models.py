@@ -86,7 +86,8 @@ class CollapseModels:
         return [
             law_of_samples(
                 THEORY[0],
-                "Below the threshold, θ² in double wells has a Gamma distribution (Kolmogorov-Smirnov distance).",
+                "Below the threshold, θ² in double wells has a stationary Gamma distribution "
+                "(Kolmogorov-Smirnov distance).",
                 values["law_distance"][:settled],
                 self.well_runs,
                 most=_LAW,

@@ -43,7 +43,7 @@ class EmergenceTime(EmergenceStudy):
 
     The law describes gradient flow. If the loss of networks trained on one skill rises by a quarter of its initial
     value, the learning rate is too large and the study raises `InputError`. The law also assumes wide networks. Even in
-    wide networks, later skills emerge later than forecast. With the default fields, the first skill emerges as
+    wide networks, later skills emerge later than forecast. With the default settings, the first skill emerges as
     forecast, the second about 5 percent late and the third about 8 percent late; width 800 gives the same delays. The
     delay of the third skill is 11 percent at width 200 and 15 to 25 percent at width 100, where theory and experiment
     disagree. Theory and experiment also disagree for skills of two bits with S = 1.4 and α = 0.94, where the second and

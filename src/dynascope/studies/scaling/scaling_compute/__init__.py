@@ -1,1 +1,1 @@
-"""The scaling law of compute: the multilinear model's lowest loss for a budget of training time × neurons."""
+"""The scaling law for compute: the multilinear model's lowest loss for a budget of training time × neurons."""

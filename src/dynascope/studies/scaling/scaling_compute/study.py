@@ -1,4 +1,4 @@
-"""The scaling law of compute: the multilinear model's lowest loss for a budget of training time × neurons."""
+"""The scaling law for compute: the multilinear model's lowest loss for a budget of training time × neurons."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ScalingCompute(SkillScaling):
     axes = ("exponent", "compute")
     labelled = {"neurons": "_neurons"}
     along = ("compute", "exponent")
-    title = "The scaling law of compute"
+    title = "The scaling law for compute"
     question = "Given a compute budget, how large should a model be, and how low can its loss get?"
     figures, meaning = page.figures, page.meaning
     equation = r"\min_{T N = C} L(T, N) \propto C^{-\alpha / (\alpha + 2)}, \quad P(k) \propto k^{-(\alpha + 1)}"

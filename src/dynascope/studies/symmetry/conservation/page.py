@@ -34,7 +34,7 @@ def figures(study: Conservation, result: Comparison) -> list[Chart]:
     effect = Chart(
         "epsilon_change",
         "time",
-        "Change over time of the squared weight norm of each channel before a normalisation with ε = "
+        "Change over time of the squared weight norm of each channel followed by a normalisation with ε = "
         f"{rounded(study.epsilon)}. Theory predicts the integral of 4 ε ∂L/∂ε along the run (dashed).",
         symbols={"neuron": "channel"},
         title="Drift of charges due to ε",

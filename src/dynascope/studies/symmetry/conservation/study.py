@@ -38,10 +38,10 @@ class Conservation(ClaimsStudy):
     ReLU and RMS norms. The symmetries are found by analysing the computation graphs of the networks.
 
     Theory predicts that every charge θᵀGθ keeps its initial value: AᵀA − WWᵀ for linear layers, ‖out‖² − ‖in‖² for
-    units, ‖w‖² for channels before a normalisation, and matrix-valued charges for queries and keys, and for values and
-    outputs. The charge ‖w‖² before a normalisation by √(v + ε) is conserved only at ε = 0. At ε > 0, scaling the
-    weights is equivalent to changing ε, so d‖w_c‖²/dt = 4 ε ∂L/∂ε_c. The study subtracts the integral of this rate, the
-    predicted drift, from the charge. One claim states that the predicted drift is within 1 percent of the measured
+    units, ‖w‖² for channels followed by a normalisation, and matrix-valued charges for queries and keys, and for values
+    and outputs. The charge ‖w‖² of a channel that is divided by √(v + ε) is conserved only at ε = 0. At ε > 0, scaling
+    the weights is equivalent to changing ε, so d‖w_c‖²/dt = 4 ε ∂L/∂ε_c. The study subtracts the integral of this rate,
+    the predicted drift, from the charge. One claim states that the predicted drift is within 1 percent of the measured
     drift.
     """
 

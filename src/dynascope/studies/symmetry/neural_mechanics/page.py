@@ -20,9 +20,9 @@ _CHARGES = {
         "weight decay conserves this difference.",
     ),
     "scale": (
-        "Charges of channels before a normalisation",
-        "‖kernel‖² of each channel over steps. Gradient flow conserves it, finite steps increase it, and weight decay "
-        "reduces it.",
+        "Charges of channels followed by a normalisation layer",
+        "‖kernel‖² of each channel against the training step. Gradient flow conserves it, finite steps increase it, "
+        "and weight decay reduces it.",
     ),
     "translation": (
         "Charges of the last layer",
@@ -74,7 +74,7 @@ def figures(study: NeuralMechanics, result: Comparison) -> list[Chart]:
             over="step",
             log="y",
             title="Training loss",
-            caption="Cross-entropy on all training images over steps.",
+            caption="Cross-entropy on all training images against the training step.",
         ),
     ]
 
@@ -85,7 +85,7 @@ def meaning(study: NeuralMechanics, result: Comparison) -> str:
     network = "VGG-16 network" if study.network == "vgg16" else "small convolutional network"
     return (
         f"A {network} is trained on {study.samples} images by SGD with minibatches of {study.batch_size}. Each of its "
-        "symmetries, such as scaling a kernel before a normalisation, defines charges that gradient flow without "
+        "symmetries, such as scaling a kernel followed by a normalisation, defines charges that gradient flow without "
         "weight decay conserves. Finite steps, momentum and weight decay change the charges; a continuous law "
         f"describes this change as a damped oscillator, with an error of {percent(found['continuous_error'].min())} to "
         f"{percent(found['continuous_error'].max())} of the change, depending on the layer. The discrete law is an "

@@ -29,7 +29,7 @@ class NeuralMechanics(ClaimsStudy):
     """Measures the charges of all symmetries of a convolutional network with batch normalisation, trained by SGD.
 
     The network classifies handwritten digits. Its symmetries are found by analysing its computation graph. A constant
-    may be added to all logits (translation); each channel before a normalisation may be scaled (scale); and each
+    may be added to all logits (translation); each channel followed by a normalisation may be scaled (scale); and each
     channel or neuron before a ReLU may be scaled if its outgoing weights are scaled by the inverse (rescale). Gradient
     flow conserves a charge for each symmetry. A finite learning rate η, momentum β, weight decay λ and minibatches
     change the charges. Two laws predict every charge r from the displacements of the weights: the exact law of the

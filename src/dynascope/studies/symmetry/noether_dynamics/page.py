@@ -24,9 +24,9 @@ def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
             words=("measured", "coherent gradients"),
             y_label="squared norm of the second layer",
             title="Norm of a layer in minibatch training",
-            caption="Squared norm of the second layer of the first network over steps. Two closures predict this norm "
-            "from the gradient norms: one for white gradients, which are independent between steps (dashed), and one "
-            "for coherent gradients, which hardly change.",
+            caption="Squared norm of the second layer of the first network against the training step. Two closures "
+            "predict this norm from the gradient norms: one for white gradients, which are independent between steps "
+            "(dashed), and one for coherent gradients, which hardly change.",
         ),
         Chart(
             "relative_growth",
@@ -35,8 +35,8 @@ def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
             x_label="step",
             y_label="relative growth of ‖W‖⁴",
             title="Norms of the layers in full-batch training",
-            caption="Growth of the norms over steps. Without weight decay, theory predicts that norms can only grow. "
-            "Dashed lines show the closure for coherent gradients, which neglects the build-up of momentum in the "
+            caption="Growth of the norms with the training step. Without weight decay, theory predicts that norms can "
+            "only grow. Dashed lines show the closure for coherent gradients, which neglects the build-up of momentum in the "
             "first steps.",
         ),
         Chart(
