@@ -51,8 +51,8 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             title="Displacement of trained networks",
             caption="Squared displacement of each network against the training step. Dashed lines show the "
             "forecast from curvature and gradient noise measured beforehand. Over the first quarter of the steps, "
-            f"the forecast exponent is {rounded(forecast)} and the measured exponent {rounded(measured)}. At later steps, the weights can move "
-            "further than forecast, because the loss is not quadratic.",
+            f"the forecast exponent is {rounded(forecast)} and the measured exponent {rounded(measured)}. "
+            "At later steps, the weights can move further than forecast, because the loss is not quadratic.",
         ),
     ]
 

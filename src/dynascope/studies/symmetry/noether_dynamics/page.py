@@ -36,8 +36,8 @@ def figures(study: NoetherDynamics, result: Comparison) -> list[Chart]:
             y_label="relative growth of ‖W‖⁴",
             title="Norms of the layers in full-batch training",
             caption="Growth of the norms with the training step. Without weight decay, theory predicts that norms can "
-            "only grow. Dashed lines show the closure for coherent gradients, which neglects the build-up of momentum in the "
-            "first steps.",
+            "only grow. Dashed lines show the closure for coherent gradients, which neglects the build-up of momentum "
+            "in the first steps.",
         ),
         Chart(
             "growth_share",
