@@ -53,8 +53,8 @@ class Recorder:
             functions of `jax.nn`, other than `gelu`, that `apply` calls outside loops and branches.
         features: (params, inputs) → {name: features (n, …)}, in addition to those that `apply` returns.
         layers: The names of the recorded features, in their order; None for all.
-        readout: The name of the weight of the last linear layer, which receives the last of the recorded features, for
-            neural collapse; None to omit it.
+        readout: The name of the weight matrix of the last linear layer, whose input is the last of the recorded
+            features, for neural collapse; None to omit it.
         readout_bias: The name of its bias; None if it has none.
         layout: The layout of weights: "inputs_outputs" for x @ W, as in flax, whose units are the last axis of weights
             and images; or "outputs_inputs" for W @ x, as in equinox, whose units are the first axis.
