@@ -44,8 +44,8 @@ class TreeReader:
         activations: See `ForwardFunction`, as for `features` and `layers`.
         features: See `activations`.
         layers: See `activations`.
-        readout: The name of the weight matrix of the last linear layer, whose input is the last of the features; None if
-            unknown.
+        readout: The name of the weight matrix of the last linear layer, whose input is the last of the features; None
+            if unknown.
         readout_bias: The name of its bias; None if it has none.
         layout: The layout of weights.
         selected: Which parameters are recorded, by name.
