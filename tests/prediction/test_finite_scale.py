@@ -67,8 +67,8 @@ def test_where_the_limit_is_there_at_once_no_ratio_is_told():
 
 
 def test_weights_that_are_already_trained_are_warned_of():
-    task = Task(np.eye(2), np.diag([2.0, 1.0]))
-    trained = TwoLayer(2, 4, 2).with_neurons(np.vstack([[1.2, 0, 1.2, 0], np.full((3, 4), 1e-3)]))
+    task = Task(np.diag([1.0, 1.2]), np.diag([2.0, 1.0]))  # not whitened, so that no theory is exact
+    trained = TwoLayer(2, 4, 2).with_neurons(np.vstack([[1.2, 0, 1.2, 0], [0.3, 0.1, 0, 0.1], np.full((2, 4), 1e-3)]))
     small = TwoLayer(2, 4, 2).with_neurons(1e-3 * np.arange(16.0).reshape(4, 4) % 7)
     told = [" ".join(predict(task, each).record.attrs["warnings"]) for each in (trained, small)]
     assert "already trained" in told[0]

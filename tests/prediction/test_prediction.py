@@ -8,7 +8,15 @@ from drawn_modules import drawn
 
 from dynascope import compare, observe, predict, which
 from dynascope.errors import InputError
-from dynascope.networks import MLP, DeepLinear, DiagonalLinear, LinearAttention, MergedAttention, TwoLayer
+from dynascope.networks import (
+    MLP,
+    DeepLinear,
+    DiagonalLinear,
+    LinearAttention,
+    MergedAttention,
+    TwoLayer,
+    balanced_linear,
+)
 from dynascope.tasks import InContextRegression, Task, regression
 from dynascope.theory.attention.levels import attention_levels
 from dynascope.theory.staircase import diagonal_staircase, linear_staircase
@@ -233,3 +241,10 @@ def test_a_scale_that_is_neither_small_nor_lazy_is_refused_with_the_measured_mov
     assert refused.value.argument == "scale"
     with pytest.raises(InputError, match=r"is not small \(below 1\): choose a scale below one"):
         predict(ONE_TARGET, "relu", scale=1.0, normalised=True)
+
+
+def test_an_exact_theory_takes_the_place_of_a_staircase_that_does_not_apply():
+    task = Task(np.eye(3) * 3**0.5, np.diag([3.0, 2.0, 1.0]))
+    network = balanced_linear(3, 3, 3, balance=1.0, seed=0)
+    chosen = {scale: predict(task, network, scale=scale).record.attrs["theory_name"] for scale in (1e-3, 0.5)}
+    assert chosen == {1e-3: "linear-staircase", 0.5: "balanced"}

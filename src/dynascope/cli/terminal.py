@@ -135,11 +135,12 @@ def print_agreement(reference: Reference, tree: AnyResult) -> None:
 
 def _described(claim: Claim) -> str:
     """Format a claim: outcome, statement, and the measured value or the reason why it is undecided."""
-    value, low, high = (_number(each, 2) for each in (claim.value, *claim.interval))
+    value, low, high = (_number(each, claim.digits) for each in (claim.value, *claim.interval))
     units = f" {claim.units}" if claim.units else ""
-    measured = claim.why_undecided or (
-        f"{value}{units}" if low == high == value else f"{value}{units}, {low} to {high}"
-    )
+    known = claim.interval[0] == claim.interval[1]
+    measured = claim.why_undecided or (f"{value}{units}" if known else f"{value}{units}, {low} to {high}")
+    if not known and not claim.why_undecided and math.isfinite(claim.least) and math.isfinite(claim.most):
+        measured += f"; claimed {claim.expected}"
     if claim.why_undecided and math.isfinite(claim.value):
         measured = f"{value}{units}; {measured}"
     return f"{claim.outcome.capitalize()}: {claim.statement.removesuffix('.')} ({measured})."

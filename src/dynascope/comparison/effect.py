@@ -23,7 +23,7 @@ _ONE_RUN = "an interval needs at least two runs"
 
 
 class Effect(NamedTuple):
-    """How a metric changed from the lowest to the highest level of a factor.
+    """Trend of a metric from the lowest to the highest level of a factor.
 
     Attributes:
         change: Mean trend over runs: the least-squares slope against the index of the level, times the number of levels

@@ -24,6 +24,7 @@ MAX_STEPS = 20_000  # per phase; few phases need as many
 # Operations per allowed step, after which the search for jumps ends: about half a minute on one core for each scale.
 # Unlike a time limit, this limit gives the same jumps on every machine.
 _OPERATIONS = 1.5e7
+_LEFT = 0.05  # share of the initial loss that is worth a warning
 
 # Factor and divisor for the second scale; it is closer to the first than for a training run.
 _FACTOR, _DIVISOR = 1e-2, 2.0
@@ -83,8 +84,14 @@ def predict_by_alternation(
         here = slopes_between(here, there)
     else:
         notes.append(
-            f"At scale {second:.2g} there are {there.sizes['jump']} jumps instead of {here.sizes['jump']}, so "
+            f"At scale {second:.2g}, the number of jumps is {there.sizes['jump']} instead of {here.sizes['jump']}, so "
             "accelerated times are computed from one scale instead of extrapolated."
+        )
+    left = float(here["loss_after"][-1] / here["loss_before"][0]) if here.sizes["jump"] else 0.0
+    if here.attrs["stopped"].startswith("no dormant neuron") and left > _LEFT:
+        notes.append(
+            f"The staircase ends at {100 * left:.2g} % of the initial loss, because no dormant neuron reduces it "
+            "further. More neurons or a larger scale may."
         )
     exponential = is_exponential(**kind)
     if exponential and here.sizes["jump"]:

@@ -211,7 +211,8 @@ def _with_probes(method: Any, probes: Sequence[Probe], network: Any) -> Any:
 
 def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalised: bool) -> float:
     if not single:
-        raise InputError("an ensemble has no common duration", argument="duration", remedy="give a duration")
+        remedy = "give method=GradientFlow(duration=…)"
+        raise InputError("an ensemble has no common duration", argument="duration", remedy=remedy)
     try:
         return _until_learned(task, network, scale, normalised)
     except InputError as error:

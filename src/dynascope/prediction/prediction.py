@@ -237,7 +237,8 @@ def _why(case: Case, theory: Theory, *, selected: bool) -> str:
 def _first(case: Case, *, measured: bool) -> Candidate:
     """Return the first small-scale theory that covers the case; the loss curve at this scale then estimates its error.
 
-    If no such theory exists, or the scale is not below one, return the first of the other theories that applies.
+    If no such theory exists, or the scale is not below one, return the first of the other theories that applies. The
+    same holds if the small-scale theory does not apply and an exact one does.
     """
     # A general theory reports its violated assumptions itself.
     small = (
@@ -248,7 +249,8 @@ def _first(case: Case, *, measured: bool) -> Candidate:
     )
     first = next(small, None)
     if first is not None and case.scale < 1:
-        return first
+        exact = (each for each in fitting(case, CURVES) if each.status == "applies")
+        return first if first.status != "no" else next(exact, first)
     others = tuple(fitting(case, (*CURVES, *KERNELS)))
     for candidate in others:
         if candidate.status == "applies":

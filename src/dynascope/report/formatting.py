@@ -26,7 +26,8 @@ def measured(claim: Claim) -> str:
         ('1', '1 (0 to 3)')
     """
     # Keep each number on one line.
-    value, low, high = (number(each, 2).replace(" ", "\N{NO-BREAK SPACE}") for each in (claim.value, *claim.interval))
+    ends = claim.value, *claim.interval
+    value, low, high = (number(each, claim.digits).replace(" ", "\N{NO-BREAK SPACE}") for each in ends)
     known = any(map(math.isfinite, claim.interval)) and claim.interval[0] < claim.interval[1]
     value = f"{value} {claim.units}".rstrip()
     return f"{value} ({low} to {high})" if known else value

@@ -133,6 +133,19 @@ class Claim:
         return f"the interval {low} to {high} overlaps the claimed range ({allowed}) only partly"
 
     @property
+    def digits(self) -> int:
+        """The number of significant digits, at least two, that distinguish the ends of the interval.
+
+        Example:
+            >>> Claim("slope", "The ratio is one.", 1.002, low=0.995, high=1.009, least=0.8).digits
+            3
+        """
+        width = self.interval[1] - self.interval[0]
+        if not (0 < width < math.inf and self.value):
+            return 2
+        return max(2, 1 + math.ceil(math.log10(abs(self.value) / width)))
+
+    @property
     def about(self) -> str:
         """For an effect, the factor and the quantity that changes with it; otherwise empty."""
         return f"{self.factor} → {self.quantity}" if self.quantity else ""

@@ -65,6 +65,7 @@ class Study:
             `trains` and `flow` may refer to attributes of the study in braces.
         notes: Additional sentences about the task for both records.
         trains: Name of the network in both records.
+        convention: Definition of the loss and of time in both records, if it is not that of dynascope.
         flow: Name of the training method, for records that do not come from a flow.
         recorded_fields: Names of fields to store in both records.
         axes: Names of the axes of variables that are given without axes.
@@ -90,6 +91,7 @@ class Study:
     task: ClassVar[str] = ""
     notes: ClassVar[tuple[str, ...]] = ()
     trains: ClassVar[str] = ""
+    convention: ClassVar[str] = ""
     flow: ClassVar[str] = ""
     recorded_fields: ClassVar[tuple[str, ...]] = ()
     axes: ClassVar[tuple[str, ...]] = ("time",)
@@ -278,6 +280,8 @@ class Study:
         attributes |= {"network": filled(self.trains, self), "scale": getattr(self, "scale", 1.0)}
         if description:
             attributes["description"] = description
+        if self.convention:
+            attributes["convention"] = self.convention
         return attributes | {name: getattr(self, name) for name in self.recorded_fields}
 
     def integrate(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:

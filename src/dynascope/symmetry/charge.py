@@ -350,9 +350,10 @@ def _found(arrays: dict[str, Any], part: Part) -> Any:
     shape = None if array is None else tuple(array.shape)
     fits = shape is not None and len(shape) == part.labels.ndim
     fits = fits and all(n in (1, length) for n, length in zip(part.labels.shape, shape or (), strict=True))
+    there = ", ".join(sorted(arrays))
     require(
         fits,
-        f"the parameter {part.path} has shape {shape}" if shape is not None else f"there is no parameter {part.path}",
+        f"there is no parameter {part.path}, only {there}" if shape is None else f"{part.path} has shape {shape}",
         argument="params",
         value=shape,
         remedy="give the parameter tree in which the symmetry was found",

@@ -150,7 +150,8 @@ def compare_with_staircase(
     late = delay_by_steps(growth, step / first if first > 0 else 0.0, momentum)
     known = staircase.time_uncertainty
     if known is not None and tolerance[0] > TOO_ROUGH and not chosen and not staircase.slow.all():
-        tolerance = float(known[~staircase.slow].max()) + late, ESTIMATED
+        delay = f"; plus {100 * late:.1g} % for the size of the steps" if late >= 0.005 else ""
+        tolerance = float(known[~staircase.slow].max()) + late, ESTIMATED + delay
     units = observed["time"].attrs["units"].removeprefix("optimiser ")
     resolved = resolve_jumps(staircase, curve, tolerance[0], late=late, chosen=chosen, units=units)
     denoised = observed.assign(loss=("time", curve.loss))
@@ -167,7 +168,9 @@ def compare_with_staircase(
         errors[names.CURVE] = compare_curve(denoised, predicted) if discriminates else np.nan
     unclear = np.array([bool(each) for each in resolved.reasons], dtype=bool) & ~staircase.slow
     status = np.where(unclear, names.UNCLEAR, residual[names.STATUS].to_numpy())
-    residual, scored = residual.assign({names.STATUS: ("jump", status.astype(str))}), status == names.JUDGED
+    allowed = np.full(len(status), resolved.allowed)
+    residual = residual.assign({names.STATUS: ("jump", status.astype(str)), names.TIME_TOLERANCE: ("jump", allowed)})
+    scored = status == names.JUDGED
     seen = np.isfinite(resolved.found)
     for name in (names.OBSERVED_JUMP_TIME, names.TIME_ERROR):
         residual[name] = residual[name].where(seen)
@@ -184,8 +187,8 @@ def compare_with_staircase(
         *learning_rate_warnings(staircase.times[scored] / resolved.found[scored], resolved.allowed),
     ]
     predicted = predicted.assign_attrs(warnings=warnings)
-    allowed = resolved.allowed, tolerance[1] + resolved.added
-    return with_tolerances(predicted, jump_time=allowed), residual, errors, estimated
+    reason = tolerance[1] + resolved.added
+    return with_tolerances(predicted, jump_time=(resolved.allowed, reason)), residual, errors, estimated
 
 
 def with_step_tolerances(

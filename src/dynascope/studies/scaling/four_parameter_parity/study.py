@@ -53,8 +53,8 @@ class FourParameterParity(Study):
 
     reference = Reference.of(
         papers.SKILLS,
-        "In a network of four parameters, the neurons learn their parts of a parity at different times, so the skill "
-        "saturates more slowly than a single mode.",
+        "In a network of four parameters, the neurons learn their parts of a parity at different times, which closed "
+        "equations predict.",
         also="; appendix C.4 of Nam, DPhil thesis (2024), corrected",
     )
     theory = "four-parameter parity"

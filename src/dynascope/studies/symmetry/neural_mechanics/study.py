@@ -17,6 +17,7 @@ from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, p
 from dynascope.studies.symmetry.neural_mechanics import page
 from dynascope.studies.symmetry.neural_mechanics.experiment import WRONG_OPTIMIZERS, Experiment
 from dynascope.theory import papers
+from dynascope.training import Loss
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _DIGITS = 1797
@@ -85,6 +86,7 @@ class NeuralMechanics(ClaimsStudy):
         "(ε = 0), ReLU and pooling, and a hidden dense layer of {width} ReLU neurons.",
     )
     trains = "convolutional, batch-normalised"
+    convention = Loss("cross_entropy").convention
     flow = (
         "SGD with learning rate {learning_rate:g}, momentum {momentum:g}, weight decay {weight_decay:g} and "
         "minibatches of {batch_size}"

@@ -18,6 +18,7 @@ from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, p
 from dynascope.studies.symmetry.noether_dynamics import page
 from dynascope.studies.symmetry.noether_dynamics.experiment import Experiment, white_share
 from dynascope.theory import papers
+from dynascope.training import Loss
 from dynascope.validation.bounded import Fraction, PositiveFloat, PositiveInt, Seed
 
 _RUNS = ("full batch, no decay", "minibatches")
@@ -93,6 +94,7 @@ class NoetherDynamics(ClaimsStudy):
         "Batch normalisation with ε = 0, without gain and shift; the last layer is divided by its norm.",
     )
     trains = "mlp, tanh, three normalised layers"
+    convention = Loss("cross_entropy").convention
     flow = (
         "SGD with learning rate {learning_rate:g} and momentum {momentum:g}; weight decay "
         "{experiment.weight_decay:g} on minibatches, none on the full batch"
