@@ -2,6 +2,7 @@
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from snapshots import forward, initial, snapshot, values
@@ -12,6 +13,7 @@ from dynascope.diagnosis.measurements.features import measure_alignment, measure
 from dynascope.diagnosis.measurements.gradient_noise import measure_noise_scale
 from dynascope.diagnosis.measurements.kernel import measure_kernel
 from dynascope.diagnosis.measurements.weights import measure_balance, measure_weights
+from dynascope.diagnosis.rows import thinned
 from dynascope.diagnosis.snapshot import Initial, MicroBatches
 from dynascope.errors import InputError
 
@@ -239,3 +241,19 @@ def test_collapse_without_ignored_rows():
 def test_labels_that_are_all_ignored_are_rejected():
     with pytest.raises(InputError, match="all labels of the reference batch are -100"):
         measure_alignment(snapshot(forward=forward(np.ones((4, 2)), features={"h": A}), targets=np.full(4, -100)))
+
+
+def test_a_channel_is_active_if_any_position_is():
+    """Thousands of rows of positions: a unit that is active in one of them is not dead."""
+    z = -np.ones((128, 64, 3))
+    z[5, 33, 1] = 1.0
+    found = values(measure_activity(snapshot(forward=forward(preactivations={"conv": z.reshape(-1, 3)}))))
+    assert found["dead_fraction"] == [pytest.approx(2 / 3)]
+
+
+def test_thinned_rows_are_the_same_for_all_libraries_and_no_columns_of_an_image():
+    rows = np.arange(128 * 64)
+    chosen = thinned(rows)
+    assert len(chosen) == 4096 == len(np.unique(chosen))
+    np.testing.assert_array_equal(np.asarray(thinned(jnp.asarray(rows))), chosen)
+    assert len(np.unique(chosen % 8)) == 8

@@ -7,8 +7,9 @@ import pytest
 from recorded_runs import STEPS, write_run
 
 from dynascope.diagnosis import load_run
+from dynascope.diagnosis.run_findings import run_findings
 from dynascope.errors import InputError
-from dynascope.results import GrowingRecord, Observation, load
+from dynascope.results import GrowingRecord, Observation, load, make_record
 
 ROWS = len(STEPS)
 
@@ -25,11 +26,11 @@ def chart_of(run: Observation, name: str) -> Any:
 
 def test_findings_contain_the_first_and_last_values_of_the_record(tmp_path):
     run = load_run(write_run(tmp_path / "run.zarr"))
-    assert "100 steps" in run.findings[0].replace("\N{NO-BREAK SPACE}", " ")
+    assert told(run, "covers 100 steps")
     assert "from 2 (step 1) to 0.02 (step 100)" in told(run, "loss")
     assert "100 %" in told(run, "weights moved")
-    assert "layers.1.weight" in told(run, "Relative to its initial norm")
-    assert "0.3" in told(run, "kernel is at distance")
+    assert "layers.1.weight" in told(run, "moved most")
+    assert "0.3" in told(run, "pseudo-kernel is at distance")
     assert told(run, "20 % of the activations")
     assert told(run, "3.6 % of the time")  # 9 rows of two probes of 0.1 s in 50 s
 
@@ -40,10 +41,35 @@ def test_findings_and_captions_do_not_name_a_regime(tmp_path, word):
     assert word not in " ".join([*run.findings, *(chart.caption for chart in run.charts)]).lower()
 
 
-def test_a_loss_that_stops_being_finite_is_reported_with_its_last_finite_step(tmp_path):
-    losses = np.where(STEPS > 18, np.inf, 1.0)
-    run = load_run(write_run(tmp_path / "run.zarr", mean_loss=(["step"], losses)))
-    assert "After step 18" in told(run, "no finite loss")
+def test_a_loss_that_stops_being_finite_is_reported(tmp_path):
+    losses = {"mean_loss": (["step"], np.where(STEPS > 18, np.inf, 1.0)), "loss_count": (["step"], np.ones(ROWS))}
+    measured = np.repeat((STEPS <= 18)[:, None], 2, axis=1)
+    run = load_run(write_run(tmp_path / "run.zarr", measured=(["step", "probe"], measured), **losses))
+    assert f"from step {STEPS[STEPS > 18][0]}" in told(run, "not finite")
+    assert not told(run, "budget")
+
+
+def test_losses_that_are_not_logged_at_every_row_are_no_divergence(tmp_path):
+    losses = {
+        "mean_loss": (["step"], np.where(STEPS > 18, np.nan, 1.0)),
+        "loss_count": (["step"], np.where(STEPS > 18, 0.0, 1.0)),
+    }
+    assert not told(load_run(write_run(tmp_path / "run.zarr", **losses)), "not finite")
+
+
+def test_a_value_that_is_not_that_of_the_last_row_names_its_step(tmp_path):
+    kernel = np.where(STEPS > 18, np.nan, 0.1)
+    run = load_run(write_run(tmp_path / "run.zarr", kernel_distance=(["step"], kernel)))
+    assert f"at step {STEPS[STEPS <= 18][-1]}" in told(run, "pseudo-kernel is at distance")
+
+
+def test_charges_outside_the_bounds_of_their_laws_are_counted():
+    values = {name: np.ones((ROWS, 3)) for name in ("measured_charge", "predicted_charge")}
+    values["measured_charge"][-1, 0] = 1.1
+    values["charge_bound"] = np.full((ROWS, 3), 1e-9)
+    variables = {name: (["step", "charge"], each) for name, each in values.items()}
+    record = make_record(variables, {"step": STEPS, "charge": ["a", "b", "c"]})
+    assert any("1 of 3 conserved charges" in each for each in run_findings(record))
 
 
 def test_a_negative_loss_is_allowed(tmp_path):

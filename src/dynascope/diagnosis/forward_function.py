@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from dynascope.diagnosis.activation_inputs import activation_inputs
 from dynascope.diagnosis.parameter_tree import path_name
-from dynascope.diagnosis.rows import as_rows, feature_rows, thinned
+from dynascope.diagnosis.rows import as_rows, feature_rows
 from dynascope.validation import require
 
 __all__ = ["ForwardFunction", "outputs_of"]
@@ -49,8 +49,7 @@ class ForwardFunction:
             found = self._activations(params, inputs)
             _require_arrays("activations", found)
         preactivations = OrderedDict(
-            (name, thinned(as_rows(z, channels_second=self._channels_second and z.ndim > 3)))
-            for name, z in found.items()
+            (name, as_rows(z, channels_second=self._channels_second and z.ndim > 3)) for name, z in found.items()
         )
         return outputs, preactivations, self._named_features(params, inputs, len(outputs))
 

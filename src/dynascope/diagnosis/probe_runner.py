@@ -58,8 +58,10 @@ class ProbeRunner:
         self._spent = dict.fromkeys(self._spent, 0.0)  # The first snapshot is always measured.
         return {name: each for values in self._layout.values() for name, each in values.items()}
 
-    def row(self, snapshot: Snapshot, due: Callable[[Probe], bool]) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-        """Run the probes that are due and within the budget.
+    def row(
+        self, snapshot: Snapshot, due: Callable[[Probe], bool], *, limited: bool = True
+    ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+        """Run the probes that are due and, if `limited`, within the budget.
 
         Returns:
             The values of all variables, NaN for probes that did not run; and the duration of each probe that ran.
@@ -68,7 +70,7 @@ class ProbeRunner:
         for probe in self.probes:
             layout = self._layout[probe.name]
             values = None
-            if due(probe) and self._affordable(probe):
+            if due(probe) and (not limited or self._affordable(probe)):
                 values = self._run(probe, snapshot)
                 if values is not None:
                     seconds[probe.name] = self.expected[probe.name]

@@ -223,6 +223,10 @@ class Recorder:
         """
         return self._run.scalars()
 
+    def flush(self) -> None:
+        """Write the rows that are still in memory, for example when a checkpoint is saved."""
+        self._run.flush()
+
     def read(self) -> xr.Dataset:
         """Return the record so far."""
         return self._run.read()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from dynascope.validation import array_namespace
 
 __all__ = ["as_rows", "feature_rows", "thinned"]
@@ -42,8 +44,14 @@ def feature_rows(values: Any, rows: int) -> Any:
 
 
 def thinned(rows: Any) -> Any:
-    """Return at most a few thousand rows, evenly spaced."""
-    return rows[:: -(-rows.shape[0] // _MOST_ROWS)]
+    """Return at most a few thousand rows, the same ones for every array of this length.
+
+    The rows are drawn at random, because evenly spaced ones would be a few columns of an image.
+    """
+    count = rows.shape[0]
+    if count <= _MOST_ROWS:
+        return rows
+    return rows[np.sort(np.random.default_rng(0).choice(count, _MOST_ROWS, replace=False))]
 
 
 def _wide(values: Any) -> Any:

@@ -42,11 +42,16 @@ def run_charts(record: xr.Dataset) -> tuple[Chart, ...]:
     if _varies(record, "learning_rate"):
         drawn.add(["learning_rate"], title="Learning rate", caption="Learning rate of each parameter group.")
     drawn.add(
-        {"kernel_distance": "tangent kernel", "hamming_distance": "activation patterns"},
+        {
+            "exact_kernel_distance": "neural tangent kernel",
+            "kernel_distance": "pseudo-kernel",
+            "hamming_distance": "activation patterns",
+        },
         title="Kernel and activation patterns",
         y_label="distance from initialisation",
-        caption="Distance of the tangent kernel from its initial value, 1 − ⟨K, K₀⟩/(‖K‖‖K₀‖), and share of the "
-        "activations that flipped since initialisation, both on the reference batch.",
+        caption="Distance of a kernel from its initial value, 1 − ⟨K, K₀⟩/(‖K‖‖K₀‖), and share of the activations that "
+        "flipped since initialisation, on the reference batch. The pseudo-kernel is the neural tangent kernel of the "
+        "sum of the outputs.",
     )
     drawn.add_members(
         "layer_hamming_distance",
@@ -115,13 +120,14 @@ def run_charts(record: xr.Dataset) -> tuple[Chart, ...]:
     drawn.add_members(
         "layer_balance",
         title="Balance of consecutive layers",
-        caption="Balance of consecutive weight matrices, (‖next‖² − ‖previous‖²)/(‖next‖² + ‖previous‖²).",
+        caption="Balance of weight matrices that are consecutive in the list of parameters, (‖next‖² − ‖previous‖²)/"
+        "(‖next‖² + ‖previous‖²). In networks with branches, they need not be connected.",
     )
     if _occurs(record, "dead_fraction"):
         drawn.add_members(
             "dead_fraction",
             title="Dead units",
-            caption="Share of the units of each layer that are active on no reference example.",
+            caption="Share of the units of each layer that are active on no reference example, at no position.",
         )
     return tuple(drawn.charts)
 

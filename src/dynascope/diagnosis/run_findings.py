@@ -25,12 +25,12 @@ def run_findings(record: xr.Dataset) -> list[str]:
     Example:
         >>> from dynascope.results import make_record
         >>> loss = "mean_loss", (["step"], [np.nan, 2.3, 0.5])
-        >>> run_findings(make_record(dict([loss]), {"step": [0, 1, 100]}))[1].replace("\N{NO-BREAK SPACE}", " ")
+        >>> run_findings(make_record(dict([loss]), {"step": [0, 1, 100]}))[0].replace("\N{NO-BREAK SPACE}", " ")
         'The loss fell from 2.3 (step 1) to 0.5 (step 100).'
     """
     if not record.sizes["step"]:
         return ["No step has been recorded yet."]
-    parts = _extent, _loss, _weights, _kernel_and_patterns, _units, _features, _collapse, _thinned, _overhead
+    parts = _loss, _units, _weights, _kernel_and_patterns, _features, _collapse, _charges, _extent, _thinned, _overhead
     return [sentence for part in parts for sentence in part(record)]
 
 
@@ -60,14 +60,16 @@ def _loss(record: xr.Dataset) -> Iterator[str]:
         if record.sizes["step"] > 1:
             yield "No finite loss was recorded."
         return
-    steps = loss["step"].to_numpy()
     yield _change("The loss", loss, at_steps=True)
     lowest = loss[int(np.argmin(loss.to_numpy()))]
     if loss[-1] > 1.5 * lowest > 0:
         yield f"Its lowest mean between two rows, {rounded(lowest)}, was reached at step {int(lowest['step'])}."
-    later = record["step"].to_numpy() > steps[-1]
-    if later.any():
-        yield f"After step {steps[-1]}, no finite loss was recorded."
+    diverged = _diverged(record)
+    if diverged.any():
+        yield (
+            f"The loss is not finite from step {int(record['step'][diverged][0])} on (or a few steps before), and "
+            "nothing is measured after it."
+        )
     elif "max_loss" in record and np.isinf(record["max_loss"]).any():
         yield f"The loss was infinite before step {int(record['step'][np.isinf(record['max_loss'])][0])}."
 
@@ -75,23 +77,33 @@ def _loss(record: xr.Dataset) -> Iterator[str]:
 def _weights(record: xr.Dataset) -> Iterator[str]:
     moved, norm = known_values(record, "relative_displacement"), known_values(record, "total_weight_norm")
     if moved is not None:
-        grown = "" if norm is None else f" {_change('Their norm', norm)}"
-        yield f"The weights moved from initialisation by {percent(moved[-1], 2)} of their initial norm.{grown}"
+        grown = "" if norm is None else f" {_change('Their norm', norm, at_steps=bool(_when(record, norm)))}"
+        yield (
+            f"The weights moved from initialisation by {percent(moved[-1], 2)} of their initial norm"
+            f"{_when(record, moved)}.{grown}"
+        )
     distance, start = known_values(record, "displacement"), known_values(record, "weight_norm")
     if distance is not None and start is not None and record.sizes["parameter"] > 1:
         relative = (distance[-1] / start[0].where(start[0] > 0)).to_numpy()
         if np.isfinite(relative).any():
             most = int(np.nanargmax(relative))
             name = record["parameter"].to_numpy()[most]
-            yield f"Relative to its initial norm, {name} moved most, by {percent(relative[most], 2)}."
+            if relative[most] > 0:
+                yield f"The parameter {name} moved most, by {percent(relative[most], 2)} of its initial norm."
 
 
 def _kernel_and_patterns(record: xr.Dataset) -> Iterator[str]:
-    kernel = known_values(record, "kernel_distance")
-    if kernel is not None and len(kernel) > 1:
+    kernel, exact = known_values(record, "kernel_distance"), known_values(record, "exact_kernel_distance")
+    if exact is not None and len(exact) > 1:
         yield (
-            f"The tangent kernel is at distance {rounded(kernel[-1], 2)} from initialisation, where 0 is unchanged and "
-            "1 is orthogonal."
+            f"The neural tangent kernel, averaged over outputs, is at distance {rounded(exact[-1], 2)} from its "
+            f"initial value{_when(record, exact)} (0: unchanged, 1: orthogonal)."
+        )
+    elif kernel is not None and len(kernel) > 1:
+        yield (
+            f"The pseudo-kernel is at distance {rounded(kernel[-1], 2)} from its initial value{_when(record, kernel)} "
+            "(0: unchanged, 1: orthogonal). It is the neural tangent kernel of the sum of the outputs; the kernel of "
+            "all outputs can change more."
         )
     flips, layers = known_values(record, "hamming_distance"), known_values(record, "layer_hamming_distance")
     if flips is not None and len(flips) > 1:
@@ -99,7 +111,7 @@ def _kernel_and_patterns(record: xr.Dataset) -> Iterator[str]:
         if layers is not None and record.sizes["activation"] > 1:
             place = int(np.nanargmax(layers[-1]))
             most = f", the largest share in {_name(record, 'activation', place)} ({percent(layers[-1, place], 2)})"
-        yield f"{percent(flips[-1], 2)} of the activations flipped since initialisation{most}."
+        yield f"{percent(flips[-1], 2)} of the activations flipped since initialisation{_when(record, flips)}{most}."
 
 
 def _units(record: xr.Dataset) -> Iterator[str]:
@@ -108,12 +120,13 @@ def _units(record: xr.Dataset) -> Iterator[str]:
         return
     last = dead[-1].to_numpy()
     if np.nanmax(last) == 0:
-        yield "No unit is dead: each is active on at least one reference example."
+        yield f"No unit is dead{_when(record, dead)}: each is active on at least one reference example."
         return
     place = int(np.nanargmax(last))
     yield (
-        f"In {_name(record, 'activation', place)}, {percent(last[place], 2)} of the units are dead, against "
-        f"{percent(dead[0, place], 2)} at initialisation; a dead unit is active on no reference example."
+        f"In {_name(record, 'activation', place)}, {percent(last[place], 2)} of the units are dead"
+        f"{_when(record, dead)}, against {percent(dead[0, place], 2)} at initialisation; a dead unit is active on no "
+        "reference example."
     )
 
 
@@ -124,16 +137,37 @@ def _features(record: xr.Dataset) -> Iterator[str]:
     ):
         values = known_values(record, name)
         if values is not None and len(values) > 1 and np.isfinite(values[[0, -1], -1]).all():
-            yield f"In the {_name(record, 'layer', -1)}, {_change(words, values[:, -1])}"
+            late = bool(_when(record, values))
+            yield f"In the {_name(record, 'layer', -1)}, {_change(words, values[:, -1], at_steps=late)}"
 
 
 def _collapse(record: xr.Dataset) -> Iterator[str]:
     within = known_values(record, "nc1")
     if within is not None and len(within) > 1:
-        yield _change("The variation of the features within classes, relative to that between classes,", within)
+        words = "NC1, the variation of the features within classes relative to that between classes,"
+        yield _change(words, within, at_steps=bool(_when(record, within)))
     differing = known_values(record, "nc4")
     if differing is not None and len(differing) > 1:
-        yield f"{percent(differing[-1], 2)} of the predictions differ from the nearest class mean."
+        yield (
+            f"{percent(differing[-1], 2)} of the predictions differ from the class with the nearest mean"
+            f"{_when(record, differing)}."
+        )
+
+
+def _charges(record: xr.Dataset) -> Iterator[str]:
+    """Count the charges that have left the bounds of their laws."""
+    names = "measured_charge", "predicted_charge", "charge_bound"
+    if not {*names} <= {*map(str, record.variables)}:
+        return
+    charge, predicted, bound = (record[name][-1] for name in names)
+    broken = int((np.abs(charge - predicted) > bound).sum())
+    if broken:
+        yield (
+            f"{broken} of {charge.size} conserved charges have left the bounds of their laws; `symmetry.audit` names "
+            "the cause."
+        )
+    else:
+        yield f"All {charge.size} conserved charges follow their laws."
 
 
 def _thinned(record: xr.Dataset) -> Iterator[str]:
@@ -144,10 +178,12 @@ def _thinned(record: xr.Dataset) -> Iterator[str]:
     ran = {str(name): record["measured"].sel(probe=name).to_numpy() for name in record["probe"].to_numpy()}
     common = [each for name, each in ran.items() if name not in _OWN_SCHEDULES]
     row_due = np.any(common, axis=0) if common else np.ones(len(steps), bool)
+    row_due &= ~_diverged(record)
     skipped = []
     for name, measured in ran.items():
         schedule = _OWN_SCHEDULES.get(name)
         due = row_due if schedule is None else np.array([schedule.due(int(step), None) for step in steps], bool)
+        due = due & ~_diverged(record)
         if (due & ~measured).any():
             skipped.append(f"{name} at {(due & measured).sum()} of {due.sum()} rows")
     if skipped:
@@ -159,6 +195,20 @@ def _overhead(record: xr.Dataset) -> Iterator[str]:
         spent, total = float(record["probe_seconds"][1:].sum()), float(record["seconds"][-1])
         if total > 0:
             yield f"Measurements took {percent(spent / total, 2)} of the time."
+
+
+def _diverged(record: xr.Dataset) -> np.ndarray:
+    """Return which rows have a loss that is not finite, and all later rows."""
+    if "loss_count" not in record or "mean_loss" not in record:
+        return np.zeros(record.sizes["step"], bool)
+    wrong = (record["loss_count"].to_numpy() > 0) & ~np.isfinite(record["mean_loss"].to_numpy())
+    return np.logical_or.accumulate(wrong)
+
+
+def _when(record: xr.Dataset, values: xr.DataArray) -> str:
+    """Name the step of the last value if it is not that of the last row."""
+    last = int(values["step"][-1])
+    return "" if last == int(record["step"][-1]) else f" at step {last}"
 
 
 def _change(subject: str, values: xr.DataArray, *, at_steps: bool = False) -> str:

@@ -22,6 +22,7 @@ from dynascope.diagnosis.plan import plan_of
 from dynascope.diagnosis.probe import Need, Probe
 from dynascope.diagnosis.probe_runner import ProbeRunner
 from dynascope.diagnosis.recorded_run import RecordedRun, require_new
+from dynascope.diagnosis.rows import thinned
 from dynascope.diagnosis.schedule import Schedule
 from dynascope.diagnosis.snapshot import ForwardPass, Initial, MicroBatches, Snapshot
 from dynascope.validation import require
@@ -32,6 +33,7 @@ _NAMES = {
     "loss": ("loss", "1"),
     "mean_loss": ("mean loss since the previous row", "1"),
     "max_loss": ("largest loss since the previous row", "1"),
+    "loss_count": ("number of losses since the previous row", "1"),
     "learning_rate": ("learning rate", "1"),
     "epoch": ("number of finished epochs", "1"),
     "seconds": ("time since the start of the run", "s"),
@@ -43,6 +45,7 @@ _COMMON = {
     "loss": [],
     "mean_loss": [],
     "max_loss": [],
+    "loss_count": [],
     "learning_rate": ["group"],
     "epoch": [],
     "seconds": [],
@@ -113,7 +116,8 @@ class RunRecorder:
             sizes = reader.sizes(forward)
         self._dimensions = _COMMON | {name: dimensions for name, (dimensions, _) in first.items()}
         self._labels = self._labels_of(snapshot, forward, learning_rates, first)
-        self._latest = self._row(learning_rates, dict.fromkeys((each.name for each in self._runner.probes), 0.0))
+        seconds = dict.fromkeys((each.name for each in self._runner.probes), 0.0)
+        self._latest = self._losses.take() | self._row(learning_rates, seconds)
         self._latest |= {name: values for name, (_, values) in first.items()}
         self.plan = plan_of(self._runner, schedule, sizes, self._latest.values(), updates=self._needs("update"))
         if resume is None:
@@ -194,7 +198,7 @@ class RunRecorder:
         self._open = False
         try:
             if self._measured_at < self.step:
-                self._measure(learning_rates, None, lambda probe: True)
+                self._measure(learning_rates, None, lambda probe: True, limited=False)
         finally:
             self._run.close()
             self._initial = self._before = None
@@ -210,6 +214,10 @@ class RunRecorder:
                     parts = [str(each[k]) for each, k in zip(labels, place, strict=True)]
                     found["/".join([name, *parts])] = value
         return found
+
+    def flush(self) -> None:
+        """Write the rows that are still in memory."""
+        self._run.flush()
 
     def read(self) -> xr.Dataset:
         """Return the record so far."""
@@ -233,35 +241,51 @@ class RunRecorder:
             needed = self._needs("gradients")
             gradients = self._reader.gradients() if needed else None
             self._measure(learning_rates, gradients, lambda probe: not probe.schedule or probe.name in self._owed)
-            missing = gradients is None or self._latest.get("total_gradient_norm") == 0
-            if needed and missing and self._reader.needs_gradients:
-                self._runner.note(
-                    "there are no gradients: they were probably cleared; record each step before they are set to zero"
-                )
+            if epoch is None and needed:
+                self._note_mistakes(gradients)
         else:
             self._run.flush_if_due()
         return row_due
 
+    def _note_mistakes(self, gradients: Mapping[str, Any] | None) -> None:
+        """Warn if the latest row shows that `step` is called at the wrong place of the training loop."""
+        missing = gradients is None or self._latest.get("total_gradient_norm") == 0
+        if missing and self._reader.needs_gradients and not self._diverged:
+            self._runner.note(
+                "there are no gradients: they were probably cleared; record each step before they are set to zero"
+            )
+        moving = not missing and np.max(self._latest["learning_rate"], initial=0.0) > 0
+        if moving and self._latest.get("total_update_norm") == 0:
+            self._runner.note(f"step {self.step} did not change the weights; record each step after optimizer.step()")
+
     def _measure(
-        self, learning_rates: Sequence[float], gradients: Mapping[str, Any] | None, due: Callable[[Probe], bool]
+        self,
+        learning_rates: Sequence[float],
+        gradients: Mapping[str, Any] | None,
+        due: Callable[[Probe], bool],
+        *,
+        limited: bool = True,
     ) -> None:
+        """Measure the due probes and add a row; nothing is measured once the loss is not finite."""
+        losses = self._losses.take()
+        diverges = not self._diverged and losses["loss_count"] > 0 and not np.isfinite(losses["mean_loss"])
+        self._diverged |= diverges
         with self._reader.unchanged():
-            values, seconds = self._runner.row(self._snapshot(gradients), due)
-        known = self._losses.known
-        self._latest = self._row(learning_rates, seconds) | values
+            values, seconds = self._runner.row(
+                self._snapshot(gradients), lambda probe: not self._diverged and due(probe), limited=limited
+            )
+        self._latest = losses | self._row(learning_rates, seconds) | values
         self._run.append(self.step, self._latest)
         self._measured_at = self.step
         self._owed -= set(seconds)
-        if known and not self._diverged and not np.isfinite(self._latest["mean_loss"]):
-            self._diverged = True
+        if diverges:
             self._run.flush()
             self._runner.note(f"the loss is not finite at or before step {self.step}")
 
     def _row(self, learning_rates: Sequence[float], seconds: Mapping[str, float]) -> dict[str, Any]:
-        """Return the variables of a row that no probe measures."""
+        """Return the variables of a row that are neither losses nor measured by probes."""
         names = [probe.name for probe in self._runner.probes]
         return {
-            **self._losses.take(),
             "learning_rate": self._rates(learning_rates),
             "epoch": float(self.epoch),
             "seconds": time.monotonic() - self._started,
@@ -306,7 +330,7 @@ class RunRecorder:
     def _initial_of(self, snapshot: Snapshot, forward: ForwardPass) -> Initial:
         kernel = as_numpy(snapshot.kernel) if self._needs("kernel") else None
         exact_kernel = as_numpy(self._reader.exact_kernel()) if self._needs("exact_kernel") else None
-        active = {name: as_numpy(z > 0) for name, z in forward.preactivations.items()}
+        active = {name: as_numpy(thinned(z) > 0) for name, z in forward.preactivations.items()}
         return Initial(self._reader.copied_weights(), active, kernel, exact_kernel)
 
     def _labels_of(

@@ -293,8 +293,8 @@ def _members(
 
 
 def _member(dimension: str, label: object, symbols: Mapping[str, str]) -> str:
-    """Return the label of a member: its name if it has one, otherwise the dimension or symbol and a number."""
-    if isinstance(label, str):
+    """Return the label of a member: its name, or the dimension or symbol and its number."""
+    if isinstance(label, str) and not label.isdigit():
         return label
     value = number(label) if isinstance(label, float) else str(label)
     return f"{symbols[dimension]} = {value}" if dimension in symbols else f"{dimension.replace('_', ' ')} {value}"

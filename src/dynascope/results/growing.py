@@ -39,8 +39,8 @@ from dynascope.validation.bounded_scalars import NonNegativeFloat, NonNegativeIn
 
 __all__ = ["GrowingRecord", "require_new_folder"]
 
-# Writing takes at most one part of this many of the time.
-_PAUSE = 100
+# Writing takes at most one part of this many of the time, unless rows would wait for longer than ten seconds.
+_PAUSE, _LONGEST = 100, 10.0
 _Place = int | slice | Sequence[int]
 
 
@@ -274,7 +274,7 @@ class GrowingRecord:
             for name, values in self._buffer.waiting().items():
                 self._arrays[name][self._slice(name, start, stop)] = values
             self._set_written(stop)
-            self._pause = self.seconds and max(self.seconds, _PAUSE * (time.monotonic() - began))
+            self._pause = self.seconds and max(self.seconds, min(_LONGEST, _PAUSE * (time.monotonic() - began)))
         self._buffer.rows, self._flushed = 0, time.monotonic()
 
     def flush_if_due(self) -> None:

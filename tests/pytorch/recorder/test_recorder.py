@@ -28,6 +28,7 @@ from recorded_training import INPUTS, LABELS, PAIR, functional, hooks, mlp, rand
 Recorder = pytest.importorskip("dynascope.torch").Recorder
 nn = torch.nn
 TIMES = {"seconds", "probe_seconds"}
+SUMS = {"mean_loss", "max_loss", "loss_count"}  # over the steps since the previous row
 
 
 def recorder_of(model, path, **options):
@@ -216,6 +217,7 @@ def recorded(path, steps=8, each=None, **options):
 def test_every_variable_equals_a_calculation_by_hand(tmp_path):
     run, expected, losses = recorded(tmp_path / "run.zarr", schedule=1)
     expected |= {name: np.array([np.nan, *losses]) for name in ("loss", "mean_loss", "max_loss")}
+    expected["loss_count"] = np.array([0.0, *np.ones(len(losses))])
     measured = run["measured"].sel(probe="kernel").values
     assert list(run["step"].values[measured]) == [0, 1, 2, 3, 6]
     for name in ("kernel_distance", "kernel_trace"):
@@ -236,7 +238,7 @@ def test_rows_do_not_depend_on_the_schedule(tmp_path):
     steps = thin["step"].values
     assert list(steps) == [0, 3, 4, 10, 12]
     chosen = run.sel(step=steps)
-    for name in {*run.data_vars} - TIMES - {"mean_loss", "max_loss", "kernel_distance", "kernel_trace", "measured"}:
+    for name in {*run.data_vars} - TIMES - SUMS - {"kernel_distance", "kernel_trace", "measured"}:
         values = chosen[name].values
         if name in ("gradient_norm", "total_gradient_norm", "update_norm", "total_update_norm"):
             values, found = values[:-1], thin[name].values[:-1]  # `close` measures the last row
@@ -280,9 +282,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
         train(model, recorder, optimizer=optimizer, steps=4)
     again = recorder.read()
     assert list(again["step"].values) == [0, 2, 4, 6, 8, 9]
-    xr.testing.assert_equal(
-        again.drop_vars([*TIMES, "mean_loss", "max_loss"]), whole.drop_vars([*TIMES, "mean_loss", "max_loss"])
-    )
+    xr.testing.assert_equal(again.drop_vars([*TIMES, *SUMS]), whole.drop_vars([*TIMES, *SUMS]))
     with pytest.raises(InputError, match="another model or of other probes"):
         recorder_of(wide().double(), part, resume=5)
 

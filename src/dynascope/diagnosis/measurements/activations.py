@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dynascope.diagnosis.probe import Probe, ProbeCost
+from dynascope.diagnosis.rows import thinned
 from dynascope.diagnosis.snapshot import Snapshot
 from dynascope.probes.activation_patterns import activity, count_active, count_flips, hamming_distance
 from dynascope.validation import array_namespace
@@ -33,8 +34,9 @@ def measure_flips(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
         return {}
     shares, units = [], []
     for name, z in layers.items():
-        before = z if snapshot.initial is None else _signs(snapshot.initial.active[name], z)
-        shares.append(hamming_distance(count_flips(before, z)).hamming_distance)
+        now = thinned(z)
+        before = now if snapshot.initial is None else _signs(snapshot.initial.active[name], now)
+        shares.append(hamming_distance(count_flips(before, now)).hamming_distance)
         units.append(z.shape[0] * z.shape[1])
     xp = array_namespace(shares[0])
     by_layer = xp.stack(shares)

@@ -86,6 +86,11 @@ class LightningRecorder(Callback):
         if self.recorder is not None:
             self.recorder.end_epoch()
 
+    def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Write all rows, so that a run can continue from the checkpoint."""
+        if self.recorder is not None:
+            self.recorder.flush()
+
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Close the record."""
         self._close()

@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from dynascope.diagnosis.probe import Sizes
 from dynascope.diagnosis.reference_batch import count_examples, target_rows
-from dynascope.diagnosis.rows import as_rows, feature_rows, thinned
+from dynascope.diagnosis.rows import as_rows, feature_rows
 from dynascope.diagnosis.snapshot import ForwardPass, MicroBatches
 from dynascope.errors import InputError
 from dynascope.probes.kernel.empirical import neural_tangent_kernel
@@ -156,8 +156,7 @@ class ModuleReader:
         return ForwardPass(
             outputs=outputs,
             preactivations={
-                name: thinned(as_rows(z, channels_second=channels))
-                for name, (z, channels) in captured.preactivations.items()
+                name: as_rows(z, channels_second=channels) for name, (z, channels) in captured.preactivations.items()
             },
             features=features,
             readout=readout,

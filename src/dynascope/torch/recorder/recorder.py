@@ -163,7 +163,7 @@ class Recorder:
                 "charges cannot be resumed, because their laws need every step",
                 argument="charges",
                 value=resume,
-                remedy="omit charges, or start a new record",
+                remedy="start a new record at another path, with first_step",
             )
             self._charges = watched_charges(inner, optimizer, charges, reader.inputs)
             self.symmetries, settings = self._charges.symmetries, self._charges.settings
@@ -246,6 +246,11 @@ class Recorder:
         The names suit TensorBoard, Weights & Biases, MLflow and Trackio.
         """
         return {} if self._run is None else self._run.scalars()
+
+    def flush(self) -> None:
+        """Write the rows that are still in memory, for example when a checkpoint is saved."""
+        if self._run is not None:
+            self._run.flush()
 
     def read(self) -> Any:
         """Return the record so far as an `xarray.Dataset`; None on other ranks than 0."""

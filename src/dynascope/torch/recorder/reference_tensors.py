@@ -36,7 +36,7 @@ def reference_tensors(reference: Any, device: torch.device) -> tuple[Any, torch.
             f"the reference batch contains more than tensors ({shown_error(error)})",
             argument="reference",
             value=type(reference).__name__,
-            remedy="give inputs, or a pair of inputs and one tensor of targets",
+            remedy="give inputs, or a pair of inputs and one tensor of targets, such as next(iter(loader))",
         ) from error
 
 

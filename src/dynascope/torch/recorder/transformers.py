@@ -86,6 +86,11 @@ class TransformersRecorder(TrainerCallback):
         if self.recorder is not None:
             self.recorder.end_epoch()
 
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Write all rows, so that a run can continue from the checkpoint."""
+        if self.recorder is not None:
+            self.recorder.flush()
+
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
