@@ -159,15 +159,12 @@ def _charges(record: xr.Dataset) -> Iterator[str]:
     names = "measured_charge", "predicted_charge", "charge_bound"
     if not {*names} <= {*map(str, record.variables)}:
         return
-    charge, predicted, bound = (record[name][-1] for name in names)
-    broken = int((np.abs(charge - predicted) > bound).sum())
+    charge, predicted, bound = (record[name] for name in names)
+    broken, count = int((np.abs(charge - predicted) > bound).any("step").sum()), charge.sizes["charge"]
     if broken:
-        yield (
-            f"{broken} of {charge.size} conserved charges have left the bounds of their laws; `symmetry.audit` names "
-            "the cause."
-        )
+        yield f"{broken} of {count} conserved charges left the bounds of their laws; `symmetry.audit` names the cause."
     else:
-        yield f"All {charge.size} conserved charges follow their laws."
+        yield f"All {count} conserved charges follow their laws."
 
 
 def _thinned(record: xr.Dataset) -> Iterator[str]:
