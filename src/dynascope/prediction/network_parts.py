@@ -131,7 +131,7 @@ def misfit_of(task: Any, network: Any) -> str:
 
     Args:
         task: The data.
-        network: A network that maps rows, or a PyTorch module.
+        network: A network that takes a batch of inputs in rows, or a PyTorch module.
     """
     if not isinstance(task, Task):
         return "the task has no samples for a tangent kernel"

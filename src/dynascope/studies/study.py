@@ -61,8 +61,8 @@ class Study:
         tiny: Field values with which the study tests the same claim within seconds.
         tiny_limits: Sentence on what the study cannot show with the values of `tiny`; empty if it shows the claim.
         theory: Name of the theory in the predicted record.
-        task: Name of the task in both records, if it differs from the name of `_task`. The texts of `task`, `notes`,
-            `trains` and `flow` may refer to attributes of the study in braces.
+        task: Name of the task in both records, if it differs from the name of `_task`. `task`, `notes`, `trains` and
+            `flow` may contain attributes of the study in braces, as in a format string.
         notes: Additional sentences about the task for both records.
         trains: Name of the network in both records.
         convention: Definition of the loss and of time in both records, if it is not that of dynascope.

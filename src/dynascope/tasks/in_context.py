@@ -127,7 +127,7 @@ class InContextRegression(eqx.Module):
             f"the network has a matrix of shape {np.shape(matrix)}",
             argument="network",
             value=np.shape(matrix),
-            remedy=f"pass linear attention on {len(covariance)} inputs",
+            remedy=f"pass a linear attention network of input dimension {len(covariance)}",
         )
         # A sum of squares stays non-negative despite rounding.
         queried = matrix @ root

@@ -99,7 +99,7 @@ def squared_norms(tree: Any, groups: Mapping[str, str] | None = None) -> Any:
             f"the group {name!r} is {part!r}, which contains no weights",
             argument="groups",
             value=part,
-            remedy=f"name weights of the network: {', '.join(norms)}",
+            remedy=f"choose from the weights of the network: {', '.join(norms)}",
         )
         sums.append(sum(own))
     return jnp.stack(sums)

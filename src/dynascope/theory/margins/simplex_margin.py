@@ -16,7 +16,7 @@ __all__ = ["SimplexMargin", "simplex_margin"]
 
 
 class SimplexMargin(NamedTuple):
-    """The solution, up to a rotation of the features.
+    """Maximum-margin features and classifier, determined up to a rotation of the features.
 
     Attributes:
         value: ½‖W‖² at margins of one.

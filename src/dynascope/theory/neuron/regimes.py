@@ -129,8 +129,9 @@ def regime(
     it is "delayed rich" if λ ≤ −4 ‖β*‖ and the fit time of the norm is less than `delay_threshold` times the escape
     time t, 1/|δ| < 0.1 t. Otherwise it is "rich".
 
-    Neurons far upstream are lazy, and so are neurons far downstream if w₀ is aligned with β*. Far downstream with w₀
-    nearly orthogonal to β*, neurons are delayed rich. Nearly balanced neurons with a small initialisation are rich.
+    Neurons with a large positive imbalance (upstream) are lazy, and so are neurons with a large negative imbalance
+    (downstream) if w₀ is aligned with β*. If w₀ is nearly orthogonal to β*, the latter are delayed rich. Nearly
+    balanced neurons with a small initialisation are rich.
 
     Args:
         initial_output: a(0), shape (...).

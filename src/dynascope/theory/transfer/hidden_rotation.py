@@ -44,11 +44,11 @@ def _transposed(gradient: Any, change: Any, factor: Any, degenerate: Any) -> lis
     invariant = ~jnp.any(dependent & degenerate, axis=(-2, -1))
     require(
         is_traced(invariant) or bool(np.all(invariant)),
-        "target_map has equal singular values, so that the layers are determined only up to a rotation of these modes, "
-        "and the differentiated quantity depends on the rotation",
+        "target_map has repeated singular values, so the layers are determined only up to a rotation of these modes, "
+        "but the differentiated quantity depends on this rotation",
         argument="target_map",
         remedy="differentiate a quantity that is invariant under the rotation, such as first @ second, first @ first.T "
-        "or the result of forgetting, or choose a target_map with different singular values",
+        "or the result of forgetting, or choose a target_map with distinct singular values",
     )
     return [nan_outside(invariant, gradient, leading=True), None, None]
 

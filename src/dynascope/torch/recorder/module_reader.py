@@ -325,7 +325,7 @@ def require_whole_weights(module: nn.Module) -> None:
         "the weights of model are sharded over several processes",
         argument="model",
         value=type(module).__name__,
-        remedy="record a model whose processes each hold all weights, as with DistributedDataParallel",
+        remedy="record a model that is replicated in every process, as with DistributedDataParallel",
     )
 
 

@@ -69,7 +69,8 @@ def meaning(study: AnomalousDiffusion, result: Comparison) -> str:
         "curvature and gradient noise, without fitted parameters, gives an exponent of "
         f"{rounded(found['forecast_exponent'])}; the measured exponent is {rounded(found['network_exponent'])}, and "
         f"the squared displacement is {rounded(found['forecast_ratio'])} times the forecast. The forecast assumes "
-        "stationary weights, constant noise and a quadratic loss, and it can fail beyond its window of steps, where "
+        "that the weights have reached their stationary distribution, that the noise is constant, and that the loss is "
+        "quadratic. It can fail beyond its window of steps, where "
         f"the measured exponent is {rounded(found['late_exponent'])}."
     )
 

@@ -38,11 +38,11 @@ class AnomalousDiffusion(ClaimsStudy):
     a few minibatches. From these measurements alone, theory forecasts the displacement in further training, without
     fitted parameters. Two claims state that the measured exponent is within 0.1 of the forecast and below 1, the
     exponent of ordinary diffusion. The exponent is measured between 1/(1 − β) steps, the memory of momentum, and half
-    of (1 − β)/(ηλ) steps, the memory of weight decay. Theory assumes stationary weights, constant noise and a quadratic
-    loss. The claims are undecided if the loss fell by more than a fifth in the second half of the warm-up
-    (`loss_change`), or if the displacement grows faster than free diffusion beyond the window (`late_exponent` above
-    1). Beyond the window, the weights move so far that the loss grows more slowly than its curvature suggests, and the
-    displacement exceeds the forecast.
+    of (1 − β)/(ηλ) steps, the memory of weight decay. Theory assumes that the weights have reached their stationary
+    distribution, that the noise is constant, and that the loss is quadratic. The claims are undecided if the loss fell
+    by more than a fifth in the second half of the warm-up (`loss_change`), or if the displacement grows faster than
+    free diffusion beyond the window (`late_exponent` above 1). Beyond the window, the weights move so far that the loss
+    grows more slowly than its curvature suggests, and the displacement exceeds the forecast.
 
     To repeat the experiment of the paper, set `data` to the path of images in IDX, CIFAR or folder format and `network`
     to "resnet18". This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes

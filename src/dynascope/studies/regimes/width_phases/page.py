@@ -69,8 +69,8 @@ def meaning(study: WidthPhases, result: Comparison) -> str:
         f"field, Xavier, Kaiming and lazy training. For each one, {study.seeds} two-layer linear networks learned a "
         "linear function at every value of the scaling parameter κ, which is the width or, in lazy training, the "
         "output multiplier. Some names have a suffix: an output multiplier moves the parametrisation into the phase "
-        'that learns features ("learning") or keeps the NTK constant ("kernel"). The change of the NTK is a power of κ '
-        f"with exponents between {rounded(seen.min())} and {rounded(seen.max())}; theory predicts "
+        'that learns features ("learning") or keeps the NTK constant ("kernel"). The change in the NTK scales as a '
+        f"power of κ, with exponents between {rounded(seen.min())} and {rounded(seen.max())}; theory predicts "
         f"{rounded(predicted.min())} to {rounded(predicted.max())}. The fitted exponents differ from the predicted "
         f"ones by at most {error} of the largest exponent. According to the theory, the parametrisation decides "
         "whether a wide network learns features, and an output multiplier can change the outcome. The predicted "
