@@ -7,6 +7,7 @@ from . import features as features
 from . import function_space as function_space
 from . import grokking as grokking
 from . import groups as groups
+from . import interventions as interventions
 from . import line_inputs as line_inputs
 from . import margins as margins
 from . import modular as modular

@@ -1,0 +1,14 @@
+from .autoencoder_dynamics import AutoencoderLadder as AutoencoderLadder
+from .autoencoder_dynamics import AutoencoderRates as AutoencoderRates
+from .autoencoder_dynamics import autoencoder_imbalance as autoencoder_imbalance
+from .autoencoder_dynamics import autoencoder_ladder as autoencoder_ladder
+from .autoencoder_dynamics import autoencoder_rates as autoencoder_rates
+from .autoencoder_dynamics import transposition_residual as transposition_residual
+from .autoencoder_hessian import autoencoder_hessian_spectrum as autoencoder_hessian_spectrum
+from .linear_autoencoder import AutoencoderLoss as AutoencoderLoss
+from .linear_autoencoder import CriticalPoints as CriticalPoints
+from .linear_autoencoder import autoencoder_critical_points as autoencoder_critical_points
+from .linear_autoencoder import autoencoder_loss as autoencoder_loss
+from .linear_autoencoder import critical_autoencoder as critical_autoencoder
+from .probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
+from .probabilistic_pca import probabilistic_pca as probabilistic_pca
