@@ -3,6 +3,7 @@ from . import comparison as comparison
 from . import diagnosis as diagnosis
 from . import flows as flows
 from . import groups as groups
+from . import interventions as interventions
 from . import networks as networks
 from . import plot as plot
 from . import prediction as prediction

@@ -1,0 +1,1 @@
+from .rank_svd import RankSVD as RankSVD
