@@ -5,6 +5,8 @@ from .autoencoder_dynamics import autoencoder_ladder as autoencoder_ladder
 from .autoencoder_dynamics import autoencoder_rates as autoencoder_rates
 from .autoencoder_dynamics import transposition_residual as transposition_residual
 from .autoencoder_hessian import autoencoder_hessian_spectrum as autoencoder_hessian_spectrum
+from .autoencoder_path import AutoencoderPath as AutoencoderPath
+from .autoencoder_path import autoencoder_path as autoencoder_path
 from .linear_autoencoder import AutoencoderLoss as AutoencoderLoss
 from .linear_autoencoder import CriticalPoints as CriticalPoints
 from .linear_autoencoder import autoencoder_critical_points as autoencoder_critical_points

@@ -1,0 +1,103 @@
+"""Figures and text of the study `linear-autoencoder`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
+
+if TYPE_CHECKING:
+    from dynascope.studies.interventions.linear_autoencoder.study import LinearAutoencoder
+
+__all__ = ["figures", "meaning"]
+
+_PENALTIES = {"none": "no penalty", "product": "a penalty on the product", "weights": "weight decay"}
+_CRITICAL_SETS = {
+    "none": "Every point of the hyperbola a b = 1 (dashed) is a minimum.",
+    "product": "The hyperbola of minima (dashed) is closer to the origin, a b = 1/(1 + λ).",
+    "weights": "Only two minima remain, at a = b = ±√(1 − λ). The dashed line a = b joins them through the saddle at "
+    "the origin. All trajectories end on it: the decoder becomes the transpose of the encoder.",
+}
+
+
+def figures(study: LinearAutoencoder, result: Comparison) -> list[Chart]:
+    """The figures: ladder of saddles, Hessian spectra, critical sets, recovered directions, and imbalance."""
+    return [
+        Chart(
+            ("loss", "ladder_loss"),
+            members={"penalty": ("weights",)},
+            title="Ladder of saddles",
+            caption=f"Loss from initial weights of scale {rounded(study.scale)} with weight decay. The steps show the "
+            f"predicted losses of the {study.latents} saddles and of the global minimum. The closed form of the loss "
+            "(dashed) coincides with training.",
+            words=("loss", "saddles"),
+        ),
+        Chart(
+            "saddle_loss",
+            over="level",
+            title="Losses of the saddles",
+            caption="Loss at the points of the trajectory with the smallest gradients, one between each pair of jumps, "
+            "for each penalty. Theory gives the critical values of the sets of strongest directions.",
+            points=True,
+        ),
+        Chart(
+            "saddle_hessian",
+            over="eigenvalue",
+            title="Hessian at the saddles",
+            caption="Eigenvalues of the Hessian at the same points, with weight decay. The label is the number of "
+            "learned directions. The number of negative eigenvalues falls to zero at the global minimum.",
+            points=True,
+            symbols={"level": "learned"},
+        ),
+        *(
+            Chart(
+                "decoder_weight",
+                over="encoder_weight",
+                members={"penalty": (name,)},
+                title=f"Critical set with {words}",
+                caption="Trajectories of an autoencoder with one input of unit variance, one latent and λ = 0.3, in "
+                f"the plane of encoder a and decoder b. {_CRITICAL_SETS[name]}",
+                arrows=True,
+            )
+            for name, words in _PENALTIES.items()
+        ),
+        Chart(
+            "direction_overlap",
+            over="seed",
+            title="Recovered directions",
+            caption="Smallest |cos| between a singular vector of the decoder and its principal direction, after "
+            "training from several initial weights of ordinary size.",
+            points=True,
+        ),
+        Chart(
+            "imbalance",
+            over="convergence_time",
+            log="y",
+            decades=10,
+            places={"seed": (0,), "convergence_time": tuple(range(study.times - 1))},
+            title="Imbalance of the layers",
+            caption="Imbalance ‖AᵀA − BBᵀ‖ from weights of ordinary size. It decays as exp(−4λt) with weight decay and "
+            "is conserved otherwise.",
+        ),
+    ]
+
+
+def meaning(study: LinearAutoencoder, result: Comparison) -> str:
+    """Summarise the ladder of saddles, the recovered directions, and their dependence on the penalty."""
+    seen, errors = result.observed, {**result.quantities, **result.checks}
+    none, product, weights = (rounded(each) for each in seen["direction_overlap"].mean("seed").to_numpy())
+    small = [rounded(each) for each in seen["small_direction_overlap"].to_numpy()]
+    return (
+        f"Linear autoencoders with {study.latents} latents were trained on data with {len(study.singular_values)} "
+        f"principal directions. From small weights, they learn the directions one at a time, strongest first. Between "
+        "two jumps, training passes a saddle. The losses at these points differ from the predicted critical values by "
+        f"at most {rounded(errors['saddle_loss_maximum'].error)} of the initial loss, and the eigenvalues of the "
+        f"Hessian from their closed forms by at most {rounded(errors['saddle_hessian_maximum'].error)} of the largest. "
+        f"From {study.starts} initialisations of ordinary size, all three losses reach their global minimum, and all "
+        "learn the same subspace. With weight decay, the singular vectors of the decoder are the principal directions: "
+        f"|cos| of the worst direction is {weights} on average. Without a penalty it is {none}, and with the penalty "
+        f"on the product {product}. These losses determine only the product of the layers, and training conserves the "
+        "imbalance of the initial weights. From small, nearly balanced weights, |cos| of the worst direction is "
+        f"{small[0]} without a penalty, {small[1]} with the penalty on the product, and {small[2]} with weight decay."
+    )
