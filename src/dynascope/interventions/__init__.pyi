@@ -1,1 +1,10 @@
+from .credit_rules import CREDIT_RULES as CREDIT_RULES
+from .credit_rules import CreditRule as CreditRule
+from .credit_training import CreditTraining as CreditTraining
+from .credit_training import train_with_feedback as train_with_feedback
+from .feedback_layers import FeedbackConvolution as FeedbackConvolution
+from .feedback_layers import FeedbackDense as FeedbackDense
+from .feedback_network import FeedbackNetwork as FeedbackNetwork
+from .feedback_network import feedback_convolutional as feedback_convolutional
+from .feedback_network import feedback_mlp as feedback_mlp
 from .rank_svd import RankSVD as RankSVD

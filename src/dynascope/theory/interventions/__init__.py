@@ -1,4 +1,4 @@
-"""Changes to networks and losses whose effect is known in closed form."""
+"""Interventions on a network: what pruning conserves, and what feedback weights and linear autoencoders converge to."""
 
 from dynascope.validation import face
 

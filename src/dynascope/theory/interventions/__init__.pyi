@@ -7,6 +7,15 @@ from .autoencoder_dynamics import transposition_residual as transposition_residu
 from .autoencoder_hessian import autoencoder_hessian_spectrum as autoencoder_hessian_spectrum
 from .autoencoder_path import AutoencoderPath as AutoencoderPath
 from .autoencoder_path import autoencoder_path as autoencoder_path
+from .credit_fixed_points import AlignmentFixedPoint as AlignmentFixedPoint
+from .credit_fixed_points import alignment_fixed_point as alignment_fixed_point
+from .credit_fixed_points import kolen_pollack_gap as kolen_pollack_gap
+from .credit_fluctuations import Misalignment as Misalignment
+from .credit_fluctuations import mirror_misalignment as mirror_misalignment
+from .credit_fluctuations import noise_misalignment as noise_misalignment
+from .credit_primitives import AlignmentCoefficients as AlignmentCoefficients
+from .credit_primitives import AlignmentPrimitive as AlignmentPrimitive
+from .credit_primitives import alignment_primitive as alignment_primitive
 from .linear_autoencoder import AutoencoderLoss as AutoencoderLoss
 from .linear_autoencoder import CriticalPoints as CriticalPoints
 from .linear_autoencoder import autoencoder_critical_points as autoencoder_critical_points
@@ -14,3 +23,5 @@ from .linear_autoencoder import autoencoder_loss as autoencoder_loss
 from .linear_autoencoder import critical_autoencoder as critical_autoencoder
 from .probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
 from .probabilistic_pca import probabilistic_pca as probabilistic_pca
+from .weight_mirror_stability import MirrorStability as MirrorStability
+from .weight_mirror_stability import weight_mirror_stability as weight_mirror_stability

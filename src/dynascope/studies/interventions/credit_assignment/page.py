@@ -1,0 +1,111 @@
+"""Figures and text of the study `credit-assignment`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import percent, rounded
+
+if TYPE_CHECKING:
+    from dynascope.studies.interventions.credit_assignment.study import CreditAssignment
+
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: CreditAssignment, result: Comparison) -> list[Chart]:
+    """The figures over depth, of the grid of settings, and of noisy updates."""
+    floor = result.observed["noise_floor"].mean("seed")
+    return [
+        Chart(
+            "test_accuracy",
+            over="depth",
+            title="Test accuracy over depth",
+            y_label="test accuracy",
+            caption="Test accuracy of MLPs with different numbers of layers, trained with each rule; "
+            f"mean over {study.seeds} initialisations.",
+            points=True,
+            joined=True,
+        ),
+        Chart(
+            "weight_angle",
+            over="depth",
+            title="Angle between feedback weights and weights",
+            caption="Angle between feedback weights and weights at the end of training, averaged over layers. Random "
+            "feedback weights are nearly orthogonal to the weights.",
+            points=True,
+            joined=True,
+        ),
+        Chart(
+            "gradient_angle",
+            over="depth",
+            title="Angle between the gradient sent back and the exact gradient",
+            y_label="angle of the gradient (degrees)",
+            caption="Angle between the gradient that the feedback weights send back and the exact gradient at the end "
+            "of training, over all weights of the network. An angle below 90 degrees lowers the loss.",
+            points=True,
+            joined=True,
+        ),
+        Chart(
+            "mirror_angle",
+            over="depth",
+            title="Angle of the weight mirror",
+            y_label="angle (degrees)",
+            caption="Angle between feedback weights and weights of the weight mirror at the end of training, and the "
+            "stationary angle predicted for fixed weights (dashed).",
+            points=True,
+        ),
+        Chart(
+            "working_share",
+            over="tuned",
+            title="Fragility",
+            x_label="rule",
+            caption=f"Share of the {len(study.learning_rates) * len(study.strengths)} combinations of learning rate "
+            f"and rule strength for which a network of {study.grid_depth} layers reaches a test accuracy of "
+            f"{percent(study.trained_accuracy)}.",
+            points=True,
+        ),
+        Chart(
+            "transfer_loss",
+            over="tuned",
+            title="Transfer of tuned settings",
+            x_label="rule",
+            caption="Test accuracy that a convolutional network loses if its settings are those that are best for the "
+            "MLP, relative to the best settings for the convolutional network.",
+            points=True,
+        ),
+        Chart(
+            ("noisy_angle", "noise_floor"),
+            over="noise",
+            log="xy",
+            title="Noisy updates of symmetric alignment",
+            y_label="angle (degrees)",
+            words=("measured", "predicted floor"),
+            caption="Angle between feedback weights and weights if noise is added to the updates of the feedback "
+            f"weights, and the floor predicted from the trained weights, from {rounded(floor[0])} to "
+            f"{rounded(floor[-1])} degrees.",
+            points=True,
+        ),
+    ]
+
+
+def meaning(study: CreditAssignment, result: Comparison) -> str:
+    """Summarise accuracy, angles and fragility."""
+    observed = result.observed.mean("seed")
+    deep = observed.isel(depth=-1)
+    exact, fixed, mirror, symmetric = (
+        deep.sel(rule=name)
+        for name in ("backpropagation", "feedback alignment", "weight mirror", "symmetric alignment")
+    )
+    share = observed["working_share"]
+    return (
+        f"With {study.depths[-1]} layers, backpropagation reaches a test accuracy of "
+        f"{percent(exact['test_accuracy'])}, fixed random feedback weights {percent(fixed['test_accuracy'])}, the "
+        f"weight mirror {percent(mirror['test_accuracy'])} and symmetric alignment "
+        f"{percent(symmetric['test_accuracy'])}. The feedback weights of the weight mirror fluctuate at an angle of "
+        f"{rounded(mirror['weight_angle'])} degrees, because every step estimates the weights from few samples; theory "
+        f"predicts {rounded(result.predicted['mirror_angle'][-1])} degrees. The weight mirror trains for "
+        f"{percent(share.sel(tuned='weight mirror'))} of the grid of settings, information alignment for "
+        f"{percent(share.sel(tuned='information alignment'))} and symmetric alignment for "
+        f"{percent(share.sel(tuned='symmetric alignment'))}."
+    )
