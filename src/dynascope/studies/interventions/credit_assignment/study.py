@@ -122,7 +122,7 @@ class CreditAssignment(ClaimsStudy):
         "feedback_alignment_accuracy": ("test accuracy of feedback alignment at the depth of the noisy runs", "1"),
     }
     tolerance = curve_tolerance(
-        mirror_angle=(0.05, "theory assumes fixed weights, and the training weights change the fixed point slowly")
+        mirror_angle=(0.03, "theory assumes fixed weights, and the training weights change the fixed point slowly")
     )
     deciding_claims = DECIDING
     tiny = {
