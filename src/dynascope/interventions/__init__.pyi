@@ -7,4 +7,9 @@ from .feedback_layers import FeedbackDense as FeedbackDense
 from .feedback_network import FeedbackNetwork as FeedbackNetwork
 from .feedback_network import feedback_convolutional as feedback_convolutional
 from .feedback_network import feedback_mlp as feedback_mlp
+from .masked_updates import masked as masked
+from .prune import critical_compression as critical_compression
+from .prune import prune as prune
+from .pruned import CriticalCompression as CriticalCompression
+from .pruned import Pruned as Pruned
 from .rank_svd import RankSVD as RankSVD

@@ -1,3 +1,5 @@
+from .pruning import critical_compression as critical_compression
+from .pruning import prune as prune
 from .recorder.checkpoints import record_checkpoints as record_checkpoints
 from .recorder.lightning import LightningRecorder as LightningRecorder
 from .recorder.recorder import Recorder as Recorder

@@ -1,1 +1,1 @@
-"""Studies of interventions: changes to networks and losses, with a theory of their effect."""
+"""Studies of interventions: pruning, credit assignment and regularised autoencoders."""

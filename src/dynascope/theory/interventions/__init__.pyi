@@ -23,5 +23,13 @@ from .linear_autoencoder import autoencoder_loss as autoencoder_loss
 from .linear_autoencoder import critical_autoencoder as critical_autoencoder
 from .probabilistic_pca import ProbabilisticPCA as ProbabilisticPCA
 from .probabilistic_pca import probabilistic_pca as probabilistic_pca
+from .saliency_conservation import activation_defect as activation_defect
+from .saliency_conservation import cut_residuals as cut_residuals
+from .saliency_conservation import grasp_defect as grasp_defect
+from .saliency_conservation import maximal_compression as maximal_compression
+from .saliency_conservation import mean_layer_score as mean_layer_score
+from .saliency_conservation import normalisation_defect as normalisation_defect
+from .synaptic_flow import log_synaptic_flow as log_synaptic_flow
+from .synaptic_flow import synflow_log_scores as synflow_log_scores
 from .weight_mirror_stability import MirrorStability as MirrorStability
 from .weight_mirror_stability import weight_mirror_stability as weight_mirror_stability

@@ -1,0 +1,94 @@
+"""Results of pruning: masks, and what was lost."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from dynascope.interventions.synaptic_flow import SynapticFlow
+from dynascope.results.named_tuples import short_repr
+
+__all__ = ["CriticalCompression", "Pruned", "layer_table"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pruned:
+    """A pruned network, and what was lost.
+
+    Attributes:
+        mask: The masks. For a JAX network, a tree with the structure of its floating-point arrays, whose leaves are
+            boolean arrays; arrays that are not pruned are True everywhere. For a PyTorch module, {name of a parameter:
+            tensor of zeros and ones}, as `torch.nn.utils.prune.custom_from_mask` expects them.
+        network: The network with pruned weights set to zero; None for a PyTorch module.
+        method: Name of the method.
+        requested: The requested compression.
+        compression: The achieved compression ρ, the number of prunable weights over the number of kept ones; infinite
+            if none is kept.
+        rounds: Number of rounds.
+        layers: A table with one row per pruned layer: `size` and `kept` weights, `dead_units` (output units without a
+            path from an input to an output), and `flow_share`, the sum of the SynFlow scores of the layer over the
+            synaptic flow. The share is one if all flow passes through the layer, as in every network without skip
+            connections and biases.
+        collapsed_layers: Names of layers without weights.
+        path_exists: Whether a path from the inputs to the outputs remains.
+        conservation_defect: Relative difference between the synaptic flow at the outputs and at the inputs and biases,
+            of the network before pruning; zero up to rounding if all activations are homogeneous.
+        inhomogeneous: Names of operations that are not homogeneous, and therefore violate conservation.
+    """
+
+    mask: Any = dataclasses.field(repr=False)
+    network: Any = dataclasses.field(repr=False)
+    method: str
+    requested: float
+    compression: float
+    rounds: int
+    layers: pd.DataFrame
+    collapsed_layers: tuple[str, ...]
+    path_exists: bool
+    conservation_defect: float
+    inhomogeneous: tuple[str, ...]
+
+    __repr__ = short_repr
+
+    @property
+    def residuals(self) -> Float[np.ndarray, " layers"]:
+        """`flow_share` − 1: the conservation residual of each layer as a cut of the pruned network."""
+        return np.asarray(self.layers["flow_share"]) - 1
+
+
+class CriticalCompression(NamedTuple):
+    """The largest compressions up to which a method keeps a network connected.
+
+    Attributes:
+        layers: The largest scanned compression up to which every layer keeps a weight.
+        paths: The largest scanned compression up to which a path from the inputs to the outputs exists.
+        maximal: ρ_max, the number of prunable weights over the number of layers.
+        table: One row per scanned compression: `compression`, `achieved`, `empty_layers`, `path_exists`.
+    """
+
+    layers: float
+    paths: float
+    maximal: float
+    table: pd.DataFrame
+
+    __repr__ = short_repr
+
+
+def layer_table(flow: SynapticFlow, masks: list[np.ndarray]) -> pd.DataFrame:
+    """The table `Pruned.layers`."""
+    network = flow.network
+    dead = []
+    for scores, axis in zip(flow.log_scores(masks), network.unit_axes, strict=True):
+        others = tuple(each for each in range(scores.ndim) if each != axis % scores.ndim)
+        dead.append(int(np.sum(scores.max(axis=others) == -np.inf)))
+    columns = {
+        "size": [each.size for each in masks],
+        "kept": [int(each.sum()) for each in masks],
+        "dead_units": dead,
+        "flow_share": flow.layer_shares(masks),
+    }
+    return pd.DataFrame(columns, index=pd.Index(network.names, name="layer"))

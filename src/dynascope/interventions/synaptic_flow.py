@@ -1,0 +1,128 @@
+"""Synaptic flow of a masked network of any architecture, without overflow where rescaling allows it."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from dynascope.interventions.prunable import Flow, Prunable
+from dynascope.theory.interventions import log_synaptic_flow, synflow_log_scores
+from dynascope.validation import require
+
+__all__ = ["SynapticFlow"]
+
+_EQUAL = 1e-9  # relative rounding error of sums over all weights of a layer
+
+
+class SynapticFlow:
+    """Scores |θ ∂R/∂θ| of the synaptic flow R, for all masks of a network.
+
+    If each layer is a cut of the network, its scores sum to R. Dividing the weights of this layer by a constant then
+    divides all scores of all layers by this constant, and their order is unchanged. The constants are chosen so that
+    the signal neither explodes nor vanishes. If the layers also form a chain of matrices whose scores equal the closed
+    form, the closed form replaces differentiation. Other networks, such as residual networks and networks with biases,
+    are evaluated without constants.
+
+    Args:
+        network: The network.
+    """
+
+    def __init__(self, network: Prunable):
+        self.network = network
+        self.weights = [np.abs(each) for each in network.weights]
+
+    def log_scores(self, masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Logarithms of the scores, up to a constant that all layers share."""
+        weights = self._masked(masks)
+        if self._kind in ("chain", "transposed chain"):
+            found = synflow_log_scores(self._oriented(weights))
+            return found if self._kind == "chain" else [each.T for each in found]
+        if self._kind == "cuts":
+            weights = _balanced(weights)
+        return _logarithms(self._flow(weights), weights)
+
+    def exists(self, masks: Sequence[np.ndarray]) -> bool:
+        """Whether a path from the inputs to the outputs remains."""
+        weights = self._masked(masks)
+        if self._kind in ("chain", "transposed chain"):
+            return bool(log_synaptic_flow(self._oriented(weights)) > -np.inf)
+        return self.network.flow(_balanced(weights)).total > 0
+
+    def layer_shares(self, masks: Sequence[np.ndarray]) -> np.ndarray:
+        """Sum of the scores of each layer over R; one if the layer is a cut, less if the flow bypasses it."""
+        weights = self._masked(masks)
+        if self._kind in ("chain", "transposed chain"):
+            oriented = self._oriented(weights)
+            total = log_synaptic_flow(oriented)
+            if total == -np.inf:
+                return np.zeros(len(weights))
+            return np.array([np.exp(each - total).sum() for each in synflow_log_scores(oriented)])
+        weights = _balanced(weights) if self._kind == "cuts" else weights
+        return _shares(self._flow(weights), weights)
+
+    @functools.cached_property
+    def defect(self) -> float:
+        """Relative difference of the flow at the outputs and at the inputs and biases; zero if φ(z) = φ'(z) z."""
+        # With balanced weights, signals are of order one, where no activation is saturated or nearly linear.
+        balanced = _balanced(self.weights)
+        total = self.network.flow(balanced).total
+        return abs(self.network.source(balanced) / total - 1) if total else 0.0
+
+    @functools.cached_property
+    def _kind(self) -> Literal["chain", "transposed chain", "cuts", "any"]:
+        balanced = _balanced(self.weights)
+        flow = self.network.flow(balanced)
+        if not (0 < flow.total < np.inf) or np.abs(_shares(flow, balanced) - 1).max() > _EQUAL:
+            return "any"
+        expected, log_total = _logarithms(flow, balanced), np.log(flow.total)
+        for turned in (False, True):
+            matrices = [each.T if turned else each for each in balanced]
+            if any(each.ndim != 2 for each in matrices):
+                break
+            if any(one.shape[1] != other.shape[0] for one, other in itertools.pairwise(matrices)):
+                continue
+            found = synflow_log_scores(matrices)
+            found = [each.T for each in found] if turned else found
+            if all(_agree(*pair, log_total) for pair in zip(found, expected, strict=True)):
+                return "transposed chain" if turned else "chain"
+        return "cuts"
+
+    def _masked(self, masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [weight * mask for weight, mask in zip(self.weights, masks, strict=True)]
+
+    def _oriented(self, weights: list[np.ndarray]) -> list[np.ndarray]:
+        return [each.T for each in weights] if self._kind == "transposed chain" else weights
+
+    def _flow(self, weights: list[np.ndarray]) -> Flow:
+        flow = self.network.flow(weights)
+        require(
+            np.isfinite(flow.total) and all(np.isfinite(each).all() for each in flow.gradient),
+            "the synaptic flow of the network overflows",
+            argument="network",
+            value=float(flow.total),
+            remedy="set biases to zero, scale down the weights, or choose another method",
+        )
+        return flow
+
+
+def _balanced(weights: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Divide each layer by Σ|θ|/√count over its nonzero weights, so that its gain is about one."""
+    return [each / (each.sum() / np.sqrt(max(np.count_nonzero(each), 1)) or 1.0) for each in weights]
+
+
+def _shares(flow: Flow, weights: Sequence[np.ndarray]) -> np.ndarray:
+    sums = np.array([np.sum(weight * slope) for weight, slope in zip(weights, flow.gradient, strict=True)])
+    return sums / flow.total if flow.total else np.zeros(len(weights))
+
+
+def _logarithms(flow: Flow, weights: Sequence[np.ndarray]) -> list[np.ndarray]:
+    with np.errstate(divide="ignore"):
+        return [np.log(w) + np.log(np.abs(slope)) for w, slope in zip(weights, flow.gradient, strict=True)]
+
+
+def _agree(found: np.ndarray, expected: np.ndarray, log_total: float) -> bool:
+    return bool(np.abs(np.exp(found - log_total) - np.exp(expected - log_total)).max() <= _EQUAL)

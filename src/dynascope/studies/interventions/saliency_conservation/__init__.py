@@ -1,0 +1,1 @@
+"""Conservation of synaptic saliency at every unit and cut, and its exact violations."""

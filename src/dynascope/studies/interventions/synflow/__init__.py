@@ -1,0 +1,1 @@
+"""Pruning at initialisation: critical compressions of five methods, and the accuracy after training."""

@@ -1,0 +1,121 @@
+"""Pruning at initialisation: how far five methods can compress a network, and its accuracy after training."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated
+
+from annotated_types import Ge, Interval
+
+from dynascope.comparison import Claim
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
+from dynascope.studies.interventions.synflow import page
+from dynascope.studies.interventions.synflow.claims import deciding_claims, pruning_claims
+from dynascope.studies.interventions.synflow.experiment import METHODS, NETWORKS, Measured, PrunedNetworks
+from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, Seed
+
+
+class Synflow(ClaimsStudy):
+    """Prunes networks at initialisation by five methods, measures their critical compression, and trains them.
+
+    The compression ρ is the number of weights over the number of kept weights. The critical compression of a method is
+    the largest ρ up to which every layer keeps a weight; it is at most ρ_max, one weight per layer. Theory predicts
+    that SynFlow reaches ρ_max exactly, from every initialisation. SynFlow computes its scores in many rounds, without
+    data. SNIP and GraSP use ten digits per class and prune once, as do magnitude and random pruning.
+
+    For each network, three claims compare SynFlow with the other methods: all of them have a lower critical
+    compression; where another method leaves no path from inputs to outputs, SynFlow has a higher accuracy after
+    training; and averaged over compressions, SynFlow has a higher accuracy than the methods that use data. In the
+    residual network, skip connections bypass the blocks, and the prediction does not apply.
+    """
+
+    networks: list[str] = parameter(
+        ["dense", "convolutional"],
+        'Networks: "dense", "convolutional", "residual" (ResNet-18 with protected shortcuts) or "vgg" (VGG-16).',
+        options=NETWORKS,
+    )
+    compressions: list[Annotated[float, Ge(1)]] = parameter(
+        [10.0, 30.0, 100.0, 300.0], "Compressions of the trained networks.", increasing=True
+    )
+    rounds: PositiveInt = parameter(100, "Number of rounds of SynFlow.")
+    width: PositiveInt = parameter(16, "Channels of the first convolution of the residual and VGG networks.")
+    samples: Annotated[int, Interval(ge=200, le=1500)] = parameter(
+        1000, "Number of training digits; all others are held out."
+    )
+    steps: PositiveInt = parameter(300, "Number of training steps.")
+    batch_size: PositiveInt = parameter(50, "Samples per training step.", most="samples")
+    learning_rate: PositiveFloat = parameter(3e-3, "Learning rate of Adam.")
+    starts: Annotated[int, Ge(2)] = parameter(8, "Number of initial weights of each network.")
+    seed: Seed = parameter(0, "Seed of the weights, digits and batches.")
+
+    reference = Reference(
+        "H. Tanaka, D. Kunin, D. L. K. Yamins, S. Ganguli, Pruning neural networks without any data by iteratively "
+        "conserving synaptic flow",
+        "2006.05467",
+        "Iterative pruning by synaptic flow reaches the maximal critical compression without any data, and at high "
+        "compression, its networks train better than those of other methods.",
+    )
+    theory = "maximal critical compression"
+    task = "digits"
+    notes = ("{samples} digits of 8 × 8 pixels for training; all others are held out.",)
+    trains = "networks pruned at initialisation"
+    flow = "Adam"
+    along = "architecture"
+    labelled = {"architecture": "networks", "compression": "compressions"}
+    title = "Pruning by synaptic flow"
+    question = "How many weights can be removed before training, and by which rule?"
+    figures, meaning = page.figures, page.meaning
+    names = {
+        "critical_compression": ("critical compression", "1"),
+        "synflow_compression": ("critical compression of SynFlow", "1"),
+        "test_accuracy": ("accuracy on held-out digits", "1"),
+        "mean_accuracy": ("mean accuracy on held-out digits", "1"),
+        "path_exists": ("share of networks with a path", "1"),
+        "rule": ("method", "1"),
+        "compression": ("compression", "1"),
+    }
+    equation = r"S(\theta) = \frac{\partial R}{\partial \theta} \theta, \quad R = 1^\top \prod_l |\theta_l| \, 1"
+    minutes = 2.0
+    tolerance = curve_tolerance(
+        synflow_compression=(1e-9, "both numbers are the same ratio of integers if every layer keeps one weight")
+    )
+    tiny = {
+        **{"networks": ["dense"], "compressions": [30.0, 100.0], "samples": 300, "steps": 60, "starts": 2},
+        **{"learning_rate": 1e-2, "rounds": 40},
+    }
+
+    def trained(self) -> Values:
+        """Scan critical compressions, prune and train."""
+        found = self._measured
+        axes = ("architecture", "rule", "compression", "seed")
+        return {
+            "synflow_compression": ("architecture", found.critical[:, METHODS.index("synflow")].min(axis=-1)),
+            "critical_compression": (("architecture", "rule", "seed"), found.critical),
+            "test_accuracy": (axes, found.accuracy),
+            "mean_accuracy": (axes[:-1], found.accuracy.mean(axis=-1)),
+            "path_exists": (axes[:-1], found.paths.mean(axis=-1)),
+            "loss": (axes, found.loss),
+            "rule": ("rule", list(METHODS)),
+            "seed": ("seed", list(self._networks.seeds)),
+        }
+
+    def exact(self) -> Values:
+        """The maximal compression of each network."""
+        return {"synflow_compression": ("architecture", [self._networks.maximal(each) for each in self.networks])}
+
+    def claimed(self, found: Values) -> list[Claim]:
+        """Evaluate the claims."""
+        return pruning_claims(self.networks, self._measured)
+
+    @property
+    def deciding_claims(self) -> tuple[str, ...]:
+        """The claims about every network."""
+        return deciding_claims(self.networks)
+
+    @functools.cached_property
+    def _networks(self) -> PrunedNetworks:
+        return self.part(PrunedNetworks)
+
+    @functools.cached_property
+    def _measured(self) -> Measured:
+        return self._networks.measure()

@@ -1,0 +1,127 @@
+"""Synaptic flow of dense networks: the scores of SynFlow in closed form, as logarithms."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.theory.domain import covers
+from dynascope.validation import require, require_finite_values
+from dynascope.validation.bounded import FiniteNumbers
+
+__all__ = ["log_synaptic_flow", "synflow_log_scores"]
+
+_covers = functools.partial(
+    covers,
+    network="dense, without biases",
+    data="any",
+    start="any",
+    reference="arXiv:2006.05467, eq. (2)",
+    infinite=True,  # the logarithm of zero
+)
+
+
+@_covers(gives="the synaptic flow")
+def log_synaptic_flow(weights: Sequence[FiniteNumbers]) -> float:
+    """Logarithm of the synaptic flow of a dense network without biases.
+
+        R = 1ᵀ |W_1| |W_2| ⋯ |W_L| 1
+
+    R is the sum over all paths from an input to an output of the product of the absolute weights. The SynFlow scores of
+    each layer sum to R. The computation rescales the signal after every layer and adds the logarithms of the scales, so
+    R may exceed the largest floating-point number.
+
+    Args:
+        weights: W_l, shape (width of layer l − 1, width of layer l), in the order of the signal.
+
+    Returns:
+        log R, or −∞ if no path with nonzero weights exists.
+
+    Raises:
+        InputError: If there are no weights, or if the shapes do not form a chain.
+
+    References:
+        H. Tanaka, D. Kunin, D. Yamins, S. Ganguli, Pruning neural networks without any data by iteratively conserving
+        synaptic flow, arXiv:2006.05467, eq. (2).
+
+    Example:
+        >>> print(round(log_synaptic_flow([np.full((300, 300), 1e3)] * 200), 6))
+        2528.011333
+    """
+    layers = _chain(weights)
+    flow, scale = _forward(layers)[-1]
+    with np.errstate(divide="ignore"):
+        return float(np.log(flow.sum()) + scale)
+
+
+@_covers(gives="the SynFlow score of every weight")
+def synflow_log_scores(weights: Sequence[FiniteNumbers]) -> list[Float[np.ndarray, "entering leaving"]]:
+    """Logarithms of the SynFlow scores of a dense network without biases.
+
+        S(W_l)_ij = (1ᵀ |W_1| ⋯ |W_{l−1}|)_i |W_l|_ij (|W_{l+1}| ⋯ |W_L| 1)_j
+
+    The score of a weight is the part of the synaptic flow R on paths through this weight, so the scores of each layer
+    sum to R. The result remains finite for any depth.
+
+    Args:
+        weights: W_l, shape (width of layer l − 1, width of layer l), in the order of the signal.
+
+    Returns:
+        log S for each layer, with the shape of its weights; −∞ for weights on no path with nonzero weights.
+
+    Raises:
+        InputError: If there are no weights, or if the shapes do not form a chain.
+
+    References:
+        H. Tanaka, D. Kunin, D. Yamins, S. Ganguli, Pruning neural networks without any data by iteratively conserving
+        synaptic flow, arXiv:2006.05467, eq. (2).
+
+    Example:
+        >>> first, second = synflow_log_scores([[[1.0, -2.0]], [[3.0], [0.5]]])
+        >>> np.exp(first).round(9).tolist(), np.exp(second).round(9).ravel().tolist()  # R = 1 · 3 + 2 · 0.5
+        ([[3.0, 1.0]], [3.0, 1.0])
+    """
+    layers = _chain(weights)
+    entering = _forward(layers)
+    leaving = _forward([layer.T for layer in reversed(layers)])[::-1]
+    scores = []
+    with np.errstate(divide="ignore"):
+        for (before, low), layer, (after, high) in zip(entering[:-1], layers, leaving[1:], strict=True):
+            scores.append((np.log(before) + (low + high))[:, None] + np.log(layer) + np.log(after))
+    return scores
+
+
+def _chain(weights: Sequence[FiniteNumbers]) -> list[np.ndarray]:
+    """The absolute weights, after a check that their shapes form a chain."""
+    layers = [np.abs(np.asarray(each, np.float64)) for each in weights]
+    shapes = [each.shape for each in layers]
+    fits = bool(shapes) and all(len(shape) == 2 and min(shape) > 0 for shape in shapes)
+    fits = fits and all(one[1] == other[0] for one, other in itertools.pairwise(shapes))
+    require(
+        fits,
+        f"the weights have the shapes {shapes}",
+        argument="weights",
+        value=shapes,
+        remedy="give one matrix per layer, of shape (width before, width after)",
+    )
+    for each in layers:
+        require_finite_values("weights", each)
+    return layers
+
+
+def _forward(layers: Sequence[np.ndarray]) -> list[tuple[np.ndarray, float]]:
+    """The signal before each layer and after the last one, from an input of ones: v exp(scale) with max v = 1."""
+    flow, scale = np.ones(layers[0].shape[0]), 0.0
+    found = [(flow, scale)]
+    for layer in layers:
+        # Dividing the weights first prevents overflow of sums of extreme values.
+        largest = layer.max() or 1.0
+        flow = flow @ (layer / largest)
+        top = flow.max() or 1.0
+        flow, scale = flow / top, scale + float(np.log(largest) + np.log(top))
+        found.append((flow, scale))
+    return found
