@@ -20,7 +20,7 @@ class AutoencoderPath(NamedTuple):
     """Gradient flow of a linear autoencoder.
 
     Attributes:
-        strength: s_i, the eigenvalue of A B in each of the first k directions, shape (*times, latents).
+        strength: s_i, the eigenvalue of A B in each of the first k directions, shape (times, latents).
         loss: Loss, shape of the times.
     """
 
