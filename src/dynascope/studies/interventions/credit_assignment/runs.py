@@ -70,7 +70,7 @@ class CreditRuns:
     seed: int
 
     def over_depth(self) -> dict[str, np.ndarray]:
-        """Accuracy and angles by rule, depth and seed."""
+        """Loss, accuracy and angles by rule, depth and seed."""
         found = [self._every_rule(depth) for depth in self.depths]
         return {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
 
@@ -114,7 +114,7 @@ class CreditRuns:
         return _single(feedback_convolutional(_IMAGE, outputs, channels=_CHANNELS, hidden=hidden, seed=seed))
 
     def _every_rule(self, depth: int) -> dict[str, np.ndarray]:
-        """Accuracy and angles by rule and seed."""
+        """Loss, accuracy and angles by rule and seed."""
         members = list(itertools.product(CREDIT_RULES.values(), range(self.seeds)))
         stronger = dataclasses.replace(self.training, weight_decay=self.kolen_pollack_decay)
         record = self._train(
@@ -125,6 +125,7 @@ class CreditRuns:
         # Later records are averaged, because feedback weights fluctuate from step to step.
         later = record.isel(step=slice(1 + self.training.records // 2, None))
         values = {
+            "loss": record["loss"].isel(step=-1).to_numpy().astype(float),
             "test_accuracy": self._accuracy(record),
             "weight_angle": later["weight_angle"].mean(("step", "layer"), skipna=False).to_numpy(),
             "gradient_angle": later["gradient_angle"].mean("step", skipna=False).to_numpy(),
