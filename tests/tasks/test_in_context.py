@@ -117,5 +117,5 @@ def test_bad_arguments_are_refused_by_name(bad, argument):
 
 
 def test_a_network_of_another_size_is_refused():
-    with pytest.raises(InputError, match="3 inputs"):
+    with pytest.raises(InputError, match="input dimension 3"):
         InContextRegression(COVARIANCE, 5).loss(LinearAttention(2, 2))

@@ -159,8 +159,8 @@ def _charges(record: xr.Dataset) -> Iterator[str]:
     names = "measured_charge", "predicted_charge", "charge_bound"
     if not {*names} <= {*map(str, record.variables)}:
         return
-    charge, predicted, bound = (record[name] for name in names)
-    broken, count = int((np.abs(charge - predicted) > bound).any("step").sum()), charge.sizes["charge"]
+    charge, predicted, bound = (record[name].transpose("step", "charge").to_numpy() for name in names)
+    broken, count = int((np.abs(charge - predicted) > bound).any(axis=0).sum()), charge.shape[1]
     if broken:
         yield f"{broken} of {count} conserved charges left the bounds of their laws; `symmetry.audit` names the cause."
     else:

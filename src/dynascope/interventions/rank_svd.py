@@ -170,7 +170,7 @@ class RankSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             InputError: If the number of coordinates differs from the number of components.
         """
         check_is_fitted(self)
-        codes = check_array(X, dtype=np.float64)
+        codes = np.asarray(check_array(X), np.float64)
         require_shape("X", codes, (None, self._n_features_out))
         return codes @ self.components_
 

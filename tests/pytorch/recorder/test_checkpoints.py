@@ -14,7 +14,7 @@ from recorded_training import PAIR, mlp, sgd, train  # noqa: E402
 from dynascope.torch import Recorder, record_checkpoints  # noqa: E402
 
 # What checkpoints do not contain, and what depends on the clock.
-UNKNOWN = ["loss", "mean_loss", "max_loss", "learning_rate"]
+UNKNOWN = ["loss", "mean_loss", "max_loss", "loss_count", "learning_rate"]
 UNKNOWN += ["update_norm", "gradient_norm", "total_update_norm", "total_gradient_norm", "seconds", "probe_seconds"]
 
 

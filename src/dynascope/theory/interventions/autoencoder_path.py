@@ -69,7 +69,7 @@ def autoencoder_path(
     Example:
         >>> path = autoencoder_path([0.0, 0.5, 5.0], [2.0, 1.0], [0.1], regularization=0.5)
         >>> path.strength[:, 0].round(6).tolist(), path.loss.round(6).tolist()
-        ([0.01, 0.633799, 0.75], [4.9404, 2.804011, 2.75])
+        ([0.01, 0.811028, 0.875], [4.9304, 1.95387, 1.9375])
     """
     c, t = np.asarray(initial, float), np.asarray(times, float)
     require_shape("initial", c, (None,))

@@ -52,7 +52,7 @@ def test_rules_of_the_grid_have_a_strength():
 
 
 @pytest.mark.parametrize(
-    ("change", "argument"), [({"steps": 61}, "steps"), ({"grid_depth": 4}, "grid_depth"), ({"seeds": 1}, "seeds")]
+    ("change", "argument"), [({"steps": 61}, "steps"), ({"grid_depth": 5}, "grid_depth"), ({"seeds": 1}, "seeds")]
 )
 def test_bad_fields_are_rejected_by_name(change, argument):
     with pytest.raises(InputError) as caught:
