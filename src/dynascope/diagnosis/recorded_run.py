@@ -17,7 +17,7 @@ from dynascope.diagnosis.measurements.kernel import as_numpy
 from dynascope.diagnosis.snapshot import Initial
 from dynascope.errors import InputError
 from dynascope.results import GrowingRecord
-from dynascope.results.growing import require_new_folder
+from dynascope.results.growing_layout import require_new_folder
 from dynascope.validation import require
 
 __all__ = ["CONVENTION", "RecordedRun", "require_new"]

@@ -64,12 +64,12 @@ def _loss(record: xr.Dataset) -> Iterator[str]:
     lowest = loss[int(np.argmin(loss.to_numpy()))]
     if loss[-1] > 1.5 * lowest > 0:
         yield f"Its lowest mean between two rows, {rounded(lowest)}, was reached at step {int(lowest['step'])}."
-    diverged = _diverged(record)
-    if diverged.any():
-        yield (
-            f"The loss is not finite from step {int(record['step'][diverged][0])} on (or a few steps before), and "
-            "nothing is measured after it."
-        )
+    broken = record["step"].to_numpy()[_not_finite(record)]
+    final = broken[broken > loss["step"].to_numpy()[-1]]
+    if len(final):
+        yield f"The loss is not finite from step {final[0]} on (or a few steps before), and nothing is measured there."
+    elif len(broken):
+        yield f"The loss was not finite at or shortly before step {broken[0]}, where nothing is measured."
     elif "max_loss" in record and np.isinf(record["max_loss"]).any():
         yield f"The loss was infinite before step {int(record['step'][np.isinf(record['max_loss'])][0])}."
 
@@ -175,12 +175,12 @@ def _thinned(record: xr.Dataset) -> Iterator[str]:
     ran = {str(name): record["measured"].sel(probe=name).to_numpy() for name in record["probe"].to_numpy()}
     common = [each for name, each in ran.items() if name not in _OWN_SCHEDULES]
     row_due = np.any(common, axis=0) if common else np.ones(len(steps), bool)
-    row_due &= ~_diverged(record)
+    row_due &= ~_not_finite(record)
     skipped = []
     for name, measured in ran.items():
         schedule = _OWN_SCHEDULES.get(name)
         due = row_due if schedule is None else np.array([schedule.due(int(step), None) for step in steps], bool)
-        due = due & ~_diverged(record)
+        due = due & ~_not_finite(record)
         if (due & ~measured).any():
             skipped.append(f"{name} at {(due & measured).sum()} of {due.sum()} rows")
     if skipped:
@@ -194,12 +194,11 @@ def _overhead(record: xr.Dataset) -> Iterator[str]:
             yield f"Measurements took {percent(spent / total, 2)} of the time."
 
 
-def _diverged(record: xr.Dataset) -> np.ndarray:
-    """Return which rows have a loss that is not finite, and all later rows."""
+def _not_finite(record: xr.Dataset) -> np.ndarray:
+    """Return which rows have a loss that is not finite; a loss that was not given does not count."""
     if "loss_count" not in record or "mean_loss" not in record:
         return np.zeros(record.sizes["step"], bool)
-    wrong = (record["loss_count"].to_numpy() > 0) & ~np.isfinite(record["mean_loss"].to_numpy())
-    return np.logical_or.accumulate(wrong)
+    return (record["loss_count"].to_numpy() > 0) & ~np.isfinite(record["mean_loss"].to_numpy())
 
 
 def _when(record: xr.Dataset, values: xr.DataArray) -> str:

@@ -22,36 +22,13 @@ from dynascope.diagnosis.plan import plan_of
 from dynascope.diagnosis.probe import Need, Probe
 from dynascope.diagnosis.probe_runner import ProbeRunner
 from dynascope.diagnosis.recorded_run import RecordedRun, require_new
+from dynascope.diagnosis.row_variables import DIMENSIONS, NAMES
 from dynascope.diagnosis.rows import thinned
 from dynascope.diagnosis.schedule import Schedule
 from dynascope.diagnosis.snapshot import ForwardPass, Initial, MicroBatches, Snapshot
 from dynascope.validation import require
 
 __all__ = ["RunRecorder"]
-
-_NAMES = {
-    "loss": ("loss", "1"),
-    "mean_loss": ("mean loss since the previous row", "1"),
-    "max_loss": ("largest loss since the previous row", "1"),
-    "loss_count": ("number of losses since the previous row", "1"),
-    "learning_rate": ("learning rate", "1"),
-    "epoch": ("number of finished epochs", "1"),
-    "seconds": ("time since the start of the run", "s"),
-    "measured": ("whether the probe ran", "1"),
-    "probe_seconds": ("duration of the probe", "s"),
-    "parameter_group": ("parameter group of the optimiser", "1"),
-}
-_COMMON = {
-    "loss": [],
-    "mean_loss": [],
-    "max_loss": [],
-    "loss_count": [],
-    "learning_rate": ["group"],
-    "epoch": [],
-    "seconds": [],
-    "measured": ["probe"],
-    "probe_seconds": ["probe"],
-}
 
 
 class RunRecorder:
@@ -114,7 +91,7 @@ class RunRecorder:
             forward = snapshot.forward if reads_layers else ForwardPass(None, {}, {})
             initial = self._initial_of(snapshot, forward)
             sizes = reader.sizes(forward)
-        self._dimensions = _COMMON | {name: dimensions for name, (dimensions, _) in first.items()}
+        self._dimensions = DIMENSIONS | {name: dimensions for name, (dimensions, _) in first.items()}
         self._labels = self._labels_of(snapshot, forward, learning_rates, first)
         seconds = dict.fromkeys((each.name for each in self._runner.probes), 0.0)
         self._latest = self._losses.take() | self._row(learning_rates, seconds)
@@ -128,7 +105,7 @@ class RunRecorder:
                 {name: (self._dimensions[name], np.asarray(value)) for name, value in self._latest.items()},
                 {**self._labels, "parameter_group": ("parameter", list(groups))},
                 initial,
-                names=_NAMES | {name: each for probe in self._runner.probes for name, each in probe.names.items()},
+                names=NAMES | {name: each for probe in self._runner.probes for name, each in probe.names.items()},
                 attributes={**attributes, "schedule": str(schedule)},
             )
         else:
@@ -266,19 +243,19 @@ class RunRecorder:
         *,
         limited: bool = True,
     ) -> None:
-        """Measure the due probes and add a row; nothing is measured once the loss is not finite."""
+        """Measure the due probes and add a row; nothing is measured where the loss is not finite."""
         losses = self._losses.take()
-        diverges = not self._diverged and losses["loss_count"] > 0 and not np.isfinite(losses["mean_loss"])
-        self._diverged |= diverges
+        finite = losses["loss_count"] == 0 or bool(np.isfinite(losses["mean_loss"]))
         with self._reader.unchanged():
             values, seconds = self._runner.row(
-                self._snapshot(gradients), lambda probe: not self._diverged and due(probe), limited=limited
+                self._snapshot(gradients), lambda probe: finite and due(probe), limited=limited
             )
         self._latest = losses | self._row(learning_rates, seconds) | values
         self._run.append(self.step, self._latest)
         self._measured_at = self.step
         self._owed -= set(seconds)
-        if diverges:
+        if not finite and not self._diverged:
+            self._diverged = True
             self._run.flush()
             self._runner.note(f"the loss is not finite at or before step {self.step}")
 

@@ -8,7 +8,6 @@ even after the writer was killed.
 from __future__ import annotations
 
 import math
-import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from dynascope.results.growing_layout import (
     fill_value,
     make_folder,
     region,
+    require_new_folder,
 )
 from dynascope.results.names import Names, name_all
 from dynascope.results.packed_chunks import require_plain_decoder
@@ -37,7 +37,7 @@ from dynascope.results.row_buffer import RowBuffer
 from dynascope.validation import checked, require, require_unpacked
 from dynascope.validation.bounded_scalars import NonNegativeFloat, NonNegativeInt
 
-__all__ = ["GrowingRecord", "require_new_folder"]
+__all__ = ["GrowingRecord"]
 
 # Writing takes at most one part of this many of the time, unless rows would wait for longer than ten seconds.
 _PAUSE, _LONGEST = 100, 10.0
@@ -344,13 +344,3 @@ def _stop(place: _Place) -> int:
     if isinstance(place, slice):
         return place.stop or 0
     return 1 + int(np.max(place, initial=-1))
-
-
-def require_new_folder(path: Path) -> None:
-    """Raise `InputError` unless a record can be created at the path."""
-    for valid, problem, remedy in (
-        (path.suffix != ".zip", "is the name of a zip file", "name the folder ….zarr"),
-        (path.parent.is_dir(), "is in a folder that does not exist", "create the folder first"),
-        (not os.path.lexists(path), "exists", "choose another path, or continue the record that is there"),
-    ):
-        require(valid, f"{str(path)!r} {problem}", argument="path", value=str(path), remedy=remedy)

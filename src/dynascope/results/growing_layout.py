@@ -29,6 +29,7 @@ __all__ = [
     "make_folder",
     "power_of_two",
     "region",
+    "require_new_folder",
 ]
 
 # Version 2 of the zarr format specifies fixed-length text and consolidated metadata, which version 3 does not yet. The
@@ -37,6 +38,16 @@ ZARR_FORMAT = 2
 WRITTEN, AXIS = "written", "growing_axis"
 DIMENSIONS = "_ARRAY_DIMENSIONS"  # the attribute in which xarray looks for them
 _CHUNK_BYTES, _MOST_ROWS = 2**18, 2**13
+
+
+def require_new_folder(path: Path) -> None:
+    """Raise `InputError` unless a record can be created at the path."""
+    for valid, problem, remedy in (
+        (path.suffix != ".zip", "is the name of a zip file", "name the folder ….zarr"),
+        (path.parent.is_dir(), "is in a folder that does not exist", "create the folder first"),
+        (not os.path.lexists(path), "exists", "choose another path, or continue the record that is there"),
+    ):
+        require(valid, f"{str(path)!r} {problem}", argument="path", value=str(path), remedy=remedy)
 
 
 def make_folder(
