@@ -184,7 +184,9 @@ def test_whole_equinox_modules_with_functions_as_leaves(path):
 
 
 def test_given_activations_replace_those_in_the_program(path):
-    with recorder(path, activations=lambda params, x: {"shifted": x + 100, "dead": -jnp.abs(x) - 1}) as running:
+    with recorder(
+        path, preset=["activity"], activations=lambda params, x: {"shifted": x + 100, "dead": -jnp.abs(x) - 1}
+    ) as running:
         pass
     run = running.read()
     assert run["activation"].values.tolist() == ["shifted", "dead"]
@@ -253,6 +255,7 @@ def test_scalars_for_loggers(path):
         found = running.scalars()
     assert found["weight_norm/out.w"] == pytest.approx(float(running.read()["weight_norm"][1, 3]))
     assert all(np.isfinite(value) for value in found.values())
+    assert not [name for name in found if name.startswith(("measured", "probe_seconds"))]
 
 
 @pytest.mark.slow
@@ -274,7 +277,9 @@ def test_bfloat16_parameters_are_recorded_and_resumed(path):
     params = jax.tree.map(lambda each: each.astype(jnp.bfloat16), PARAMS)
     with recorder(path, params, preset="standard") as running:
         running.step(params)
-    with recorder(path, params, preset="standard", resume=1) as running:
+    with pytest.warns(RecorderWarning, match="initial weights"):  # because they did not change
+        resumed = recorder(path, params, preset="standard", resume=1)
+    with resumed as running:
         running.step(params)
     run = running.read()
     assert run["displacement"].values[2].tolist() == [0, 0, 0, 0]

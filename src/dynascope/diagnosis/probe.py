@@ -81,7 +81,7 @@ class Probe:
     Example:
         >>> from dynascope.diagnosis import probes_of
         >>> [probe.name for probe in probes_of("light")]
-        ['weights', 'balance', 'activity']
+        ['weights', 'balance']
     """
 
     name: str

@@ -111,6 +111,12 @@ class RunRecorder:
         else:
             self._run, found, last = RecordedRun.resume(Path(path), resume, self._latest)
             self._initial = dataclasses.replace(found, weights=reader.restored(found.weights))
+            unchanged = (np.array_equal(as_numpy(snapshot.weights[name]), each) for name, each in found.weights.items())
+            if resume > 0 and all(unchanged):
+                self._runner.note(
+                    f"resume={resume}, but the model has its initial weights; load the weights of the checkpoint "
+                    "before you create the recorder"
+                )
             self.epoch, self._started = int(last["epoch"]), self._started - float(last["seconds"])
         self._measured_at = self.step
         self._prepare_next_row()
@@ -184,6 +190,8 @@ class RunRecorder:
         """Return the finite values of the latest row, with names such as `weight_norm/layer.weight`."""
         found = {}
         for name, values in self._latest.items():
+            if "probe" in self._dimensions[name]:  # how the recorder spent its time, not a property of the run
+                continue
             labels = [self._labels[dimension] for dimension in self._dimensions[name]]
             for place in np.ndindex(*np.shape(values)):
                 value = float(np.asarray(values)[place])

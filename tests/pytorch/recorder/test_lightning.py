@@ -13,6 +13,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from recorded_training import INPUTS, LABELS, functional, same
 from torch import nn
 
+from dynascope.diagnosis import RecorderWarning
 from dynascope.torch import LightningRecorder, Recorder
 
 REFERENCE = INPUTS.float(), LABELS
@@ -114,5 +115,7 @@ def test_a_failed_run_releases_its_record(tmp_path):
         fit([recorder_of(tmp_path / "run.zarr")], tmp_path, model=Failing())
     model = Module()
     options = {"reference": REFERENCE, "preset": "light", "optimizer": model.configure_optimizers()[0][0]}
-    with Recorder(model, tmp_path / "run.zarr", resume=1, **options) as recorder:
+    with pytest.warns(RecorderWarning, match="initial weights"):  # before the first optimiser step
+        recorder = Recorder(model, tmp_path / "run.zarr", resume=1, **options)
+    with recorder:
         assert list(recorder.read()["step"].values) == [0, 1]
