@@ -56,6 +56,8 @@ def score_of(method: Method, network: Prunable, seed: int, flow: SynapticFlow) -
     def magnitude(masks: Masks) -> Masks:
         return [np.abs(each) for each in masked(masks)]
 
-    drawn = [np.random.default_rng([seed, layer]).uniform(size=w.shape) for layer, w in enumerate(network.weights)]
-    scores = {"synflow": synflow, "snip": snip, "grasp": grasp, "magnitude": magnitude, "random": lambda _: drawn}
+    def random(masks: Masks) -> Masks:  # the same numbers in every round
+        return [np.random.default_rng([seed, layer]).uniform(size=mask.shape) for layer, mask in enumerate(masks)]
+
+    scores = {"synflow": synflow, "snip": snip, "grasp": grasp, "magnitude": magnitude, "random": random}
     return scores[method]

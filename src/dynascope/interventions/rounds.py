@@ -37,16 +37,15 @@ def largest_scores(
         >>> largest_scores(np.array([1.0, 3.0, 1.0, 9.0]), 2, np.array([True, True, True, False]))
         array([ True,  True, False, False])
     """
-    places = np.flatnonzero(mask)
-    if keep >= places.size:
+    if keep == 0:
+        return np.zeros_like(mask)
+    found = scores[mask]
+    if keep >= found.size:
         return mask.copy()
-    kept = np.zeros_like(mask)
-    if keep > 0:
-        found = scores[places]
-        least = np.partition(found, found.size - keep)[found.size - keep]
-        above = found > least
-        kept[places[above]] = True
-        kept[places[np.flatnonzero(found == least)[: keep - int(above.sum())]]] = True
+    least = np.partition(found, -keep)[-keep]
+    kept = mask & (scores > least)
+    ties = np.flatnonzero(mask & (scores == least))
+    kept[ties[: keep - np.count_nonzero(kept)]] = True
     return kept
 
 
@@ -66,12 +65,12 @@ def pruned_in_rounds(score: Callable[[Masks], Masks], shapes: Sequence[tuple[int
     mask = np.ones(ends[-1], bool)
     for keep in kept:
         scores = np.concatenate([each.ravel() for each in score(layers(mask))])
-        bad = np.isnan(scores) | (scores == np.inf)
+        largest = scores.max()  # NaN if any score is NaN
         require(
-            not bad.any(),
-            f"the scores of {bad.sum()} weights are not finite",
+            largest < np.inf,
+            "the scores of some weights are not finite",
             argument="network",
-            value=int(bad.sum()),
+            value=float(largest),
             remedy="give finite weights and data, and scale down weights that overflow",
         )
         mask = largest_scores(scores, keep, mask)

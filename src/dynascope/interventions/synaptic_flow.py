@@ -120,8 +120,13 @@ def _shares(flow: Flow, weights: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _logarithms(flow: Flow, weights: Sequence[np.ndarray]) -> list[np.ndarray]:
-    with np.errstate(divide="ignore"):
-        return [np.log(w) + np.log(np.abs(slope)) for w, slope in zip(weights, flow.gradient, strict=True)]
+    found = []
+    for weight, slope in zip(weights, flow.gradient, strict=True):
+        alive = (weight != 0) & (slope != 0)  # few, after some rounds, and logarithms are slow
+        scores = np.full(weight.shape, -np.inf)
+        scores[alive] = np.log(weight[alive]) + np.log(np.abs(slope[alive]))
+        found.append(scores)
+    return found
 
 
 def _agree(found: np.ndarray, expected: np.ndarray, log_total: float) -> bool:

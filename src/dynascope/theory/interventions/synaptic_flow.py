@@ -91,8 +91,16 @@ def synflow_log_scores(weights: Sequence[FiniteNumbers]) -> list[Float[np.ndarra
     scores = []
     with np.errstate(divide="ignore"):
         for (before, low), layer, (after, high) in zip(entering[:-1], layers, leaving[1:], strict=True):
-            scores.append((np.log(before) + (low + high))[:, None] + np.log(layer) + np.log(after))
+            scores.append((np.log(before) + (low + high))[:, None] + _log(layer) + np.log(after))
     return scores
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    """Logarithms of nonnegative numbers; fast if most of them are zero, as in pruned networks."""
+    found = np.full(values.shape, -np.inf)
+    positive = values > 0
+    found[positive] = np.log(values[positive])
+    return found
 
 
 def _chain(weights: Sequence[FiniteNumbers]) -> list[np.ndarray]:
