@@ -64,18 +64,19 @@ class DiffusionWindow(NamedTuple):
 
 @_covers(gives="the diffusion exponent")
 def anomalous_exponent(power: PositiveNumbers) -> Float[np.ndarray, "*powers"]:
-    """Exponent of the diffusion of stationary SGD for a power-law spectrum of curvatures.
+    """Diffusion exponent of stationary SGD for a power-law curvature spectrum.
 
         E‖Δ‖² ∝ kᶜ,   c = min(1, 1/p),   for curvatures ρ_l = ρ₁ l⁻ᵖ and noise proportional to them.
 
-    The number of equilibrated modes grows as k^{1/p}, and each contributes equally to the displacement. If the spectrum
-    falls more slowly than 1/l, modes far from equilibrium dominate, and the exponent is 1, as in ordinary diffusion.
+    The number of equilibrated modes grows as k^{1/p}, and all of them contribute equally to the displacement. If the
+    spectrum falls more slowly than 1/l, modes far from equilibrium dominate, and the exponent is 1, as in ordinary
+    diffusion.
 
     Args:
         power: p > 0, any shape.
 
     Returns:
-        c, shape of the powers.
+        c, in the shape of `power`.
 
     Raises:
         InputError: If a power is not positive.
@@ -101,8 +102,8 @@ def power_law_displacement(
 
     E‖Δ‖² is the returned value times ησ²/(S(1 − β)) at τ = ηkρ₁/(1 − β), for noise Σ = σ² H, no weight decay, and many
     more than 1/(1 − β) steps. For 1 ≪ τ ≪ dᵖ and p > 1 the returned value is Γ(1 − 1/p) τ^{1/p} − ½ − τ
-    d^{1−p}/(p − 1). The function approximates the sum by an integral plus half of the first and last terms. For p ≤ 3
-    the relative error is below 4 % for τ ≥ 1, 0.5 % for τ ≥ 10, and 10⁻⁴ for τ ≥ 100.
+    d^{1−p}/(p − 1). The function approximates the sum over modes by an integral plus half of the first and last terms.
+    For p ≤ 3 the relative error is below 4 % for τ ≥ 1, 0.5 % for τ ≥ 10, and 10⁻⁴ for τ ≥ 100.
 
     Args:
         times: τ ≥ 0, numbers of steps times ηρ₁/(1 − β), any shape; accurate for τ ≥ 1.
@@ -110,7 +111,7 @@ def power_law_displacement(
         modes: d, the number of modes.
 
     Returns:
-        The sum, shape of the times.
+        The displacement in these units, in the shape of `times`.
 
     Raises:
         InputError: If a number is out of range.
@@ -139,7 +140,7 @@ def diffusion_window(
     largest_curvature: PositiveFloat = 1.0,
     tolerance: Annotated[FiniteFloat, Gt(0), Le(0.5)] = 0.02,
 ) -> DiffusionWindow:
-    """Longest range of steps in which the log-log slope of `power_law_displacement` is near min(1, 1/p).
+    """Longest range of steps in which the log-log slope of `power_law_displacement` is close to min(1, 1/p).
 
         d log E‖Δ‖²/d log τ = τ^{1/p} Γ(1 − 1/p, y)/(p E‖Δ‖²)
 
@@ -201,7 +202,7 @@ def diffusion_window(
 
 
 def _rise(tau: np.ndarray, p: float, d: int) -> np.ndarray:
-    """Derivative d E‖Δ‖²/d log τ of `power_law_displacement`, without half of the term of the last mode."""
+    """Derivative d E‖Δ‖²/d log τ of `power_law_displacement`, neglecting the half term of the last mode."""
     return tau ** (1 / p) * _upper_gamma(1 - 1 / p, np.asarray(tau * d**-p)) / p
 
 

@@ -49,13 +49,14 @@ def stationary_displacement(
 
         E‖θ_{j+k} − θ_j‖² = Σ 2 (R_0 − R_k) = Σ 2η² s/S [(1 + β) W_k − β u_k] / ((1 − β)(2(1 + β) − ηh)) over modes
 
-    Here R_k = (1 + β − ηh) R_{k−1} − β R_{k−2} is the autocorrelation, and h = ρ + λ. With the roots z± of
-    z² − (1 + β − ηh) z + β, u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋) and W_k = u_1 + … + u_k. The formula does not divide by h. A
-    flat mode has no stationary law, and the formula gives the limit h → 0: diffusion by η² s/(S(1 − β)²) per step after
-    the first 1/(1 − β) steps. At k = 1 the result is the local displacement η² E‖v‖². The noise covariance Σ need not
-    commute with the Hessian: s = qᵀ Σ q for each eigenvector q of the Hessian gives the exact sum.
+    R_k = (1 + β − ηh) R_{k−1} − β R_{k−2} is the autocorrelation of the weights at lag k, and h = ρ + λ. If z± are the
+    roots of z² − (1 + β − ηh) z + β, then u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋) and W_k = u_1 + … + u_k. Because the formula does
+    not divide by h, it also holds in the limit h → 0. A flat mode has no stationary law; after the first 1/(1 − β)
+    steps, it diffuses by η² s/(S(1 − β)²) per step. At k = 1 the result is η² E‖v‖², the mean squared length of a step.
+    The noise covariance Σ need not commute with the Hessian: if s = qᵀ Σ q for each eigenvector q of the Hessian, the
+    sum is exact.
 
-    The cost is 60 operations per mode and step; the memory is a few times the number of modes.
+    The cost is 60 operations per mode and step; the memory required is a few numbers per mode.
 
     Args:
         curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
@@ -64,7 +65,7 @@ def stationary_displacement(
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Returns:
-        The displacement, shape of the steps.
+        The displacement, in the shape of `steps`.
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, or ρ + λ is negative along a mode.
@@ -94,8 +95,8 @@ def velocity_correlation(
 
         E⟨v_{j+k}, v_j⟩ = Σ E v² [(β − ηh/2) u_k − β u_{k−1}] over modes,   E v² = 2s/(S(1 − β)(2(1 + β) − ηh))
 
-    v is the displacement divided by the learning rate. The sum over all lags, positive and negative, is zero along a
-    mode with a stationary law, and s/(S(1 − β)²) along a flat mode.
+    The velocity v is the displacement in one step divided by the learning rate. The sum over all lags, positive and
+    negative, is zero along a mode with a stationary law, and s/(S(1 − β)²) along a flat mode.
 
     The cost is 60 operations per mode and step.
 
@@ -106,7 +107,7 @@ def velocity_correlation(
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Returns:
-        The autocorrelation, shape of the lags.
+        The autocorrelation, in the shape of `steps`.
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, or ρ + λ is negative along a mode.
@@ -131,8 +132,9 @@ def displacement_exponent(
 
         log E‖θ_{j+k} − θ_j‖² ≃ c log k + constant
 
-    The exponent can be compared with `probes.diffusion.fit_exponent`, which fits a run in the same window. The exponent
-    is 2 for persistent motion, 1 for independent steps, and lower once steep modes have equilibrated.
+    Compare it with the result of `probes.diffusion.fit_exponent`, which fits the recorded displacement of a run in the
+    same window. The exponent is 2 for persistent motion, 1 for independent steps, and lower once steep modes have
+    equilibrated.
 
     The cost is 2000 operations per mode.
 
@@ -142,7 +144,7 @@ def displacement_exponent(
             zero.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
         first: First step of the window, a positive integer.
-        last: Last step of the window, above `first`.
+        last: Last step of the window, greater than `first`.
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, or ρ + λ is negative along a mode.
@@ -163,7 +165,7 @@ def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
     """Distinct steps of a window, spaced logarithmically."""
     require(
         last > first,
-        f"last is {last}, not above first, {first}",
+        f"last is {last}, but must be greater than first, {first}",
         argument="last",
         value=last,
         remedy="choose a later step",

@@ -42,7 +42,8 @@ class WeightMoments(NamedTuple):
         covariance: Cov(θ, v), shape (..., d, d).
         velocity_covariance: Cov(v, v), shape (..., d, d).
         loss: ½ E(xᵀθ − y)², the expected loss without weight decay, shape (...). The gradient noise grows with the
-            loss; it is approximately constant only while the loss is close to its value at the centre.
+            loss; it is approximately constant only while the loss is close to its value at the mean of the stationary
+            distribution.
     """
 
     position: Float[np.ndarray, "*steps d"]
@@ -158,7 +159,7 @@ def finite_data_stationary_moments(inputs: FiniteNumbers, targets: FiniteNumbers
 
 @dataclasses.dataclass(frozen=True)
 class _Regression:
-    """A linear regression with SGD settings that have been checked."""
+    """Linear regression with validated SGD settings."""
 
     inputs: np.ndarray
     residuals: np.ndarray  # at the centre μ

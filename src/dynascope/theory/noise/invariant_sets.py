@@ -1,4 +1,4 @@
-"""Invariant sets of gradient descent: networks with zero units, or with groups of equal units."""
+"""Invariant sets of gradient descent: networks with units whose weights are zero, or with groups of equal units."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def sign_set(
 
         w_i = 0, b_i = 0, a_i = 0 for each vanishing unit i; invariant if σ(0) = 0
 
-    Unit i then has output zero and receives no gradient. The set is also invariant under weight decay, batch noise,
+    The output and the gradient of unit i are then zero. The set is also invariant under weight decay, batch noise,
     label noise and momentum, if the initial velocity lies in the set.
 
     Args:

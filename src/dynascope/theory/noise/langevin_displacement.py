@@ -19,7 +19,7 @@ __all__ = ["LangevinDisplacement", "langevin_displacement"]
 
 
 class LangevinDisplacement(NamedTuple):
-    """Moments of the stationary process, each with the shape of the times.
+    """Moments of the stationary process, each in the shape of the times.
 
     Attributes:
         squared: E‖θ(t) − θ(0)‖².
@@ -60,7 +60,7 @@ def langevin_displacement(
     Args:
         curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
         noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
-        times: t ≥ 0, sums of learning rates, any shape.
+        times: t = ηk ≥ 0, any shape.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Raises:

@@ -61,8 +61,8 @@ def stationary_covariance(
         E a_i a_j = Σ_ij/S / [(1 − β)(h_i + h_j)/η + (β (h_i − h_j)²)/(1 − β²) − (1 − β) h_i h_j/(1 + β)],
         E v_i v_j = (h_i + h_j)/(η(1 + β)) E a_i a_j,   E a_i v_j = (h_i − β h_j)/(1 − β²) E a_i a_j.
 
-    In continuous time, (1 + β)(h_i − h_j)²/(4(1 − β)) replaces the last two terms of the bracket. The relation for E
-    v_i v_j is the same, and E a_i v_j = (h_i − h_j)/(2(1 − β)) E a_i a_j.
+    In continuous time, (1 + β)(h_i − h_j)²/(4(1 − β)) replaces the last two terms in the bracket. The relation for E
+    v_i v_j is unchanged, and E a_i v_j = (h_i − h_j)/(2(1 − β)) E a_i a_j.
 
     Args:
         hessian: H, symmetric, shape (d, d), with H + λ positive definite.

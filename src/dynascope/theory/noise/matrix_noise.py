@@ -30,8 +30,8 @@ def matrix_noise_exponent(
         Λ = ης² n/4 [(m − n) R − 2]   for n < m,
         R = U(n/2 + 1, (n + m)/2 + 1, z)/U(n/2, (n + m)/2, z),   z = (m − n)/2
 
-    The n input weights v and m output weights u change by u ← u + ηZv, v ← v + ηZᵀu, where the entries of Z are
-    independent with variance ς². In continuous time, the equation of the imbalance ‖u‖² − ‖v‖² has no noise term, and
+    The n input weights v and m output weights u are updated by u ← u + ηZv, v ← v + ηZᵀu, where the entries of Z are
+    independent with variance ς². In continuous time, the equation for the imbalance ‖u‖² − ‖v‖² has no noise term, and
     the ratio of the layer norms has a stationary distribution in closed form. U is Tricomi's function. Λ is negative
     only in low dimension, where noise shrinks the neuron to zero. In high dimension, isotropic noise repels the neuron
     from zero.
@@ -40,7 +40,8 @@ def matrix_noise_exponent(
         inputs: n ≥ 1; the result is symmetric in n and m.
         outputs: m ≥ 1.
         learning_rate: η > 0.
-        noise_variance: ς² ≥ 0 of an entry of Z; for batch noise, the variance over samples divided by the batch size.
+        noise_variance: ς² ≥ 0, the variance of each entry of Z; for batch noise, the variance over samples divided by
+            the batch size.
 
     Returns:
         Λ per unit of time; multiply by η for the rate per step.
@@ -49,7 +50,7 @@ def matrix_noise_exponent(
         InputError: If a number is out of range.
 
     References:
-        Derived here, for the question raised by Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
+        Derived here, to answer a question raised by Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.
 
     Example:
         >>> [matrix_noise_exponent(n, n, learning_rate=0.5, noise_variance=2.0) for n in (1, 2, 3, 6)]

@@ -60,13 +60,13 @@ def noisy_student_strength(
     growth rate of u + v near zero; to leading order in η, the growth rate vanishes at s = ης²/2.
 
     Args:
-        strength: s of the teacher, any shape.
-        noise_variance: ς² ≥ 0, the variance of the mean label of a batch, a number or in the shape of `strength`; for
-            inputs of size one, the label variance of a sample divided by the batch size.
+        strength: Strength s of the teacher, any shape.
+        noise_variance: ς² ≥ 0, the variance of the mean label of a batch, a number or an array in the shape of
+            `strength`. For inputs of norm one, it is the label variance per sample divided by the batch size.
         learning_rate: η > 0.
 
     Returns:
-        E[uv], of the broadcast shape.
+        E[uv], in the broadcast shape.
 
     Raises:
         InputError: If a number is out of range, or the shapes do not broadcast.
@@ -93,7 +93,7 @@ def noisy_student_path(
     strength: FiniteFloat,
     learning_rate: PositiveFloat,
 ) -> NoisyStudentPath:
-    """Trajectory of gradient descent of a student uv on noisy labels, for a given noise realisation.
+    """Gradient-descent trajectory of a student uv on noisy labels, for a given noise realisation.
 
         u_{k+1} = u_k + η z_k v_k,   v_{k+1} = v_k + η z_k u_k,   z_k = s − u_k v_k + ε_k
 
@@ -101,7 +101,7 @@ def noisy_student_path(
         first: u_0, a number or one per run.
         second: v_0, a number or one per run.
         label_noise: ε_k, shape (steps,) or (steps, runs).
-        strength: s of the teacher.
+        strength: Strength s of the teacher.
         learning_rate: η > 0.
 
     Raises:
@@ -177,6 +177,6 @@ def _per_run(name: str, values: ArrayLike, steps: np.ndarray) -> np.ndarray:
         f"{name} has shape {found.shape}",
         argument=name,
         value=found.shape,
-        remedy=f"give one number, or numbers of shape {runs}",
+        remedy=f"give one number, or an array of shape {runs}",
     )
     return np.broadcast_to(found, runs)

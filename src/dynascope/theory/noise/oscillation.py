@@ -20,8 +20,8 @@ class Oscillation(NamedTuple):
 
     Attributes:
         oscillates: Whether the mode oscillates around the minimum.
-        decay: Factor by which the amplitude decreases per step; for a mode that does not oscillate, the slower of its
-            two factors.
+        decay: Factor by which each step multiplies the amplitude; for a mode with two real factors, the larger in
+            magnitude.
         angle: Phase advance per step in radians; π if the sign changes at every step, zero without oscillation.
         continuous: Whether the mode oscillates in the limit of small steps.
         least: Curvature h above which the discrete steps oscillate, (1 − √β)²/η.

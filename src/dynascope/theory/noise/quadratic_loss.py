@@ -34,7 +34,7 @@ class QuadraticLoss(NamedTuple):
     Attributes:
         curvature: Eigenvalues ρ of H, in decreasing order, shape (d,).
         directions: Eigenvectors q as columns, shape (d, d).
-        minimum: θ*, the minimum of least norm, shape (d,).
+        minimum: θ*, the least-norm minimum, shape (d,).
         centre: μ = (H + λ)⁻¹ H θ*, the minimum of the loss with weight decay, shape (d,).
         noise: Σ, the covariance of the per-sample gradients at μ, shape (d, d).
         mode_noise: s = qᵀ Σ q of each eigenvector, shape (d,).
@@ -141,7 +141,7 @@ class NoisySteps:
 
     @property
     def edge(self) -> float:
-        """The value 2(1 + β) of ηh from which the steps diverge."""
+        """Stability limit 2(1 + β) of ηh."""
         return 2 * (1 + self.momentum)
 
     def require_stable(self) -> None:

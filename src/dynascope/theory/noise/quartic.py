@@ -126,7 +126,7 @@ def quartic_path(
     integral. The function computes log|θ|, so a collapsing weight remains accurate.
 
     Args:
-        start: θ_0, a number, or in the shape of the increments without the last axis.
+        start: θ_0, a number or an array in the shape of `increments` without its last axis.
         increments: ΔW, Gaussian of variance Δ, shape (..., steps).
         growth: μ.
         noise: ζ ≥ 0.

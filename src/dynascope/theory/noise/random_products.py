@@ -54,8 +54,8 @@ def random_product_exponent(
         λ = lim 1/n E log ‖M_n … M₁ x‖
 
     For `step_matrices`, λ is the rate per step at which gradient descent approaches (λ < 0) or leaves (λ > 0) an
-    invariant set. The sign of λ is an exact criterion, also for several normal directions and with momentum. The
-    estimate is the mean over 64 products applied to random vectors; it ignores the first tenth of the factors. The
+    invariant set. The sign of λ is an exact criterion for any number of normal directions, with or without momentum.
+    The estimate is the mean over 64 products applied to random vectors, without the first tenth of the factors. The
     standard error is computed from the scatter of the products.
 
     Cost: 64 · factors matrix-vector products.
@@ -106,11 +106,11 @@ def random_product_exponent(
 
 @covers_near_set(gives="the matrices that multiply the distance from an invariant set")
 def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batches m m"]:
-    """Matrices by which each batch multiplies the distance n from an invariant set in one step.
+    """Matrices that multiply the displacement n from an invariant set in one step, one matrix per batch.
 
         I − η(H_B + λ)   without momentum;   ((I − ηH, βI), (−ηH, βI)), H = H_B + λ, for (n, d) with momentum
 
-    d is the last displacement.
+    Here d is the change of n in the last step.
 
     Args:
         hessians: H_B, the Hessian of each batch's loss in the k directions normal to the set, shape (batches, k, k).
@@ -153,8 +153,8 @@ def heavy_ball_collapse_exponent(
 
         Λ ≈ −ηh/(1 − β) − η² Var(h_B)/(2(1 − β)²)
 
-    The noise term is accurate to about 5 % if η s/√(1 − β²), with the standard deviation s of h_B, is below a tenth of
-    1 − β. For stronger noise, rare fluctuations carry the weights through zero, and the function raises an error.
+    The noise term is accurate to about 5 % if η s/√(1 − β²) is below (1 − β)/10, where s is the standard deviation of
+    h_B. For stronger noise, rare fluctuations carry the weights through zero, and the function raises an error.
 
     Args:
         curvature: h, the mean curvature over batches.
@@ -189,8 +189,8 @@ class GrowthBounds(NamedTuple):
     """Bounds on the growth rate of the distance from an invariant set, valid in every normal direction.
 
     Attributes:
-        least: Lower bound; if it is positive, noise repels.
-        most: Upper bound; if it is negative, noise attracts.
+        least: Lower bound; if it is positive, noise drives the weights away from the set.
+        most: Upper bound; if it is negative, noise attracts the weights to the set.
     """
 
     least: float
@@ -212,8 +212,8 @@ def normal_growth_bounds(hessian: FiniteNumbers, noise: FiniteNumbers) -> Growth
 
     Args:
         hessian: H, shape (k, k), symmetric.
-        noise: S_k of the independent noise sources, shape (sources, k, k), symmetric; for batches of probability p_B,
-            √(η p_B) times the deviation of the batch Hessian from H.
+        noise: S_k of the independent noise sources, shape (sources, k, k), symmetric; for batches drawn with
+            probability p_B, √(η p_B) times the deviation of the batch Hessian from H.
 
     Raises:
         InputError: If a value is not finite, or the matrices are not symmetric or do not match.

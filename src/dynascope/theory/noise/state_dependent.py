@@ -33,13 +33,13 @@ def gaussian_input_moments(
     start: FiniteNumbers | None = None,
     velocity: FiniteNumbers | None = None,
 ) -> WeightMoments:
-    """Exact mean and covariance of the weights of SGD on a stream of new Gaussian samples.
+    """Exact mean and covariance of the weights of SGD on a stream of fresh Gaussian samples.
 
         Cov ← M Cov Mᵀ + N Σ̄/S Nᵀ,   Σ̄ = HCH + tr(HC) H + σ² H,   C = E(θ − θ*)(θ − θ*)ᵀ
 
     The inputs are x ~ N(0, H), and the targets are xᵀθ* plus noise of variance σ²; Σ̄ follows from Isserlis' theorem.
     Without momentum and weight decay, C ← C − η(HC + CH) + η²[(1 + 1/S) HCH + tr(HC) H/S] + η²σ² H/S. The constant
-    noise of `discrete_moments` is a good approximation only if tr(HC) = 2 loss − σ² is far below σ².
+    noise of `discrete_moments` is a good approximation only if tr(HC) = 2 loss − σ² is much smaller than σ².
 
     Args:
         steps: Numbers of steps k ≥ 0, any shape; the time grows as k d³.

@@ -73,8 +73,8 @@ def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarr
 
         Var b / Var a = 2(ρ + λ)/(η(1 + β))
 
-    Each mode therefore has equal mean kinetic and potential energy, with mass η(1 + β)/2. The ratio is the same in
-    continuous time and for discrete steps, and does not depend on the noise.
+    With the mass η(1 + β)/2, the mean kinetic and potential energies of each mode are therefore equal. The ratio is the
+    same in continuous time and for discrete steps, and does not depend on the noise.
 
     Args:
         sgd: η, β and λ, with η (ρ + λ) < 2(1 + β).
@@ -100,10 +100,10 @@ def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarr
 
 
 class StationaryLaw(NamedTuple):
-    """Stationary law at points of the phase plane (a, b) of each mode; arrays have the shape of the points by default.
+    """Stationary law at the given points of the phase plane (a, b) of each mode.
 
     Attributes:
-        modified_loss: Φ of each mode; SGD samples the sum over modes instead of the training loss.
+        modified_loss: Φ of each mode; the sum over modes takes the place of the training loss.
         inverse_temperature: κ, so that the density is ∝ exp(−κ Φ).
         density: p(a, b) of each mode, normalised to one.
         position_current: b p, the component of the stationary current along a.
@@ -138,10 +138,10 @@ def stationary_law(
 
         p ∝ exp(−κ Φ),   Φ = ½ (ρ + λ)/s a² + ¼ η(1 + β)/s b²,   κ = 2S(1 − β)/η,   current (b, −ω² a) p
 
-    SGD samples the modified loss Φ instead of the training loss. For s = σ²ρ, its curvature (ρ + λ)/(σ²ρ) is nearly
-    equal in all directions; a further term penalises velocities. The current is divergence-free but non-zero: it
-    circulates along ω²a² + b² = constant with ω² = 2(ρ + λ)/(η(1 + β)). For a linear regression, σ² Φ is a loss at
-    temperature σ²/κ.
+    The modified loss Φ takes the place of the training loss in the stationary density. For s = σ²ρ, the curvature of Φ,
+    (ρ + λ)/(σ²ρ), is nearly equal in all directions; a further term penalises velocities. The current is
+    divergence-free but non-zero: it circulates along ω²a² + b² = constant with ω² = 2(ρ + λ)/(η(1 + β)). For a linear
+    regression, σ² Φ is a loss at temperature σ²/κ.
 
     Args:
         position: a, the distance from the centre μ along each mode, shape (..., modes), or (...) for a single mode.
@@ -151,8 +151,8 @@ def stationary_law(
         noise: s > 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
 
     Raises:
-        InputError: If a setting is out of range, the steps diverge, a mode is flat or without noise, or the shapes do
-            not broadcast.
+        InputError: If a setting is out of range, the steps diverge, a mode is flat or noiseless, or the shapes do not
+            broadcast.
 
     Warns:
         UserWarning: If the steps are so large that the variances are at least 10 % too low.

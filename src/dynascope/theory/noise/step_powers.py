@@ -27,7 +27,7 @@ class StepPowers(NamedTuple):
 
 
 def powers_along(x: np.ndarray, k: np.ndarray, beta: float) -> StepPowers:
-    """Impulse response of heavy-ball steps after k steps, and its sum.
+    """Impulse response of the heavy-ball recursion after k steps, and its sum.
 
         u_k = (z₊ᵏ − z₋ᵏ)/(z₊ − z₋)   with the roots z± of z² − (1 + β − x) z + β
 

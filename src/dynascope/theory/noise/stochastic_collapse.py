@@ -87,11 +87,12 @@ def gaussian_collapse_exponent(
 
     Args:
         curvature: h, any shape.
-        deviation: s > 0, the standard deviation of the curvature over batches, a number or in the shape of `curvature`.
+        deviation: s > 0, the standard deviation of the curvature over batches, a number or an array in the shape of
+            `curvature`.
         learning_rate: η > 0.
 
     Returns:
-        Λ, of the broadcast shape.
+        Λ, in the broadcast shape.
 
     Raises:
         InputError: If a number is out of range, or the shapes do not broadcast.
@@ -121,17 +122,17 @@ def collapse_rate(
 
         d/dt E log|θ| = −(L″ + c/2),   c = η Var(h)/S
 
-    Noise attracts if L″ + c/2 > 0, even to a maximum of the loss. For dθ = −L′dt + √(2D(θ)) dW the condition is L″ + ½
-    D″ > 0.
+    Noise attracts the weights to the set if L″ + c/2 > 0, even if the set is a maximum of the loss. For
+    dθ = −L′dt + √(2D(θ)) dW the condition is L″ + ½ D″ > 0.
 
     Args:
         curvature: L″, the mean of the per-sample curvatures h, any shape.
-        curvature_variance: Var(h) ≥ 0 over samples, a number or in the shape of `curvature`.
+        curvature_variance: Var(h) ≥ 0 over samples, a number or an array in the shape of `curvature`.
         learning_rate: η > 0, the duration of a step.
         batch_size: S ≥ 1, samples per step, drawn with replacement.
 
     Returns:
-        Mean growth of the logarithm of the distance per unit of time, of the broadcast shape.
+        Mean growth of the log distance per unit of time, in the broadcast shape.
 
     Raises:
         InputError: If a number is out of range, or the shapes do not broadcast.

@@ -23,8 +23,8 @@ class Thermometer(NamedTuple):
     """Stationary noise of a trained network; all fields but the last two have one value per Hessian direction.
 
     Attributes:
-        stationary: Whether the direction has a stationary law, that is, positive curvature including weight decay, and
-            steps that do not diverge.
+        stationary: Whether a stationary law exists along the direction: the curvature plus weight decay is positive,
+            and the steps do not diverge.
         position_variance: Variance E a² of the weights around the minimum; ∞ without a stationary law.
         velocity_variance: Variance E v² of the displacement per step divided by the learning rate; ∞ without a
             stationary law.
@@ -33,8 +33,8 @@ class Thermometer(NamedTuple):
             decay.
         angular_step: Equilibrium angle, in radians, by which each step rotates the weights of a layer that is followed
             by a normalisation; zero without weight decay.
-        equilibration_steps: Number of steps in which ‖θ‖⁴ of the weights of such a layer approaches equilibrium by a
-            factor of e; ∞ without weight decay.
+        equilibration_steps: Number of steps in which the deviation of ‖θ‖⁴ from equilibrium shrinks by a factor of e,
+            for the weights θ of such a layer; ∞ without weight decay.
     """
 
     stationary: Bool[np.ndarray, "*directions"]
@@ -72,8 +72,8 @@ def thermometer(
     estimate. It also assumes that every batch is drawn independently of the others. If the batches of an epoch are
     drawn without replacement, as by `DataLoader(shuffle=True)`, their noise sums to zero over the epoch. The variances
     are then upper bounds, far too large along directions whose `relaxation_steps` exceed the number of batches per
-    epoch. The angle per step of normalised layers depends on neither curvature nor noise. A direction is stationary
-    after a few times its `relaxation_steps`, the norms after a few times `equilibration_steps`.
+    epoch. The angle per step of normalised layers depends on neither curvature nor noise. A direction becomes
+    stationary after a few times its `relaxation_steps`, and the norms after a few times `equilibration_steps`.
 
     Args:
         curvature: ρ of each direction, positive or negative, a number or shape (directions,); measured by
