@@ -1,4 +1,4 @@
-"""Learning regimes of networks scaled to a limit: whether they learn features, and how fast."""
+"""Learning regimes of networks in a scaling limit: whether they learn features, and how fast."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""Phase of a parametrisation: whether a two-layer network scaled to a limit learns features, and how fast."""
+"""Phase of a parametrisation: whether a two-layer network learns features in a scaling limit, and how fast."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Hyperparameters(NamedTuple):
 @checked
 @dataclasses.dataclass(frozen=True)
 class Parametrisation:
-    """Exponents by which the hyperparameters of a two-layer network grow with a scaling parameter κ → ∞.
+    """Scaling exponents of the hyperparameters of a two-layer network for a scaling parameter κ → ∞.
 
     The network is f(x) = γ Σᵢ uᵢ σ(wᵢ·x). The input dimension, the data and the targets do not scale.
 
@@ -92,12 +92,12 @@ class Parametrisation:
     zero_output: bool = False
 
     def at(self, scaling_parameter: PositiveFloat, *, width: PositiveFloat = 1.0) -> Hyperparameters:
-        """Return the hyperparameters at a value of κ; hyperparameters that do not scale equal one.
+        """Return the hyperparameters at a value of κ; those with exponent zero are one.
 
         Args:
             scaling_parameter: κ > 0.
-            width: Factor on the width d = width · κ^c_d, which is rounded to an integer, and to an even integer for
-                zero output.
+            width: Prefactor of d = width · κ^c_d, which is rounded to an integer, or to an even integer if
+                `zero_output` is set.
         """
         pairs = 2 if self.zero_output else 1
         grown = (self.multiplier, self.first_variance, self.second_variance, self.first_rate, self.second_rate)
@@ -122,12 +122,13 @@ class Phase(NamedTuple):
     Attributes:
         name: "kernel" or "learning" if learning takes a time of order one; "frozen" if this time diverges, "unstable"
             if it vanishes.
-        target_exponent: T₁, the exponent of the contribution of the target to the learning speed, κ^T₁.
-        start_exponent: T₂, the exponent of the contribution of the initial weights.
-        speed_exponent: Exponent of the learning speed 1/t_c, the larger of the two.
+        target_exponent: T₁; the target contributes to the learning speed as κ^T₁.
+        start_exponent: T₂; the initial weights contribute to the learning speed as κ^T₂.
+        speed_exponent: Exponent of the learning speed 1/t_c, max(T₁, T₂).
         kernel_exponent: Exponent of the relative change of the tangent kernel during training; negative if the kernel
             is constant in the limit, zero if it changes by a factor of order one.
-        equal_parts: Condition (29), P/Q → 1: the growing and the shrinking part of the initial weights become equal.
+        equal_parts: Condition (29), P/Q → 1: the growing and the shrinking parts of the initial weights become equally
+            large.
         start_dominates: Condition (30), T₁ < T₂.
     """
 
@@ -146,16 +147,17 @@ class Phase(NamedTuple):
 def phase(parametrisation: Parametrisation) -> Phase:
     """Determine the phase of a parametrisation: kernel, learning, frozen or unstable.
 
-    On a line, the learning speed 1/t_c obeys 1/t_c² ∝ η_u η_w γ² (S² + 4γ²PQ), with P, Q = ¼ Σ (c uᵢ ± vᵢ/c)²,
-    c⁴ = η_w/η_u, vᵢ = wᵢ·n. Hence 1/t_c ~ κ^max(T₁, T₂) with T₁ = c_γ + ½(c_{η_u} + c_{η_w}) and
-    T₂ = 2c_γ + c_d + max(c_{η_w} + c_u, c_{η_u} + c_w). Training is stable if max(T₁, T₂) = 0. It is then in the kernel
-    phase if P/Q → 1 (29) and T₁ < T₂ (30), and otherwise in the learning phase. P/Q → 1 if the width grows, if
-    c_{η_w} + c_u ≠ c_{η_u} + c_w, or if the initial output is zero, where P = Q.
+    For data on a line along the unit vector n, with target strength S, the learning speed 1/t_c obeys 1/t_c² ∝ η_u η_w
+    γ² (S² + 4γ²PQ), with P, Q = ¼ Σ (c uᵢ ± vᵢ/c)², c⁴ = η_w/η_u, vᵢ = wᵢ·n. Hence 1/t_c ~ κ^max(T₁, T₂) with
+    T₁ = c_γ + ½(c_{η_u} + c_{η_w}) and T₂ = 2c_γ + c_d + max(c_{η_w} + c_u, c_{η_u} + c_w). Training is stable if
+    max(T₁, T₂) = 0. The network is then in the kernel phase if P/Q → 1 (29) and T₁ < T₂ (30), and otherwise in the
+    learning phase. P/Q → 1 if the width grows, if c_{η_w} + c_u ≠ c_{η_u} + c_w, or if the initial output is zero,
+    where P = Q.
 
     In the exact solution, the tangent kernel on the line changes by the factor √(S² + 4γ²PQ) / (γ(P + Q)). The factor
-    differs from one by κ^e, with e = T₁ − T₂ if T₁ ≥ T₂, and otherwise e = max(2(T₁ − T₂), −c_d − |Δ|),
-    Δ = c_{η_w} + c_u − c_{η_u} − c_w. The second term of the maximum is due to a nonzero initial output and is absent
-    for zero output. The kernel phase has e < 0.
+    differs from one by order κ^e, with e = T₁ − T₂ if T₁ ≥ T₂, and otherwise e = max(2(T₁ − T₂), −c_d − |Δ|),
+    Δ = c_{η_w} + c_u − c_{η_u} − c_w. The second argument of the maximum is due to a nonzero initial output and is
+    absent for zero output. In the kernel phase, e < 0.
 
     Args:
         parametrisation: The exponents.
@@ -165,7 +167,7 @@ def phase(parametrisation: Parametrisation) -> Phase:
 
     References:
         Y. Xu, L. Ziyin, arXiv:2401.07085, equations 28 to 30 and theorem 2 (reconstructed). The exponent of the kernel
-        change is ours, from theorem 1.
+        change is derived here from theorem 1.
 
     Example:
         >>> found = phase(Parametrisation(width=1.0, multiplier=-0.5))
@@ -239,7 +241,7 @@ def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloa
             the bound.
 
     Raises:
-        InputError: If the multiplier is not above the bound, or if P/Q → 1 (29) is impossible, because the width is
+        InputError: If the multiplier is not above the bound, or if P/Q → 1 (29) cannot hold, because the width is
             fixed, the variances have the same exponent, and the initial output is not zero.
 
     References:
@@ -273,7 +275,7 @@ def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloa
 def standard_parametrisations() -> dict[str, Parametrisation]:
     """Return the five common parametrisations, with learning rates that do not scale.
 
-    The parametrisation for lazy training scales the output of a network of fixed width that is initially the zero
+    The parametrisation for lazy training scales the output of a fixed-width network that is initially the zero
     function. The other parametrisations scale the width.
 
     References:
