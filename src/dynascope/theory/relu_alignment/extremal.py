@@ -35,11 +35,11 @@ class ExtremalDirections:
 
     Attributes:
         signs: Sign of the output weight of the neurons that turn towards each direction, shape (k,).
-        directions: Unit directions of the input weights, shape (k, d). Neurons of the kind "dead" keep any direction
-            without active data. One of these directions is given, in the plane the middle of the arc.
+        directions: Unit directions of the input weights, shape (k, d). A neuron of the kind "dead" keeps its direction,
+            and only one of the possible directions is listed; in the plane, it is the middle of their arc.
         kinds: "interior", "kink", "semi-stable" or "dead", one per direction.
-        rates: d log‖θ‖/dt of a balanced neuron at each direction, shape (k,); negative if the neuron decays. The first
-            jump of the loss is at t ≈ log(1/scale) / max rate.
+        rates: d log‖θ‖/dt of a balanced neuron (|a| = ‖w‖) at each direction, shape (k,); negative if the neuron
+            decays. The first jump of the loss is at t ≈ log(1/scale) / max rate.
         shares: Fraction of all initial directions from which neurons converge to each direction, shape (k,); for each
             sign, the fractions add up to one.
         basins: In the plane, the arc of initial angles from which neurons converge to each direction, shape (k, 2);
@@ -87,12 +87,12 @@ def extremal_directions(
 ) -> ExtremalDirections:
     """Find the directions towards which the neurons a·relu(w·x) of a small network turn before the loss decreases.
 
-    While the residuals r are frozen, a balanced neuron ascends sign(a)·G(ŵ), G(w) = E[r relu(w·x)], on the sphere (see
-    `alignment_path`). With the drift D(w) = E[r x; w·x > 0], the neuron converges to one of finitely many directions.
-    These directions depend on the data alone, and not on the width of the network:
+    While the residuals r are frozen, a balanced neuron (|a| = ‖w‖) ascends sign(a)·G(ŵ), G(w) = E[r relu(w·x)], on the
+    sphere (see `alignment_path`). With the drift D(w) = E[r x; w·x > 0], the neuron converges to one of finitely many
+    directions. These directions depend only on the data, not on the width of the network:
 
-    - "interior": ŵ = sign(a) D/‖D‖ with no sample on its boundary; the neuron grows at the rate ‖D‖.
-    - "kink": ŵ·x_j = 0 for some j, and the drift on both sides points to this boundary.
+    - "interior": ŵ = sign(a) D/‖D‖ with no sample on the boundary of the neuron; the neuron grows at the rate ‖D‖.
+    - "kink": ŵ·x_j = 0 for some j, and the drift on both sides points towards this boundary.
     - "semi-stable": ŵ·x_j = 0 for some j, and only neurons from one side converge (as with orthogonal inputs).
     - "dead": the neuron is at rest, because no sample is active or the active samples balance each other.
 

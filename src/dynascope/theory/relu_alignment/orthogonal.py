@@ -46,14 +46,14 @@ def orthogonal_staircase(
     """Predict the staircase of f(x) = Σ a_i relu(w_i·x) under gradient flow on inputs with x_i·x_j = 0.
 
     A neuron never becomes active on a sample on which it is initially inactive. It also becomes inactive on samples
-    whose target and its output weight have opposite signs. Let P be the set of samples on which the neuron is initially
-    active and whose targets have the sign of its output weight. The neuron turns towards D_P/‖D_P‖, D_P = (1/n) Σ_P y_j
-    x_j, and grows at the rate ‖D_P‖. When the first neurons reach order one, the samples in their sets P are fitted and
-    no longer contribute to D_P of other neurons.
+    whose target has the opposite sign to its output weight. Let P be the set of samples on which the neuron is
+    initially active and whose targets have the sign of its output weight. The neuron turns towards D_P/‖D_P‖,
+    D_P = (1/n) Σ_P y_j x_j, and grows at the rate ‖D_P‖. When the first neurons reach a size of order one, the samples
+    in their sets P are fitted and no longer contribute to the D_P of other neurons.
 
-    If some neurons are initially active on all samples of their sign, there are two jumps, at t = log(1/scale)/‖D₊‖ and
-    log(1/scale)/‖D₋‖. Otherwise, there are further, smaller jumps. Samples on which no neuron of their sign is active
-    are never learned.
+    If, for each sign, some neuron is initially active on all samples of that sign, there are two jumps, at
+    t = log(1/scale)/‖D₊‖ and log(1/scale)/‖D₋‖. Otherwise, there are further, smaller jumps. Samples on which no neuron
+    of their sign is active are never learned.
 
     Args:
         inputs: x, shape (n, d), with orthogonal rows.
@@ -65,8 +65,8 @@ def orthogonal_staircase(
 
     Returns:
         The staircase. Its features are `input_feature`, D_P/‖D_P‖ over the samples learned at the jump, and
-        `output_feature`, their sign. `times` include the growth of the first neurons to the size at which half of the
-        drop is complete. They are exact up to an offset that does not grow with log(1/scale).
+        `output_feature`, the sign of their targets. `times` include the time in which the first neurons grow to the
+        size at which half of the drop is complete. They are exact up to an offset that does not grow with log(1/scale).
 
     Raises:
         InputError: If the inputs are not orthogonal, the weights have the wrong shape or are given for one layer only,
@@ -106,8 +106,8 @@ def orthogonal_staircase(
         sets = learnable & (x @ w.T > 0).T & (signs[:, None] * y > 0)
         if np.any(np.abs(a) < np.linalg.norm(w, axis=1) * (1 - _ORTHOGONAL)):
             warnings.append(
-                "Some output weights are smaller than the input weights of their neuron. They may change sign before "
-                "the neuron grows."
+                "Some output weights are smaller than the norm of the input weights of their neuron. They may change "
+                "sign before the neuron grows."
             )
         # A neuron with w·D_P/‖D_P‖ = p at t = 0 grows as (p + |a|)/2 times the exponential.
         drifts = sets @ pulls * signs[:, None]
@@ -185,7 +185,7 @@ def _staircase(
 
 
 def _slow(accelerated: np.ndarray, log_inverse_scale: float) -> tuple[str, ...]:
-    """Return for each jump why its time is uncertain: a neighbouring jump is too close. Empty for other jumps."""
+    """Return why the time of each jump is uncertain: a neighbouring jump is too close. Empty for other jumps."""
     gaps = np.diff(accelerated) / accelerated[1:] * log_inverse_scale
     nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
     return tuple(
@@ -201,7 +201,7 @@ def _require_orthogonal(x: np.ndarray) -> None:
     largest = float(cosines.max(initial=0.0))
     require(
         largest < _ORTHOGONAL,
-        f"inputs has two samples with a cosine of {largest:.3g}",
+        f"inputs has two samples with a cosine similarity of {largest:.3g}",
         argument="inputs",
         value=largest,
         remedy="give mutually orthogonal inputs (at most as many samples as dimensions)",

@@ -1,4 +1,4 @@
-"""Exact trajectory of one small ReLU neuron, composed of great circles between changes of its active samples."""
+"""Exact trajectory of one small ReLU neuron, composed of great-circle arcs between changes of its active samples."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SAME_LINE = 1e-11
 
 @dataclasses.dataclass(frozen=True)
 class AlignmentPath:
-    """The trajectory of a balanced neuron with frozen residuals, in pieces of constant drift.
+    """The trajectory of a balanced neuron (|a| = ‖w‖) with frozen residuals, in pieces of constant drift.
 
     Attributes:
         times: Initial time of each piece, shape (pieces,); the first is zero.
@@ -128,10 +128,10 @@ def alignment_path(
 
     These equations hold for a balanced neuron, |a| = ‖w‖, as long as all weights are small, because the residuals
     r = y − f are then constant. The drift F is constant until a sample becomes active or inactive, and ŵ moves along
-    the great circle towards F/‖F‖. At a boundary w·x_j = 0, the neuron may cross. If the drift on both sides points to
-    the boundary, which requires sign(a)·r_j < 0, the neuron instead slides along the boundary with the shortest of the
-    vectors F + c r_j x_j / n, 0 ≤ c ≤ 1 (Filippov's solution). The trajectory consists of finitely many great circles,
-    each with its time in closed form, and the result is exact up to rounding.
+    the great circle towards F/‖F‖. At a boundary w·x_j = 0, the neuron may cross it. If the drift on both sides points
+    towards the boundary, which requires sign(a)·r_j < 0, the neuron instead slides along the boundary with the shortest
+    of the vectors F + c r_j x_j / n, 0 ≤ c ≤ 1 (Filippov's solution). The trajectory consists of finitely many arcs of
+    great circles, whose durations have closed forms, so the result is exact up to rounding.
 
     Args:
         inputs: x, shape (n, d); append a column of ones for a bias.
@@ -172,7 +172,7 @@ def single_output(inputs: np.ndarray, values: np.ndarray, name: str = "residuals
         f"{name} or inputs are zero on every sample",
         argument=name,
         value=0.0,
-        remedy="give at least one sample where both are nonzero",
+        remedy="give at least one sample on which both are nonzero",
     )
     return r
 
@@ -181,8 +181,9 @@ def single_output(inputs: np.ndarray, values: np.ndarray, name: str = "residuals
 class FrozenDrift:
     """The drift F(w) = constant + Σ pull_j x_j over the samples with w·x_j > 0; no two samples are collinear.
 
-    For samples on one line, x_k = c_k x, those with c_k < 0 are active if the others are inactive:
-    relu(−z) = relu(z) − z. They are therefore merged into one sample with pull Σ |c_k| pull_k and a constant drift.
+    For samples on one line, x_k = c_k x, those with c_k < 0 are active exactly when the others are inactive:
+    relu(−z) = relu(z) − z. The samples are therefore merged into one sample with pull Σ |c_k| pull_k and a constant
+    drift.
 
     Attributes:
         inputs: x, shape (n, d).

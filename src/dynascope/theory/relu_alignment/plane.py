@@ -51,7 +51,7 @@ def angle_within_arc(
         times: Gradient-flow times t ≥ 0; their shape broadcasts with that of `start`.
 
     Returns:
-        φ(t), within π of φ(0), of the broadcast shape.
+        φ(t), within π of φ(0), in the broadcast shape.
 
     Raises:
         InputError: If a value is not finite, a time is negative, or the drift is not a vector in the plane.
@@ -83,7 +83,7 @@ def attractors_in_plane(field: FrozenDrift) -> list[PlaneAttractor]:
     """
     require(
         len(field.inputs) > 0,
-        "residuals of equal inputs cancel, so that the drift is zero",
+        "the residuals of equal inputs cancel, so the drift is zero",
         argument="residuals",
         value=0.0,
         remedy="give residuals that do not cancel on equal inputs",
@@ -143,7 +143,7 @@ def _nodes(towards: np.ndarray, drift_at) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _diverges(motion: np.ndarray, k: int, arriving: float, leaving: float) -> bool:
-    """Whether the motion diverges at node k, so that the pieces before and after it belong to different basins."""
+    """Whether the motion diverges at node k, which then separates two basins."""
     before, after = motion[k - 1], motion[k]
     if before > 0 and after > 0:
         return not (arriving > 0 and leaving > 0)
