@@ -29,7 +29,7 @@ _SERIES_BELOW = 0.2
 
 
 class GrowthFactor(NamedTuple):
-    """The growth factor over time with the resulting strength and residual, each of the broadcast shape.
+    """The growth factor over time with the resulting strength and residual, each in the broadcast shape.
 
     Attributes:
         log_growth: ln g, finite even if g overflows or underflows.
@@ -59,7 +59,7 @@ class GrowthFactor(NamedTuple):
         """Return the weights of the two layers, p √g + q/√g and p √g − q/√g.
 
         Args:
-            growing: p, half the sum of the two initial layers; zero stays zero even if g overflows.
+            growing: p, half the sum of the two initial layers; zero entries stay zero even if g overflows.
             shrinking: q, half the difference of the two initial layers.
         """
         grown = _times_exponential(growing, self.log_growth / 2)
@@ -72,7 +72,7 @@ class GrowthLimit(NamedTuple):
 
     Attributes:
         log_growth: ln g∞; ±∞ if g grows or shrinks forever.
-        strength: θ∞, equal to S unless the flow is trapped in the saddle.
+        strength: θ∞, equal to S unless the flow is trapped at the saddle.
         status: "converges" (to θ∞ = S, exponentially), "power law" (θ → S = 0 as ±1/(k t)), "saddle" (trapped at
             θ∞ = 0 ≠ S) or "static" (g = 1 is a fixed point).
     """
@@ -108,12 +108,12 @@ def growth_factor(
     dg/dt = k (S g − C g² + D), g(0) = 1
 
     With r = √(S² + 4CD), e = exp(−k r t) and E = (1 − e)/r, the solution is g = ν/μ, ν = 1 + e + (2D + S) E,
-    μ = 1 + e + (2C − S) E. The strength θ = C g − D/g obeys d ln g/dt = k (S − θ), so that S − θ = 4 e (S − θ₀)/(ν μ).
+    μ = 1 + e + (2C − S) E. The strength θ = C g − D/g obeys d ln g/dt = k (S − θ); hence S − θ = 4 e (S − θ₀)/(ν μ).
     Both g and θ are monotone in time.
 
-    All arguments broadcast. The result has the dtype of the arguments and can be compiled. Its derivatives are finite
-    everywhere, even if C, D, S or r vanishes or g overflows or underflows; a derivative too large for the dtype is
-    clipped.
+    All arguments broadcast. The function can be compiled, and the result has the dtype of the arguments. Its
+    derivatives are finite everywhere, even if C, D, S or r vanishes or g overflows or underflows; a derivative too
+    large for the dtype is clipped.
 
     Args:
         times: Gradient-flow times t ≥ 0.
@@ -122,8 +122,8 @@ def growth_factor(
         shrinking: D ≥ 0, squared norm of the combination that shrinks for S > 0.
         rate: k > 0.
         log_scale: ln σ for an initialisation scale σ that multiplies the weights. C and D are then replaced by σ²C and
-            σ²D without underflow. C and D below the smallest normal number count as zero, so use `log_scale` for tiny
-            initial weights.
+            σ²D without underflow. Use `log_scale` for tiny initial weights, because values of C and D below the
+            smallest normal floating-point number count as zero.
 
     Returns:
         ln g, the strength θ and the residual S − θ.
@@ -133,7 +133,8 @@ def growth_factor(
             outside this domain give NaN.
 
     References:
-        Nam, DPhil thesis (2024), Theorem 1 of chapter 6, and Xu & Ziyin, arXiv:2401.07085, Theorem 1, in a common form.
+        Nam, DPhil thesis (2024), Theorem 1 of chapter 6, and Xu & Ziyin, arXiv:2401.07085, Theorem 1, combined into one
+        form.
 
     Example:
         >>> import jax
@@ -155,7 +156,7 @@ def growth_limit(
     *,
     log_scale: FiniteArray = 0.0,
 ) -> GrowthLimit:
-    """Compute the limit of the growth factor and the way in which it is approached.
+    """Compute the limit of the growth factor and how it is approached.
 
     For C, D > 0 the flow converges to θ = S with g∞ = (S + r)/(2C) = 2D/(r − S). If C = 0, no combination grows, and
     S > 0 cannot be reached. If D = 0, no combination shrinks, and S < 0 cannot be reached.
@@ -200,7 +201,7 @@ def growth_limit(
 
 
 def mirrored(target: Array, growing: Array, shrinking: Array) -> tuple[Array, Array, Array, Array]:
-    """Return S, C and D of the same flow with S ≥ 0, and whether it was mirrored.
+    """Return S, C and D of the equivalent flow with S ≥ 0, and whether the flow was mirrored.
 
     The symmetry is g → 1/g, θ → −θ, S → −S, C ↔ D.
     """

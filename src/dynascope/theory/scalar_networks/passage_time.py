@@ -1,4 +1,4 @@
-"""Time at which a mode has a given strength: the inverse of the growth-factor solution."""
+"""Time at which a mode reaches a given strength: the inverse of the growth-factor solution."""
 
 from __future__ import annotations
 
@@ -42,13 +42,12 @@ def time_to_reach(
     log_scale: FiniteArray = 0.0,
     unreachable: Literal["raise", "infinity"] = "raise",
 ) -> Float[AnyArray, ...]:
-    """Compute the time at which the strength θ = C g − D/g of `growth_factor` has a given value.
+    """Compute the time at which the strength θ = C g − D/g of `growth_factor` reaches a given value.
 
     t = ln(1 + N)/(k r), N = (g₊ + g₋)(g − 1)/[(g₊ − g)(1 + g₋)]
 
-    Here r = √(S² + 4CD), and g₊ and −g₋ are the limits of the forward and the backward flow. The time is evaluated
-    without cancellation. Derivatives follow from the flow, dt = (dθ − ∂θ/∂parameters)/θ̇, and are zero if the time is
-    infinite.
+    Here r = √(S² + 4CD), and g₊ and −g₋ are the limits of the forward and backward flows. The time is evaluated without
+    cancellation. Derivatives follow from the flow, dt = (dθ − ∂θ/∂parameters)/θ̇, and are zero if the time is infinite.
 
     Args:
         strength: θ, between its initial value C − D and its limit.
@@ -56,12 +55,12 @@ def time_to_reach(
         growing: C ≥ 0.
         shrinking: D ≥ 0.
         rate: k > 0.
-        log_scale: ln σ for a scale σ that replaces C and D by σ²C and σ²D.
-        unreachable: "raise", or "infinity" to return ∞ for strengths that the flow never reaches. For traced values,
-            the result is always ∞ in this case, and NaN for parameters outside the domain.
+        log_scale: ln σ for an initialisation scale σ; C and D are replaced by σ²C and σ²D.
+        unreachable: "raise", or "infinity" to return ∞ for strengths that the flow never reaches. For values traced by
+            JAX, the result is always ∞ in this case, and NaN for parameters outside the domain.
 
     Returns:
-        Gradient-flow times of the broadcast shape: 0 at the initial strength, ∞ at the limit.
+        Gradient-flow times in the broadcast shape: 0 at the initial strength, ∞ at the limit.
 
     Raises:
         InputError: If the flow never reaches the strength, or as for `growth_factor`.

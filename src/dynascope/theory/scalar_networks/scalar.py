@@ -69,7 +69,7 @@ class ScalarLimit(NamedTuple):
     Attributes:
         output_weights: a, shape (..., neurons).
         input_weights: b, shape (..., neurons).
-        strength: θ, equal to S unless the network is trapped in a saddle.
+        strength: θ, equal to S unless the network is trapped at a saddle.
         log_growth: ln γ₊; ±∞ if one of the two combinations of weights vanishes relative to the other.
         rate: 2 η E[x²] √(S² + 4CD)/|Z|, the exponential rate at which S − θ finally decays; 0 for a power law.
         status: "converges" (to θ = S, exponentially), "power law" (to θ = S = 0, as 1/t), "saddle" (trapped at
@@ -147,8 +147,8 @@ def scalar_trajectory(
         aᵢ, bᵢ = ½ (aᵢ(0) + bᵢ(0)) √γ ± ½ (aᵢ(0) − bᵢ(0))/√γ,  θ = C γ − D/γ,
 
     where γ is the growth factor with C = Σ (aᵢ + bᵢ)²/(4Z), D = Σ (aᵢ − bᵢ)²/(4Z) and k = 2 η E[x²]/Z (see
-    `growth_factor`). A network with negative Z is the network with −Z and b of the opposite sign. The differences
-    aᵢ² − bᵢ² are conserved.
+    `growth_factor`). A network with negative Z is equivalent to the network with −Z and −b. The differences aᵢ² − bᵢ²
+    are conserved.
 
     The function can be compiled and differentiated. Initial weights down to 1e-300 do not underflow.
 
@@ -158,7 +158,7 @@ def scalar_trajectory(
         learning_rate: η > 0, shape (...), equal for both layers.
 
     Returns:
-        The trajectory. The axis of the times follows the leading axes and is absent for a scalar time.
+        The trajectory. The time axis follows the leading axes and is absent for a scalar time.
 
     Raises:
         InputError: If Z = 0, E[x²] ≤ 0, η ≤ 0, t < 0, a value is not finite, or shapes do not match. Inside `jit`,
@@ -186,7 +186,7 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
     γ₊ = (S + r)/(2C) = 2D/(r − S), r = √(S² + 4CD)
 
     With N = ½ Σ (aᵢ² + bᵢ²) and N₀ = Σ aᵢ bᵢ at t = 0, γ₊ = (SZ + √(N² − N₀² + S²Z²))/(N + N₀) depends only on SZ/N and
-    N₀/N, and not on the input. The code uses the form without cancellation for each sign of S. |ln γ₊| measures
+    N₀/N, and not on the input. For each sign of S, the code uses the form that avoids cancellation. |ln γ₊| measures
     richness for both signs: learning is rich if γ₊ ≫ 1 (S > 0) or γ₊ ≪ 1 (S < 0).
 
     Args:

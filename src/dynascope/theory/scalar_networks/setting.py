@@ -1,4 +1,4 @@
-"""Initial weights and target of a scalar network, with their checks."""
+"""Initial weights and target of a scalar network, with validation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def require_fitting(setting: Setting, **numbers: Any) -> None:
     )
     require(
         len(a) > 0 and len(b) > 0 and a[-1] == b[-1] > 0,
-        f"setting.output_weights has shape {a} and setting.input_weights {b}",
+        f"setting.output_weights has shape {a}, but setting.input_weights has shape {b}",
         argument="setting.input_weights",
         value=b,
         remedy="give one output weight and one input weight per neuron along the last axis",

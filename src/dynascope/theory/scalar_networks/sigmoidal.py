@@ -2,7 +2,7 @@
 
 A two-layer diagonal network is a set of independent modes. The same holds for a two-layer linear network whose layers
 are aligned with the singular vectors of whitened data. Each mode has the strength R = a b, the target S and the input
-power λ, and descends λ (S − a b)²/2.
+power λ, and performs gradient descent on λ (S − a b)²/2.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _covers = functools.partial(
 
 
 class ModeStrength(NamedTuple):
-    """Trajectory of a mode, in arrays of the broadcast shape.
+    """Trajectory of a mode, in arrays with the broadcast shape.
 
     Attributes:
         output_weight: a.
@@ -97,7 +97,7 @@ def mode_strength(
     with C = c², D = d², k = 2 η λ. For a₀ = b₀ > 0 the strength is the logistic function
     R = S/(1 + (S/R₀ − 1) exp(−2 η λ S t)).
 
-    All arguments broadcast. The result can be compiled and differentiated.
+    All arguments broadcast. The function can be compiled and differentiated.
 
     Args:
         times: Gradient-flow times t ≥ 0.
@@ -193,7 +193,7 @@ def emergence_time(
         fraction: ε, between 0 and 1.
 
     Returns:
-        Gradient-flow times of the broadcast shape: 0 for a mode with R₀/S ≥ ε, and ∞ for a mode that never emerges. The
+        Gradient-flow times in the broadcast shape: 0 for a mode with R₀/S ≥ ε, and ∞ for a mode that never emerges. The
         initial weights of such a mode lie exactly on the path into the saddle at zero.
 
     Raises:
@@ -236,8 +236,8 @@ def saturation_time(
         fraction: ε, between 0 and ½.
 
     Returns:
-        Gradient-flow times of the broadcast shape: 0 for a mode that is initially saturated, ∞ for a mode that never
-        emerges. If a mode has already emerged at t = 0, its time counts from t = 0.
+        Gradient-flow times in the broadcast shape: 0 for a mode that is initially saturated, ∞ for a mode that never
+        emerges. If a mode has already emerged at t = 0, its time is counted from t = 0.
 
     Raises:
         InputError: If S = 0, ε is not between 0 and ½, or as for `mode_strength`. Inside `jit`, values outside this
@@ -277,7 +277,7 @@ def emerging_modes(
         "target is zero",
         argument="target",
         value=0.0,
-        remedy="leave out modes with a target of zero",
+        remedy="omit modes whose target is zero",
     )
     return modes
 

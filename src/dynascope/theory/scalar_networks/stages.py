@@ -101,7 +101,7 @@ def is_stage_like(
         One Boolean per pair of neighbouring modes along the last axis.
 
     Raises:
-        InputError: If there is a single mode, or as for `saturation_time`.
+        InputError: If there is only one mode, or as for `saturation_time`.
 
     Example:
         >>> is_stage_like(5.0, np.array([1.0, 0.5, 0.4]), 0.01, 0.01).tolist()
@@ -112,7 +112,7 @@ def is_stage_like(
     shape = np.broadcast_shapes(*map(np.shape, modes))
     require(
         len(shape) > 0 and shape[-1] > 1,
-        "target has a single mode",
+        "target has only one mode",
         argument="target",
         value=shape,
         remedy="give at least two modes along the last axis",
