@@ -97,8 +97,8 @@ def compute_optimum(
         skills: Number of skills n_s > 0, assumed larger than any N*; infinite if not given.
 
     Returns:
-        A `ComputeOptimum`. Its loss is the limit of large C; for α ≤ 1, the relative error is at most 2.5e-4 at
-        C = 1e9.
+        A `ComputeOptimum`. Its loss is exact in the limit of large C; for α ≤ 1, the relative error is at most 2.5e-4
+        at C = 1e9.
 
     Raises:
         InputError: If a number is out of range.
@@ -143,34 +143,35 @@ def plan(
     cost: PositiveFloat = 1.0,
     floor: NonNegativeFloat = 0.0,
 ) -> Plan:
-    """Split compute optimally according to measured power laws in time, a T^−t, and parameters, b N^−n, or a joint law.
+    """Split compute optimally, given measured power laws a T^−t in time and b N^−n in parameters, or a joint law.
 
     Each power law holds if the other resource is abundant. How the two laws combine depends on how skills are learned:
 
         L = b N^−n [1 + t τ^−t J(τ)],  τ = [t J(0) b/a]^(1/t) T N^−n/t,   if skills emerge one by one with contrast c;
         L = a T^−t + b N^−n,                                              if no contrast is given.
 
-    J is `skill_integral` with β = t. In the first law, only the N skills that have neurons take time to learn. For
+    J is `skill_integral` with β = t. In the first law, only the N skills that have a neuron take time to learn. For
     t = n/(n + 1), the first law is the multilinear model, and `plan` equals `compute_optimum`. The second law has the
-    same exponents, but counts the skills without neurons twice. For the multilinear model at α = 0.6 and c = 99, its
+    same exponents, but counts the skills without a neuron twice. For the multilinear model at α = 0.6 and c = 99, its
     loss is 81 % too high and its N* 64 % too large. At the optimum for C = cost · T · N, the loss falls as C^−nt/(n+t).
 
     Two fits, in time at fixed N and in parameters at fixed T, do not determine the floor E: the fitted floors are E + b
     N^−n and E + a T^−t. A joint law from `fit_joint` determines E, and its `split_intervals` give the uncertainty of
-    the split. The time is then the number of samples D.
+    the split. In this case, the time is the number of samples D.
 
     Args:
         compute: C > 0, of any shape.
         time: Power law a T^−t, from `fit` or a `PowerLaw`.
         parameters: Power law b N^−n, from `fit` or a `PowerLaw`.
         joint: Joint law from `fit_joint`, or a `JointLaw`, instead of `time` and `parameters`.
-        contrast: c = S/R₀ − 1 > 0 of skills that emerge one after another; exp(offset) of `skills.calibrate`.
+        contrast: c = S/R₀ − 1 > 0, for skills that emerge one after another; equal to exp(offset) from
+            `skills.calibrate`.
         cost: Compute per step and parameter, positive; for example, 6 times the batch size in FLOPs.
         floor: Irreducible loss E ≥ 0, less than the floors of `time` and `parameters` if these are fits. Do not give it
             with a joint law.
 
     Returns:
-        A `Plan`, whose arrays have the shape of the compute.
+        A `Plan`, whose arrays have the shape of `compute`.
 
     Raises:
         InputError: If a number is out of range, such as t ≥ 1 with a contrast; if the floor exceeds the upper end of
@@ -208,7 +209,7 @@ def plan(
                 f"floor is {floor:.6g}, but the losses of {name} fall to {highest:.6g}",
                 argument="floor",
                 value=floor,
-                remedy="give the irreducible loss, less than the floor of any slice; fit_joint estimates it",
+                remedy="give the irreducible loss, below the floors of time and parameters; fit_joint estimates it",
             )
         for number in (law.prefactor, law.exponent):
             require(
@@ -247,7 +248,7 @@ def _best_steps(t: float, n: float, contrast: float) -> tuple[float, float]:
         return t * steps**-t * float(exact_integral(t, contrast, steps))
 
     def slope(log_steps: float) -> float:
-        """Derivative of ln[τ^(nt/(n+t)) G] in ln τ, times G (n + t)/t, with J′ = −τ^(t−1)/(1 + e^τ/c)²."""
+        """Derivative of ln[τ^(nt/(n+t)) G] with respect to ln τ, times G (n + t)/t; J′ = −τ^(t−1)/(1 + e^τ/c)²."""
         steps = math.exp(log_steps)
         edge = float(expit(math.log(contrast) - steps)) ** 2
         left = learnable(steps)

@@ -33,12 +33,14 @@ def descend(
 ) -> tuple[Float[np.ndarray, "laws numbers"], Float[np.ndarray, " laws"]]:
     """Minimise the Huber loss of each law from its initial values; return the laws and their losses.
 
-    SciPy's `least_squares` solves one problem at a time, but a confidence interval requires about a hundred small ones.
+    SciPy's `least_squares` solves one problem at a time, but a confidence interval requires solving about a hundred
+    small ones.
 
     Args:
         residuals: Function that returns the residuals of the laws and their derivatives.
         start: Initial laws, one per row.
-        lower: Lower bound of each coefficient. A coefficient stays at its bound while the gradient pushes it there.
+        lower: Lower bound of each coefficient. A coefficient at its bound stays there while the gradient pushes it
+            against the bound.
         upper: Upper bound of each coefficient.
         threshold: Size of a residual above which the Huber loss is linear; one value, or one per residual.
         precision: Relative decrease of the loss at which the iteration stops; below 1e-13, rounding dominates.

@@ -20,7 +20,7 @@ class OutlierWarning(UserWarning):
 
 
 class MisfitWarning(UserWarning):
-    """The law does not describe the losses, so its intervals are too narrow, also for extrapolation."""
+    """The law does not describe the losses, so its confidence and prediction intervals are too narrow."""
 
 
 def outlier_sentence(
@@ -32,7 +32,7 @@ def outlier_sentence(
     *,
     left_out: bool,
 ) -> str:
-    """Write the warning about outliers: their indices, their deviations, and the exponents with and without them.
+    """Write the warning about outliers: their indices and deviations, and the exponents with and without them.
 
     Args:
         noun: "run" or "point".
@@ -67,5 +67,5 @@ def misfit_sentence(p_value: float, evidence: str) -> str:
     """Write the warning that the law does not describe the losses, with the evidence and the consequence."""
     return (
         f"the law does not describe the losses: {evidence} (p = {p_value:.1g}), so its intervals are too narrow "
-        "and unreliable beyond these losses; fit a narrower range, and check the law on larger runs"
+        "and it must not be extrapolated; fit a narrower range, and check the law on larger runs"
     )

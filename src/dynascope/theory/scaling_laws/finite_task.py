@@ -32,7 +32,7 @@ def time_window(
 
     The first skills are learned well before the window, and the last skills have hardly been learned at its end. For
     small initial weights, the loss falls in steps, skill by skill, until skill k = (α + 1) ln c is learned, at time ln
-    c k^(α+1)/(2 η S A). If this time is later than the lower end of the window, replace the lower end by it.
+    c k^(α+1)/(2 η S A). If this time is later than the lower end of the window, use it as the lower end instead.
 
     Args:
         exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
@@ -53,7 +53,7 @@ def time_window(
     model = skill_model(exponent, target_scale=target_scale, **given)
     require(
         model.contrast > 1,
-        f"initial_strength is {initial_strength}, not below half of target_scale, {target_scale}",
+        f"initial_strength is {initial_strength}, but must be below half of target_scale, {target_scale}",
         argument="initial_strength",
         value=initial_strength,
         remedy="choose a smaller initial_strength, so that skills emerge at distinct times",

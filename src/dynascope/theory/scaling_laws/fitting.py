@@ -50,7 +50,7 @@ class PowerLawFit(NamedTuple):
         floor: Irreducible loss, given or fitted.
         floor_interval: Confidence interval of the floor, of zero width if the floor was given.
         missing: The given loss of the skills that the task lacks.
-        spread: `Spread` of ln(L − known + missing) for a further run, from which `loss` computes its interval.
+        spread: `Spread` of ln(L − known floor + missing) for a further run, from which `loss` computes its interval.
         suspects: Indices of the points that contradict the law fitted to the others. The fit includes the suspects.
         misfit_p_value: P value of the test that the law, without the suspects, describes the losses. If it is below
             0.01, the law does not describe the losses, and the intervals are invalid. None if there are too few points
@@ -154,12 +154,12 @@ def fit(
 
     Args:
         losses: L > 0, shape (points,) or (runs, points). Runs may differ only in their seeds; for models of different
-            size, use `fit_joint`.
+            sizes, use `fit_joint`.
         resource: x > 0, increasing, shape (points,).
         window: Smallest and largest resource to fit; chosen automatically if not given.
-        floor: Known loss that remains at unlimited resource, such as the loss from absent neurons or label noise; zero
-            for no floor. If not given, the floor is fitted. The floor includes the loss due to the other resources at
-            their values in these runs, so it is not the floor of the task.
+        floor: Known loss that remains if the resource is unlimited, such as the loss from absent neurons or label
+            noise; zero for no floor. If not given, the floor is fitted. The floor includes the loss due to the other
+            resources at their values in these runs, so it is not the floor of the task.
         missing: Loss ≥ 0 of the rare skills of an infinite task that are absent from the finite task, from
             `missing_loss`.
         confidence: Confidence level of the intervals, between 0 and 1.
@@ -177,7 +177,7 @@ def fit(
             exponent without them.
         MisfitWarning: If the law does not describe the losses, or neighbouring points of a single run are correlated.
             The intervals are then too narrow, and the law must not be extrapolated.
-        UserWarning: If losses are not above the given floor, so that they are not fitted; if the window spans less than
+        UserWarning: If losses are not above the given floor and are therefore not fitted; if the window spans less than
             a decade; or if the interval of the fitted floor extends from zero to more than half of the last loss.
 
     References:
@@ -296,14 +296,14 @@ def _floor_sentence(floor: float, low: int, left: int) -> str:
     Example:
         >>> print(_floor_sentence(1.6, 1, 2))
         One loss is not above the floor 1.6, which contradicts this floor unless the difference is noise. The fit leaves
-        out the last two points, from the first such loss onwards; give a lower floor, or omit it to fit it.
+        out the last two points, from the first such loss onwards; give a lower floor, or omit the floor to fit it.
     """
     losses = "One loss is" if low == 1 else f"{counted(low).capitalize()} losses are"
     points = "point" if left == 1 else f"{counted(left)} points"
     return (
         f"{losses} not above the floor {floor:g}, which contradicts this floor unless the difference is noise. "
         f"The fit leaves out the last {points}, from the first such loss onwards; "
-        "give a lower floor, or omit it to fit it."
+        "give a lower floor, or omit the floor to fit it."
     )
 
 
@@ -314,7 +314,7 @@ def _require_power_law(law: RaisedPowerLaw) -> None:
         "the loss does not fall in the window" if law.exponent < 1 else "the loss falls more steeply than a power law",
         argument="losses",
         value=law.exponent,
-        remedy=f"give losses that fall with an exponent up to {STEEPEST:g}, or a floor",
+        remedy=f"give losses that fall with an exponent of at most {STEEPEST:g}, or a floor",
     )
 
 

@@ -31,7 +31,7 @@ def scatter_trend(
     resources: Sequence[Float[np.ndarray, " points"]],
     kept: Bool[np.ndarray, " points"] | None = None,
 ) -> Float[np.ndarray, " points"]:
-    """Estimate the relative standard deviation of the losses, up to a factor, as a product of powers of resources.
+    """Estimate the relative standard deviation of the losses, up to a factor, as a product of powers of the resources.
 
     The slopes of ln |residual| against ln of each resource are Theil–Sen estimates (medians of pairwise slopes), which
     tolerate 29 % outliers.
@@ -52,8 +52,8 @@ class Family(NamedTuple):
     """A parametric family of laws, with the data to fit.
 
     Attributes:
-        residuals: Function that returns, for several laws, ln(law) − ln L at all points and its derivatives in the
-            coefficients.
+        residuals: Function that returns, for several laws, ln(law) − ln L at all points and its derivatives with
+            respect to the coefficients.
         start: Function that returns an initial law for the marked points.
         lower: Lower bounds of the coefficients.
         upper: Upper bounds of the coefficients.

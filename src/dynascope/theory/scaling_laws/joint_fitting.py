@@ -165,7 +165,7 @@ class JointLawFit:
     def isoflop(
         self, compute: PositiveFloat, parameters: PositiveNumbers | None = None, *, cost: PositiveFloat = 6.0
     ) -> IsoFlop:
-        """Compute the losses of models of different size at equal compute, using `JointLaw.isoflop`."""
+        """Compute the losses of models of different sizes at equal compute, using `JointLaw.isoflop`."""
         return self.law.isoflop(compute, parameters, cost=cost)
 
     def _centred(self, parameters: float, data: float) -> tuple[float, float]:
@@ -211,11 +211,11 @@ def fit_joint(
 
     Warns:
         OutlierWarning: If some runs contradict the law fitted to the others. The warning lists these runs, and both
-            exponents with and without the runs.
+            exponents with and without them.
         MisfitWarning: If the law does not describe the losses. The intervals are then too narrow, and the law must not
             be extrapolated.
-        UserWarning: If the losses do not determine all terms, because N and D are proportional in all runs, a term may
-            be absent, or the floor is unbounded.
+        UserWarning: If the losses do not determine all terms, because N and D are proportional in all runs, because a
+            term may be absent, or because the floor is unbounded.
 
     References:
         Hoffmann et al., arXiv:2203.15556; Besiroglu et al., arXiv:2404.10102, on the confidence intervals of Hoffmann

@@ -142,7 +142,7 @@ class JointLaw(NamedTuple):
     def isoflop(
         self, compute: PositiveFloat, parameters: PositiveNumbers | None = None, *, cost: PositiveFloat = 6.0
     ) -> IsoFlop:
-        """Compute the losses of models of different size at equal compute C.
+        """Compute the losses of models of different sizes at equal compute C.
 
         Args:
             compute: C > 0.

@@ -142,7 +142,7 @@ def loss_at(place: tuple[float, float]) -> Quantity:
 
 
 def best_size(total: float) -> Quantity:
-    """Quantity: ln N* at given total = ln N + ln D, with N* = (a A/b B)^(1/(a+b)) e^(b total/(a+b))."""
+    """Quantity: ln N* for a given total = ln N + ln D, with N* = (a A/b B)^(1/(a+b)) e^(b total/(a+b))."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, level_n, level_d, a, b = laws.T
@@ -156,7 +156,7 @@ def best_size(total: float) -> Quantity:
 
 
 def best_loss(total: float) -> Quantity:
-    """Quantity: ln L at N*. The change of N* does not affect its derivative, because N* minimises the loss."""
+    """Quantity: ln L at N*. A change in N* does not affect the derivative, because N* minimises the loss."""
     sizes = best_size(total)
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -168,7 +168,7 @@ def best_loss(total: float) -> Quantity:
 
 
 def best_exponent(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantity: the exponent b/(a + b) with which N* grows with compute."""
+    """Quantity: the exponent b/(a + b) of the growth of N* with compute."""
     a, b = np.maximum(laws[:, 3:].T, 1e-12)
     gradient = np.zeros((len(laws), 5))
     gradient[:, 3], gradient[:, 4] = -b / (a + b) ** 2, a / (a + b) ** 2

@@ -58,10 +58,10 @@ def checked_runs(
         different = len(np.unique(each))
         require(
             different >= 3,
-            f"{name} has only {different} different values",
+            f"{name} has only {different} distinct values",
             argument=name,
             value=different,
-            remedy="give at least three different values, or fit the other resource alone with fit",
+            remedy="give at least three distinct values, or fit the other resource alone with fit",
         )
     return n, d, values
 
@@ -96,7 +96,7 @@ class Scaled(NamedTuple):
 def joint_residuals(
     laws: Float[np.ndarray, "laws 5"], n: np.ndarray, d: np.ndarray, y: np.ndarray | float
 ) -> tuple[Float[np.ndarray, "laws points"], Float[np.ndarray, "laws points 5"]]:
-    """Return ln(E + A N^−a + B D^−b) − ln L and its derivatives in E, ln A, ln B, a and b."""
+    """Return ln(E + A N^−a + B D^−b) − ln L and its derivatives with respect to E, ln A, ln B, a and b."""
     floor, level_n, level_d, a, b = laws.T[..., None]
     of_n, of_d = np.exp(level_n - a * n), np.exp(level_d - b * d)
     loss = floor + of_n + of_d

@@ -17,7 +17,7 @@ __all__ = ["ScalingLaws", "power_laws"]
 
 
 class ScalingLaws(NamedTuple):
-    """Scaling law of each resource for the case that the other resources are unlimited.
+    """Scaling law for each resource, with unlimited amounts of the other resources.
 
     Attributes:
         time: A_T T^−β, after T steps of gradient descent.
@@ -75,8 +75,8 @@ def power_laws(
         InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), sections 4.3 and B.1. Nam et al., arXiv:2404.17563, state the parameter prefactor
-        S²/2, which equals A_N only if α ζ(α + 1) ≈ 1 and is 37 % too large at α = 0.6.
+        Nam, DPhil thesis (2024), sections 4.3 and B.1. Nam et al., arXiv:2404.17563, give the prefactor S²/2 for
+        parameters, which equals A_N only if α ζ(α + 1) ≈ 1 and is 37 % too large at α = 0.6.
 
     Example:
         >>> laws = power_laws(0.6, target_scale=1.0, initial_strength=0.01)

@@ -82,10 +82,10 @@ def misfit_p_value(
 
 
 def require_one_law(runs: Float[np.ndarray, "runs points"]) -> None:
-    """Raise `InputError` if the rows look like losses of models of different size rather than runs of one model.
+    """Raise `InputError` if the rows look like losses of models of different sizes rather than losses of one model.
 
     Runs with different seeds are in no particular order, and their losses differ by a factor. Rows for models of
-    different size are ordered by size, or their losses differ by an additive constant.
+    different sizes are ordered by size, or their losses differ by an additive constant.
     """
     if len(runs) < 3 or not np.all(runs > 0):
         return
@@ -100,8 +100,8 @@ def require_one_law(runs: Float[np.ndarray, "runs points"]) -> None:
     by_constant = np.sum(((runs - runs.mean(axis=1)[:, None] - mean + mean.mean()) / mean) ** 2)
     require(
         not (ordered or by_factor > _CLEARER * by_constant + 1e-12 * logs.size),
-        f"the {len(runs)} rows of losses differ by {math.exp(float(np.ptp(levels))) - 1:.0%} and resemble models of "
-        "different size, not runs of one model",
+        f"the {len(runs)} rows of losses differ by {math.exp(float(np.ptp(levels))) - 1:.0%} and resemble losses of "
+        "models of different sizes, not of one model",
         argument="losses",
         value=runs.shape,
         remedy="use fit_joint to fit both resources, or fit one row at a time",

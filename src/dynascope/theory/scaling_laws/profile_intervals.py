@@ -36,8 +36,8 @@ def profile_interval(
     For a single run, the interval ends where the increase of the sum of squares is incompatible with the scatter of the
     points about the law. The points are assumed to scatter independently. For several runs, the interval is based on
     the scatter among the runs, which may affect whole curves. Each run contributes a score: the derivative of the sum
-    of squares in the coefficient, orthogonal to the derivatives in the others. The mean score is compared with zero by
-    Student's t with n − 1 degrees of freedom for n runs.
+    of squares with respect to the coefficient, orthogonalised against the derivatives with respect to the others. The
+    mean score is compared with zero by Student's t with n − 1 degrees of freedom for n runs.
 
     Returns:
         The lower and upper end. If the runs do not bound the coefficient on one side, the end is the limit of its range
@@ -93,7 +93,7 @@ def _standard_error(deviations: np.ndarray, slopes: np.ndarray, runs: int) -> np
 
 
 def slopes_of(x: Float[np.ndarray, " points"], laws: Float[np.ndarray, "laws 3"]) -> Float[np.ndarray, "laws points 3"]:
-    """Derivatives of ln L in level, exponent and floor."""
+    """Derivatives of ln L with respect to level, exponent and floor."""
     level, exponent, floor = (laws[:, k, None] for k in range(3))
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         inverse = np.exp(exponent * x - level)
@@ -105,7 +105,7 @@ def slopes_of(x: Float[np.ndarray, " points"], laws: Float[np.ndarray, "laws 3"]
 def _orthogonal_slopes(
     x: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]
 ) -> Float[np.ndarray, "laws points"]:
-    """Derivatives of ln L in one coefficient, orthogonal to those in the others; a zero floor is held fixed."""
+    """Derivatives with respect to one coefficient, orthogonalised against the others; a zero floor is held fixed."""
     slopes = slopes_of(x, laws)
     slopes[laws[:, FLOOR] == 0, :, FLOOR] *= which == FLOOR
     mine, others = slopes[..., which], slopes[..., [k for k in range(3) if k not in (which, *fixed)]]

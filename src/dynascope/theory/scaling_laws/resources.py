@@ -1,4 +1,4 @@
-"""Laws of the loss in one resource if another resource is finite, including the bend of the power law."""
+"""Laws for the loss in one resource if another resource is finite, including the bend in the power law."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def time_law(
         L = S² A/(2(α + 1)) τ^−β J(τ (N + ½)^−(α+1)) + ½ S² A [ζ(α + 1, N + 1) − ζ(α + 1, n_s + 1)]
 
     Here τ = 2 η S A T, A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)) and J = `skill_integral`. An integral replaces the sum over
-    skills. For α ≤ 1, c = 99, η S = 1 and N ≥ 1000, its relative error is at most 1e-6 for T ≥ 1000 and 5e-4 for
+    skills. For α ≤ 1, c = 99, η S = 1 and N ≥ 1000, the relative error is at most 1e-6 for T ≥ 1000 and 5e-4 for
     T ≥ 100. `multilinear.training_loss` computes the exact sum.
 
     Args:
@@ -50,11 +50,11 @@ def time_law(
         target_scale: Target strength S > 0 of each skill.
         initial_strength: Initial strength R₀ of each skill, between 0 and S.
         learning_rate: η > 0.
-        neurons: Number of neurons N > 0; if not given, n_s, or infinite.
+        neurons: Number of neurons N > 0; by default, one per skill.
         skills: Number of skills n_s ≥ N; infinite if not given.
 
     Returns:
-        L, of the shape of `times`.
+        L, in the shape of `times`.
 
     Raises:
         InputError: If a number is out of range.
@@ -73,7 +73,7 @@ def time_law(
     if neurons is not None:
         require(
             skills is None or neurons <= skills,
-            f"neurons is {neurons}, more than skills, {skills}",
+            f"neurons is {neurons}, but must be at most skills, {skills}",
             argument="neurons",
             value=neurons,
             remedy="give at most one neuron for each skill",
@@ -106,7 +106,7 @@ def data_law(
         L = (S − R₀)² A^(1/(α+1))/(2(α + 1)) B(β, D + 1) [1 − I_x(β, D + 1)] + ½ S² A ζ(α + 1, N + 1)
 
     Here B is the beta function, I its regularised incomplete form, and x = A (N + ½)^−(α+1). An integral replaces the
-    sum over skills. For α ≤ 1, its relative error is at most 1e-6 for D ≥ 300 (3e-6 for N ≥ 100).
+    sum over skills. For α ≤ 1, the relative error is at most 1e-6 for D ≥ 300 (3e-6 for N ≥ 100).
 
     Args:
         samples: Number of samples D > 0, of any shape.
@@ -116,7 +116,7 @@ def data_law(
         neurons: Number of neurons N > 0; infinite if not given.
 
     Returns:
-        L, of the shape of `samples`.
+        L, in the shape of `samples`.
 
     Raises:
         InputError: If a number is out of range.
@@ -169,7 +169,7 @@ def parameter_law(
         skills: Number of skills n_s > 0; infinite if not given.
 
     Returns:
-        L, of the shape of `neurons`.
+        L, in the shape of `neurons`.
 
     Raises:
         InputError: If a number is out of range.

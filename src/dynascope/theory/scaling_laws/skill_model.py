@@ -35,14 +35,14 @@ def skill_integral(
     A skill of frequency P has the remaining loss (1 + e^x/c)^−2 with x = 2 η S P T, and the density of skills in x
     is ∝ x^(β−1). In closed form, J(0) = Γ(β) [Li_{β−1}(−c) − Li_β(−c)]. For large x₀, J ≈ ½ c² x₀^(β−1) e^(−2x₀). The
     integral is computed by Gauss–Legendre quadrature with 64 nodes on each of five panels around x = ln c, in the
-    variable x^(β/2). All arguments broadcast. The function can be compiled, and differentiated in all arguments. Inside
-    `jit`, values outside the domain give NaN.
+    variable x^(β/2). All arguments broadcast. The function can be compiled, and differentiated with respect to all
+    arguments. Inside `jit`, values outside the domain give NaN.
 
     Args:
         exponent: β = α/(α + 1), between 0 and 1.
         contrast: c = S/R₀ − 1 > 0.
-        lower: x₀ ≥ 0. The derivative in x₀ is −x₀^(β−1)/(1 + e^x₀/c)². At x₀ = 0, where it is −∞, automatic
-            differentiation returns 0.
+        lower: x₀ ≥ 0. The derivative with respect to x₀ is −x₀^(β−1)/(1 + e^x₀/c)². At x₀ = 0, where it is −∞,
+            automatic differentiation returns 0.
 
     Returns:
         J(x₀), with a relative error of 5e-11 in float64 for β from 0.1 to 0.7, c from 2 to 1e8 and x₀ up to 300.
@@ -106,7 +106,7 @@ def require_below_target(initial_strength: float, target_scale: float) -> None:
     """Raise `InputError` unless the initial strength is below the target."""
     require(
         initial_strength < target_scale,
-        f"initial_strength is {initial_strength:g}, not below target_scale, {target_scale:g}",
+        f"initial_strength is {initial_strength:g}, but must be below target_scale, {target_scale:g}",
         argument="initial_strength",
         value=initial_strength,
         remedy="choose a smaller initial_strength",

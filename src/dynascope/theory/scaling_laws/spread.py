@@ -34,12 +34,12 @@ class ExpectedLoss(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Uncertainty of a fitted law, and scatter of single runs about the law, in ln(L − known + missing).
+    """Uncertainty of a fitted law, and scatter of individual runs about the law, in ln(L − known + missing).
 
     Attributes:
         influences: Contribution of each run (of each point, for a single run) to the errors of level, exponent and
             floor; shape (contributions, 3). The sum of their outer products is the covariance of the estimates.
-        scatter: Standard deviation of a single loss about the law.
+        scatter: Standard deviation of individual losses about the law.
         freedom: Degrees of freedom of the influences and the scatter.
         known: The given floor; zero if the floor was fitted.
     """

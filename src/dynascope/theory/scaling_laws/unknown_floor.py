@@ -39,7 +39,7 @@ class RaisedPowerLaw(NamedTuple):
 
 
 def fit_above_floor(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> RaisedPowerLaw:
-    """Fit the law by least squares of ln L, which weights points equally if their scatter is proportional to the loss.
+    """Fit the law by least squares of ln L, so points whose scatter is proportional to the loss have equal weight.
 
     The sum of squares has several local minima, so the search starts from a grid of exponents and floors.
     """
@@ -71,7 +71,7 @@ def refit_above_floor(
 def raised_residuals(
     laws: Float[np.ndarray, "laws 3"], x: Float[np.ndarray, " points"], y: Float[np.ndarray, "*laws points"]
 ) -> tuple[Float[np.ndarray, "laws points"], Float[np.ndarray, "laws points 3"]]:
-    """Return ln(floor + e^level x^−exponent) − ln L and its derivatives in level, exponent and floor."""
+    """Return ln(floor + e^level x^−exponent) − ln L and its derivatives with respect to level, exponent and floor."""
     falling = np.exp(laws[:, :1] - laws[:, 1:2] * x)
     loss = falling + laws[:, 2:]
     return np.log(loss) - y, np.stack([falling / loss, -falling * x / loss, 1 / loss], axis=-1)
