@@ -1,4 +1,4 @@
-"""Calibration of the rate and offset of the time law of emergence, from runs with one skill."""
+"""Calibration of the law of emergence in time (rate and offset) on runs with one skill."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def checked_curves(
 
 
 def _scatter_when_learned(runs: Float[np.ndarray, "runs values"]) -> float:
-    """Standard deviation of single values after the strength has saturated, from second differences."""
+    """Standard deviation of individual values after the strength has saturated, from second differences."""
     # Second differences are insensitive to the slow end of the growth.
     bends = np.diff(runs, n=2, axis=1)[(runs[:, 2:] > 0.8) & (runs[:, 1:-1] > 0.8) & (runs[:, :-2] > 0.8)]
     return float(np.sqrt(np.mean(bends**2) / 6)) if len(bends) >= 5 else 0.0
@@ -124,20 +124,20 @@ def calibrate(
     (R/S − fit) = 0 and Σ T (R/S − fit) = 0. Noise in the strength does not bias this fit. The window ends slightly
     above half strength because networks saturate more slowly than the logistic.
 
-    For several runs, rates and offsets are averaged, and the intervals are Student's intervals over runs. For a single
-    run of n points, the standard errors are HC3 errors, from squared residuals over (1 − leverage)², and the interval
-    uses Student's t with n − 2 degrees of freedom. The points must scatter independently, with any variance. The
-    intervals have their stated coverage for at least two runs, or for a single run with at least about five points in
-    the window, but are wide for so few runs or points.
+    For several runs, rates and offsets are averaged, and the intervals are Student's t intervals over runs. For a
+    single run of n points, the standard errors are HC3 errors, from squared residuals divided by (1 − leverage)², and
+    the intervals use Student's t with n − 2 degrees of freedom. The points must scatter independently, with any
+    variance. The intervals have their stated coverage for at least two runs, or for a single run with at least about
+    five points in the window, but are wide for so few runs or points.
 
     You may omit η and S both here and in the prediction: the rate is then in units of 2 η S, and the predicted steps
     are the same. With η and S, rates can be compared between runs.
 
     Args:
         steps: T ≥ 0, increasing, shape (steps,).
-        strength: R/S at these steps, shape (steps,) or (runs, steps); at most one, except for noise.
-        learning_rate: η > 0 of the runs.
-        target_scale: S > 0 of the runs.
+        strength: R/S at these steps, shape (steps,) or (runs, steps); at most one, up to noise.
+        learning_rate: Learning rate η > 0 of the runs.
+        target_scale: Target strength S > 0 in the runs.
         window: Smallest and largest R/S to fit, between 0 and 1.
         confidence: Confidence level of the intervals, between 0 and 1.
 

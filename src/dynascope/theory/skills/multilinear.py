@@ -52,12 +52,12 @@ def skill_strengths(
     counts: Counts | None = None,
     neurons: NonNegativeInt | None = None,
 ) -> Float[np.ndarray, "times skills"]:
-    """Strength of each skill after training for the time T.
+    """Strength of each skill after training for a time T.
 
         R_k = S/(1 + c exp(−2 η S p_k T)),  c = S/R₀ − 1
 
     The formula holds for the first N skills; the model cannot express the others, which have strength 0. The fraction
-    p_k of skill k is d_k/D on a training set, and its frequency P(k) on fresh samples.
+    p_k of samples that belong to skill k is d_k/D for a training set, and P(k) for fresh samples.
 
     Args:
         times: T ≥ 0, shape (times,), in steps of gradient descent at the learning rate η; ∞ is allowed.
@@ -101,7 +101,7 @@ def training_loss(
     counts: Counts | None = None,
     neurons: NonNegativeInt | None = None,
 ) -> Float[np.ndarray, " times"]:
-    """Population loss after training for the time T on a given training set.
+    """Population loss after training for a time T on a given training set.
 
         L = ½ Σ_k P(k) (S − R_k)²
 

@@ -115,7 +115,7 @@ def _calibrate_need(
     confidence: float,
     nearest: float = 0.0,
 ) -> Need:
-    """Estimate the samples or neurons needed; `nearest` is the smallest difference of two amounts, 1 for integers."""
+    """Estimate the samples or neurons needed; `nearest` is the smallest gap between two amounts, 1 for integers."""
     amounts, runs = checked_curves(name, amounts, strength)
     half = float(to_fraction(0.5, definition))
     # The learned fraction is linear in the amount, unlike the strength, so interpolation is exact.

@@ -1,4 +1,4 @@
-"""Laws of the strength of each skill in time, data and neurons, for a network calibrated on one skill."""
+"""Laws for the strength of each skill in time, data and neurons, for a network calibrated on one skill."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def time_emergence(
 
         R_k/S = 1/(1 + exp(ln c − 2 η S r P(k) T)),  c = S/R(0) − 1
 
-    The law is exact at r = 1 for the multilinear model, the sum of modes a_k b_k g_k. A network that first has to find
-    the features is slower by the factor r, which `calibrate` fits to one skill. Networks follow the law up to about
+    The law is exact at r = 1 for the multilinear model, the sum of modes a_k b_k g_k. A network that must first find
+    the features learns more slowly, with r < 1; `calibrate` fits r to one skill. Networks follow the law up to about
     half strength and then saturate more slowly, because each of their skills is a sum of several modes.
 
     Args:
@@ -153,7 +153,7 @@ def data_emergence(
 
     References:
         Nam, DPhil thesis (2024), equation 5.5; Nam et al., arXiv:2404.17563. For d ≪ D_c, the strength of networks
-        rises more abruptly than the law.
+        rises more abruptly than the law predicts.
 
     Example:
         >>> print(data_emergence([1000, 3000], [0.6, 0.2], 800).round(4))
@@ -208,7 +208,7 @@ def parameter_emergence(
         InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), 5.9; Nam et al., arXiv:2404.17563. Single networks scatter widely about the law,
+        Nam, DPhil thesis (2024), 5.9; Nam et al., arXiv:2404.17563. Individual networks scatter widely about the law,
         because some learn a rarer skill first (table 5.1 of the thesis).
 
     Example:

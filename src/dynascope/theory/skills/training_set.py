@@ -36,9 +36,9 @@ def skill_strength(
 ) -> Float[np.ndarray, ...]:
     """Strength of a skill after a D_c-shot learner has been trained on d samples of the skill.
 
-    The learner represents the skill as g = Σ_l e_l/√D_c in D_c orthonormal features. From a small initialisation, the
-    learner converges to the minimum-norm interpolant, which learns the fraction φ = min(d/D_c, 1) of g and has the loss
-    ½ S² (1 − φ):
+    The learner represents the skill as g = Σ_l e_l/√D_c, a sum of D_c orthonormal features e_l. From a small
+    initialisation, the learner converges to the minimum-norm interpolant, which learns the fraction φ = min(d/D_c, 1)
+    of g and has the loss ½ S² (1 − φ):
 
         R/S = φ                     for "correlation", the measured strength R = E[g f];
         R/S = 1 − √(1 − φ)          for "loss_equivalent", the strength at which ½ (S − R)² equals the loss.
@@ -52,7 +52,7 @@ def skill_strength(
         finite_size: Whether to use the exact mean for Gaussian features, `finite_size_fraction`, instead of φ = d/D_c.
 
     Returns:
-        R/S, of the shape of `counts`.
+        R/S, in the shape of `counts`.
 
     Raises:
         InputError: If a number is out of range.
@@ -94,7 +94,7 @@ def finite_size_fraction(counts: NonNegativeNumbers, needed: Needed) -> Float[np
         needed: Number of samples D_c ≥ 1 that the learner needs.
 
     Returns:
-        φ, of the shape of `counts`.
+        φ, in the shape of `counts`.
 
     Raises:
         InputError: If a number is out of range.
