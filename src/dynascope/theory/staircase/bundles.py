@@ -1,4 +1,4 @@
-"""Bundles of linear neurons of very different size, propagated without loss of precision.
+"""Bundles of linear neurons of very different sizes, propagated without loss of precision.
 
 While the residual M of a two-layer linear network is frozen, every neuron θ = (input weights, output weights) obeys the
 same linear equation θ' = F θ with F = [[0, Mᵀ], [M, 0]]. A rotation of the neurons among themselves changes neither the
@@ -89,7 +89,7 @@ class OrderedBundles:
 
 
 def _lower_triangular(columns: np.ndarray, log_norms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rotate columns of very different size by Givens rotations so that entry (i, j) vanishes for j > i.
+    """Rotate columns of very different sizes by Givens rotations so that entry (i, j) vanishes for j > i.
 
     For columns a and e^δ b with δ ≤ 0, the rotation that clears the entry of the small column has sine e^δ s. The new
     direction of the small column depends only on s, so nothing underflows.

@@ -52,11 +52,11 @@ def deep_diagonal_staircase(
 ) -> Staircase:
     """Predict the staircase of f(x) = (u^D − v^D)ᵀ x trained by gradient flow from u = v = scale·1.
 
-    Let G be the integral of E[x (y − βᵀx)]. For D > 2, u^(2−D) = scale^(2−D) − D(D−2) G and
+    Let G be the integral of the multipliers E[x (y − βᵀx)]. For D > 2, u^(2−D) = scale^(2−D) − D(D−2) G and
     v^(2−D) = scale^(2−D) + D(D−2) G. In the limit of small scale, a coordinate is zero while
-    |Gᵢ| < scale^(2−D)/(D(D−2)). At this boundary, the coordinate is free with the sign of Gᵢ. The path is that of
-    `diagonal_staircase` for every depth. Only the unit of time changes, from log(1/scale) to scale^(2−D)/(D(D−2)) for
-    D > 2, and to log(1/scale)/2 for D = 2.
+    |Gᵢ| < scale^(2−D)/(D(D−2)). At this boundary, the coordinate may take any value with the sign of Gᵢ. The path is
+    that of `diagonal_staircase` for every depth. Only the unit of time changes, from log(1/scale) to
+    scale^(2−D)/(D(D−2)) for D > 2, and to log(1/scale)/2 for D = 2.
 
     Args:
         inputs: x, shape (n, d).
@@ -68,10 +68,10 @@ def deep_diagonal_staircase(
     Returns:
         The staircase, of degree D. Its accelerated times are the limits of t·scale^(D−2), and of t/log(1/scale) for
         D = 2. Its times at this scale include the first correction to the limit. A coordinate reaches the size |β|
-        earlier, by |β|^(2/D−1)/(D(D−2)) in G, and then approaches its final value. Only then do the multipliers of the
-        other coordinates change. For uncorrelated inputs, the error is of order scale². For correlated inputs, the
-        relative error is of order scale^(D−2), because active coordinates relax with a delay. The feature `coefficient`
-        is β after each jump.
+        before |G| reaches this limit, at a distance of |β|^(2/D−1)/(D(D−2)) from it, and then approaches its final
+        value. Only then do the multipliers of the other coordinates change. For uncorrelated inputs, the error is of
+        order scale². For correlated inputs, the relative error is of order scale^(D−2), because active coordinates
+        relax with a delay. The feature `coefficient` is β after each jump.
 
     Raises:
         InputError: If an input or target is not finite, the shapes or names do not match, no input explains the

@@ -44,9 +44,10 @@ def diagonal_staircase(
 ) -> Staircase:
     """Predict the staircase of f(x) = (u ⊙ v)ᵀ x trained by gradient flow from u = scale·1, v = 0.
 
-    Let β = u ⊙ v and m = E[x (y − βᵀx)], and let S be the integral of m in units of log(1/scale). Along the flow,
-    β = (scale²/2) sinh(2 log(1/scale) S). In the limit of small scale, a coordinate is therefore zero while |Sᵢ| < 1,
-    and free with the sign of Sᵢ if |Sᵢ| = 1. The limit path alternates between two exact steps:
+    Let β = u ⊙ v, let m = E[x (y − βᵀx)] be the multipliers, and let S be the integral of m in units of log(1/scale).
+    Along the flow, β = (scale²/2) sinh(2 log(1/scale) S). In the limit of small scale, a coordinate is therefore zero
+    while |Sᵢ| < 1, and may take any value with the sign of Sᵢ if |Sᵢ| = 1. The limit path alternates between two exact
+    steps:
 
     1. S grows linearly at rate m until the next coordinate hits ±1;
     2. β jumps to argmin E(y − βᵀx)² with βᵢ ≥ 0 if Sᵢ = 1, βᵢ ≤ 0 if Sᵢ = −1, and βᵢ = 0 otherwise.
@@ -63,11 +64,11 @@ def diagonal_staircase(
 
     Returns:
         The staircase. Its feature `coefficient` is β after each jump. The times at this scale add the growth time of
-        each coordinate to the limit. After |Gᵢ| reaches log(1/scale), a coordinate needs the time log(4|βᵢ|)/(2|mᵢ|) to
-        reach half its value. Only then do the multipliers of the other coordinates change. A jump is marked slow, with
-        the reason, if its time may have a larger error. One reason is that an adjacent plateau is too short to be
-        reached at this scale. Another is that an inactive coordinate on an adjacent plateau is close to its boundary. A
-        third is that the learned coordinate was close to its boundary on an earlier plateau.
+        each coordinate to the limit. After |Gᵢ| reaches log(1/scale), a coordinate takes a further time
+        log(4|βᵢ|)/(2|mᵢ|) to reach half its value. Only then do the multipliers of the other coordinates change. A jump
+        is marked slow, with the reason, if its time may have a larger error. One reason is that an adjacent plateau is
+        too short to be reached at this scale. Another is that an inactive coordinate on an adjacent plateau is close to
+        its boundary. A third is that the learned coordinate was close to its boundary on an earlier plateau.
 
     Raises:
         InputError: If an input or target is not finite, the shapes or names do not match, no input explains the

@@ -87,8 +87,8 @@ def linear_staircase(
         The staircase. Its feature `output_feature` is the unit vector u_k. `input_feature` is the unit vector v_k that
         grows on the preceding plateau, the first right singular vector of M_{k−1}. `learned_map` is the map that the
         jump adds, u_kᵀ (W_k − W_{k−1}), and `main_map` is the part of this map that causes most of the drop.
-        `singular_value` is s_k, or σ_k for independent modes. `settling_time` is the time for which the loss remains
-        visibly above the plateau after the jump, because inputs of small variance are learned slowly.
+        `singular_value` is s_k, or σ_k for independent modes. `settling_time` is how long the loss remains visibly
+        above the plateau after the jump, because inputs of small variance are learned slowly.
 
     Raises:
         InputError: If the shapes do not match, no data have the given moments, the inputs explain none of the targets,
@@ -118,7 +118,7 @@ def linear_staircase(
     levels = target_power / 2 - np.concatenate([[0.0], np.cumsum(modes.drops)])
     require(
         levels[-1] >= -1e-9 * target_power,
-        f"the inputs explain a power of {2 * modes.drops.sum():.6g}, more than target_power, {target_power:.6g}",
+        f"the inputs explain {2 * modes.drops.sum():.6g} of the target power, but target_power is {target_power:.6g}",
         argument="target_power",
         value=target_power,
         remedy="compute all moments from the same data",
@@ -336,7 +336,7 @@ def _warnings(modes: _Modes, times: np.ndarray, neurons: np.ndarray | None, scal
     if _ROUND_OFF < modes.coupling < _NEARLY_INDEPENDENT:
         yield (
             f"The modes are nearly independent (coupling {modes.coupling:.1g}): the network may first learn them in the"
-            " order of the singular values of Σyx, and leaves the plateaus of this order only after a further time of"
+            " order of the singular values of Σyx, and leave the plateaus of this order only after a further time of"
             " order log(1/coupling)."
         )
     largest = 0.0 if neurons is None else scale * np.linalg.norm(neurons, axis=0).max()

@@ -120,7 +120,7 @@ def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFracti
     """
     require(
         final > initial,
-        f"final is {final}, not above initial, {initial}",
+        f"final is {final}, but must be above initial, {initial}",
         argument="final",
         value=final,
         remedy="choose final above initial",
@@ -159,10 +159,10 @@ def quadratic_index_staircase(
 ) -> Staircase:
     """Predict the staircase of a quadratic two-layer network on y = Σ_r g_r ⟨w_r, x⟩², with g_r > 0.
 
-    The w_r are orthonormal, x ~ N(0, I), f = Σ_i a_i ⟨w_i, x⟩² = xᵀMx, and the flow is homogeneity-normalised. With
-    G = Σ g_r w_r w_rᵀ, the population loss is L = ‖M − G‖² + ½ (tr(M − G))². Its second term is ½ (E(f − y))², which
-    couples all directions. After the n strongest directions are learned, with coefficients μ_r and the mean error
-    δ = E(y − f),
+    The w_r are orthonormal, x ~ N(0, I), f = Σ_i a_i ⟨w_i, x⟩² = xᵀMx, and the flow is homogeneity-normalised (the
+    learning rate of each neuron is 1/‖θ_i‖). With G = Σ g_r w_r w_rᵀ, the population loss is L = ‖M − G‖² + ½
+    (tr(M − G))². The second term is ½ (E(f − y))², which couples all directions. After the n strongest directions are
+    learned, with coefficients μ_r and the mean error δ = E(y − f),
 
         μ_r = g_r + δ/2,   δ = Σ_unlearned g / (1 + n/2),   L = Σ_unlearned g² + (Σ_unlearned g)²/(n + 2).
 
@@ -175,9 +175,9 @@ def quadratic_index_staircase(
         scale: Order of magnitude α of the initial norm of a neuron, between 0 and 1.
 
     Returns:
-        The staircase, of degree 3 and normalised. Its times are those of the limit α → 0, with an error that remains
-        bounded. Features: `index_strength` (the strength g of the learned direction), `index_coefficient` (μ of this
-        direction on the plateau after the jump) and `growth_rate` (ρ at the jump).
+        The staircase of a homogeneity-normalised flow of degree 3. Its times are those of the limit α → 0, with an
+        error that remains bounded. Features: `index_strength` (the strength g of the learned direction),
+        `index_coefficient` (μ of this direction on the plateau after the jump) and `growth_rate` (ρ at the jump).
 
     Raises:
         InputError: If a strength is not positive, or the scale is outside (0, 1). For strengths of both signs, use

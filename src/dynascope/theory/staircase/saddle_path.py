@@ -110,8 +110,8 @@ def successive_saddles(inputs: Float[np.ndarray, "n d"], targets: Float[np.ndarr
 class _ActiveSet:
     """Constrained least-squares problem at a saddle, with an orthonormal basis of its active inputs.
 
-    Row j of a square matrix M contains the coefficients of basis vector j in the active inputs, so MᵀM is the inverse
-    Gram matrix of the active inputs.
+    Row j of a square matrix M contains the coefficients of basis vector j with respect to the active inputs, so MᵀM is
+    the inverse Gram matrix of the active inputs.
 
     Attributes:
         beta: β, shape (d,), zero for inactive inputs.

@@ -62,7 +62,7 @@ def _phrase(before: np.ndarray, after: np.ndarray, names: list[str]) -> str:
 
 
 def slow_reasons(x: np.ndarray, path: SaddlePath, growth: CoefficientGrowth, names: list[str]) -> tuple[str, ...]:
-    """For each jump, state why its time may be far from the limit at this scale; empty if there is no reason."""
+    """Return why the time of each jump may be far from the limit at this scale; empty if there is no reason."""
     near = [np.array([], dtype=int)] + [
         _near_boundary(*each, growth) for each in zip(path.maps[1:], path.integrals[1:], strict=True)
     ]
@@ -101,7 +101,7 @@ def _relaxation_times(
     duration: float,
     growth: CoefficientGrowth,
 ) -> float:
-    """Number of relaxation times of the slowest coordinate that a plateau lasts, while S changes from start to end.
+    """Duration of a plateau, on which S changes from start to end, in relaxation times of the slowest coordinate.
 
     The result is ∞ if the plateau is long enough for all coordinates.
     """
