@@ -71,7 +71,7 @@ def gradient_flow_charge(
 def translation_integral(
     times: NonNegativeNumbers, initial: FiniteNumbers, sgd: SGD
 ) -> Float[np.ndarray, "*times *charge"]:
-    """Sum of the weights of a translation symmetry in continuous time, from rest.
+    """Sum of the weights that a translation symmetry shifts, in continuous time from zero initial velocity.
 
         s(t) = s(0) h(t)   for s'' + 2γ s' + ω² s = 0,   γ = (1 − β)/η(1 + β),   ω² = 2λ/η(1 + β)
 
@@ -119,13 +119,13 @@ def charge_integral(
     h and k are the kernels of `damped_kernels` for γ and ω. The integral is a sum over the steps k with weight η, time
     ηk and velocity d_k/η. The function accumulates the sum step by step to avoid growing exponentials. Without momentum
     the law is of first order, r(t) = exp(−2λt) r_0 + η ∫ exp(−2λ(t − s)) ‖∂L/∂θ + λθ‖²_G ds. Both laws are accurate to
-    first order in the learning rate and mainly serve interpretation; `quadratic_charge` is exact.
+    first order in the learning rate and are mainly for interpretation; `quadratic_charge` is exact.
 
     Args:
         initial: Initial charge r_0 = θᵀGθ, one number per charge.
         displacements: d_kᵀ G d_k at every step, shape (steps, ...).
         sgd: η, β and λ, equal for all weights of the charge.
-        velocity: r'_0, one number per charge; zero from rest and without momentum.
+        velocity: r'_0, one number per charge; zero if the weights start at rest or without momentum.
         steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:

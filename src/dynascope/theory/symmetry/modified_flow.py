@@ -30,8 +30,8 @@ def modified_loss(loss: Callable[..., Any], sgd: SGD) -> Callable[..., Any]:
         L̃ = L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖²,   where L includes λ/2 ‖θ‖²
 
     At time ηk the flow θ' = −∇L̃ from `shifted_start` matches k steps d ← β d − η ∇L, θ ← θ + d from d = 0, with an
-    error of O(η²). Gradient flow on L/(1 − β) alone has an error of O(η). The approximation requires that
-    `modified_flow_ratio` is far below one; it fails at the edge of stability.
+    error of O(η²). Gradient flow on L/(1 − β) alone has an error of O(η). The approximation requires
+    `modified_flow_ratio` to be far below one; it fails at the edge of stability.
 
     Args:
         loss: L as a JAX function of the weights (an array or a tree of arrays) and any further arguments.

@@ -1,4 +1,4 @@
-"""Noether's charge of a symmetry under momentum, and its change by friction, kinetic energy and weight decay."""
+"""Noether's charge of a symmetry under momentum, and its change due to friction, kinetic energy and weight decay."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _covers = functools.partial(
 
 
 class NoetherMotion(NamedTuple):
-    """Terms of the rate of change of P = m⟨θ', ξ⟩, each in the shape of the charges.
+    """Terms in the rate of change of P = m⟨θ', ξ⟩, each in the shape of the charges.
 
     Attributes:
         friction: −μ/m P.
@@ -106,7 +106,7 @@ def noether_charge(
         displacements: d_kᵀGd_k at every step, shape (steps, ...).
         overlaps: ⟨θ_k, Gθ_k + c⟩ before every step, in the same shape.
         sgd: η, β and λ, equal for all weights of the charge.
-        initial: J_0, one number per charge; zero from rest.
+        initial: J_0, one number per charge; zero if the weights start at rest.
         steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:

@@ -29,17 +29,17 @@ def quadratic_charge(
 
         r_{k+1} = r_k + Δ_{k+1},   Δ_{k+1} = β (Δ_k + q_k) − 2ηλ r_k + q_{k+1},   r = θᵀGθ,   q = dᵀGd
 
-    The law holds for every loss that is invariant under θ → exp(αG) θ with G = Gᵀ, so that θᵀG ∂L/∂θ = 0, and for the
-    steps d ← β d − η (∂L/∂θ + λ θ), θ ← θ + d from d = 0. For a scale symmetry, G selects the weights. For a symmetry
-    that multiplies the incoming weights of a unit and divides the outgoing weights, r is the difference of their
-    squared norms.
+    The law holds for every loss that is invariant under θ → exp(αG) θ with G = Gᵀ (hence θᵀG ∂L/∂θ = 0), and for the
+    steps d ← β d − η (∂L/∂θ + λ θ), θ ← θ + d from d = 0. For a scale symmetry, G selects the scale-invariant weights,
+    and r is their squared norm. For a symmetry that multiplies the incoming weights of a unit and divides the outgoing
+    weights, r is the difference of their squared norms.
 
     Args:
         initial: r_0, one number per charge.
         displacements: q_k = d_kᵀ G d_k at every step, shape (steps, ...).
         sgd: η, β and λ, equal for all weights of the charge.
-        dampening: c of PyTorch, from zero to one, which multiplies gradients by 1 − c after the first step; it has no
-            effect without momentum.
+        dampening: PyTorch's dampening c, from zero to one, which multiplies gradients by 1 − c after the first step; it
+            has no effect without momentum.
         steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:

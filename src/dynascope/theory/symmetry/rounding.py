@@ -28,7 +28,7 @@ SUMMED = 32  # rounding errors of a pairwise or blocked sum of at most 2³² squ
 
 
 class RoundingLevel(NamedTuple):
-    """Bound and warning level for |recorded − predicted| charge before and after every step, shape (steps + 1, ...).
+    """Bound and warning level for |recorded − predicted| charge, initially and after each step, shape (steps + 1, ...).
 
     Attributes:
         bound: Upper bound of the effect of rounding; a larger residual proves that the law is broken.
@@ -67,10 +67,10 @@ def rounding_level(
     R = θᵀ|G|θ is the size of a charge θᵀGθ, and S = dᵀ|G|d the size of a step. u is half the relative distance between
     neighbouring floating-point numbers. The first term bounds the rounding of the stored weights, each with a relative
     error of at most u. The second term bounds the rounding of gradients and buffers. The error of an entry is at most m
-    u times the sum of its absolute terms, and momentum repeats this error 1/(1 − β) times. For sums of weights (degree
-    one) the bound is Σ_k [w u R_k + m u (S_k + β S_{k−1})/(1 − β)]. The typical level adds errors in quadrature, with
-    √m instead of m for gradients, and multiplies the root by three. Both levels also include 32 rounding errors of the
-    recorded numbers.
+    u times the sum of the absolute values of its terms, and momentum accumulates 1/(1 − β) such errors. For sums of
+    weights (degree one) the bound is Σ_k [w u R_k + m u (S_k + β S_{k−1})/(1 − β)]. The typical level adds errors in
+    quadrature, with √m instead of m for gradients, and multiplies the root by three. Both levels also include 32
+    rounding errors of the recorded numbers.
 
     The first term is attained if every step is below half a unit in the last place and is therefore lost. The second
     term uses |d| as the size of the gradients, although samples may partly cancel; m leaves room for such cancellation.

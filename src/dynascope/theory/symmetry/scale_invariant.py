@@ -27,11 +27,11 @@ _RADIAL = 1e-3  # largest |cosine| of gradient and weights for which weights cou
 
 
 class ImplicitRMSProp(NamedTuple):
-    """Settings of the RMSProp that is equivalent to SGD on the direction of scale-invariant weights.
+    """Settings with which RMSProp is equivalent to SGD for the direction of scale-invariant weights.
 
     Attributes:
         learning_rate: √(2ηλ/(1 + β)), the factor of ĝ/√v.
-        memory: exp(−4ηλ/(1 − β)), the decay factor of v per step.
+        memory: exp(−4ηλ/(1 − β)), the decay factor per step of v, the running mean of ‖ĝ‖².
         squared_norm_per_moment: The ratio ‖θ‖⁴/v.
     """
 
@@ -180,7 +180,7 @@ def effective_learning_rate(
     gives="the RMSProp that is equivalent to SGD on the direction of the weights", exact=False, assumes=(SMALL_STEPS,)
 )
 def implicit_rmsprop(sgd: SGD) -> ImplicitRMSProp:
-    """RMSProp that is equivalent to SGD with weight decay on the direction θ̂ of scale-invariant weights.
+    """RMSProp equivalent of SGD with weight decay, for the direction θ̂ of scale-invariant weights.
 
         θ̂ ← θ̂ − √(2ηλ/(1 + β)) ĝ/√v,   v ← ρ v + (1 − ρ) ‖ĝ‖²,   ρ = exp(−4ηλ/(1 − β))
 

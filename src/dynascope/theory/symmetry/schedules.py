@@ -1,4 +1,4 @@
-"""Quadratic charge for settings that vary by step or by group of weights, for three optimisers."""
+"""Quadratic charge under three optimisers, with settings that vary by step or by group of weights."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def scheduled_charge(
 ) -> Float[np.ndarray, "steps ..."]:
     """Quadratic charge after every step if the hyperparameters vary from step to step, exact up to rounding.
 
-    With the buffer v of PyTorch, v ← β v + (1 − κ)(∂L/∂θ + λ θ), v = 0 at first, c = θᵀGv, and p = vᵀGv after the step,
+    With PyTorch's momentum buffer v, v ← β v + (1 − κ)(∂L/∂θ + λ θ), initially v = 0, c = θᵀGv, and p = vᵀGv after the
+    step,
 
         heavy ball: c ← β c + (1 − κ) λ r,  r ← r − 2η c + η² p,  c ← c − η p,
         Nesterov:   c ← β c + λ r,  r ← r − 2η (λ r + β c) + η² wᵀGw,  c ← c − η wᵀGv,  w = ∂L/∂θ + λ θ + β v,
@@ -157,7 +158,7 @@ def grouped_charge(
 
         Q = Σ_A (η_1/η_A) r_A,   r_A = θ_AᵀGθ_A for each group A
 
-    The symmetry implies Σ_A θ_AᵀG ∂L/∂θ_A = 0, but the terms of single groups need not vanish. The charges of the
+    The symmetry implies Σ_A θ_AᵀG ∂L/∂θ_A = 0, but the terms of individual groups need not vanish. The charges of the
     groups are therefore weighted by the inverse of their rates. Weight decay acts on Q through Σ_A λ_A r_A, which
     requires every recorded r_A if the decays differ. Q obeys the law of `scheduled_charge` with three replacements: λ r
     by Σ_A λ_A r_A, p by Σ_A (η_A/η_1) p_A, and wᵀGw and wᵀGv by the analogous sums. For equal rates and decays, Q is

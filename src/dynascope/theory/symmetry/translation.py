@@ -39,7 +39,7 @@ def translation_charge(
     *,
     dampening: Annotated[FiniteFloat, Ge(0), Le(1)] = 0.0,
 ) -> Float[np.ndarray, "*steps *charge"]:
-    """Sum s of the weights of a translation symmetry after n heavy-ball steps, exact at any learning rate.
+    """Sum s of the weights that a translation symmetry shifts, after n heavy-ball steps, exact at any learning rate.
 
         s_{k+1} = (1 + β − ηλ) s_k − β s_{k−1},   s_{−1} = s_0,   s = Σ_A θ for weights with ⟨∂L/∂θ, 1_A⟩ = 0
 
@@ -54,8 +54,8 @@ def translation_charge(
         steps: Numbers of steps n ≥ 0, whole, any shape.
         initial: s_0, any shape.
         sgd: η, β and λ.
-        dampening: c of PyTorch, from zero to one, which multiplies gradients by 1 − c after the first step; it has no
-            effect without momentum.
+        dampening: PyTorch's dampening c, from zero to one, which multiplies gradients by 1 − c after the first step; it
+            has no effect without momentum.
 
     Returns:
         The charges, with the step axes first.
@@ -96,9 +96,9 @@ def scheduled_translation(
     momentum: Momenta = 0.0,
     dampening: Dampening = 0.0,
 ) -> Float[np.ndarray, "steps ..."]:
-    """Sum s of the weights of a translation symmetry after every step, if the hyperparameters vary from step to step.
+    """Sum s of the weights that a translation symmetry shifts, after every step with varying hyperparameters.
 
-    With the buffer v of PyTorch and m = Σ_A v, the law of each optimizer is
+    With PyTorch's momentum buffer v and m = Σ_A v, the law of each optimizer is
 
         heavy ball: m ← β m + (1 − c) λ s,  s ← s − η m,
         Nesterov:   m ← β m + λ s,  s ← s − η (λ s + β m),
