@@ -70,8 +70,8 @@ def forgetting(
     The product W₁W₂ follows the exact solution of `balanced.product` from the given weights. For a network that has
     learned A, `converged_layers` returns these weights. If the network reaches B, F converges to ½‖B − A‖² for any λ:
     the balance of the layers affects the time course of forgetting, but not the final amount. Two kinds of network do
-    not reach B: a bottleneck of width below the rank of B, and a square network with λ = 0 if the determinants of A and
-    B differ in sign; see `balanced.balanced_limit`.
+    not reach B: a network with fewer hidden neurons than the rank of B, and a square network with λ = 0 if the
+    determinants of A and B differ in sign; see `balanced.balanced_limit`.
 
     Args:
         first: W₁ at the switch of tasks, shape (..., d, h), with f(x) = x W₁ W₂.
@@ -115,7 +115,7 @@ def lazy_forgetting(
     times: NonNegativeArray,
     balance: IsFinite[Real[ArrayLike, ""]],
 ) -> Float[AnyArray, " times"]:
-    """Compute the lazy limit of `forgetting`, for |λ| far above the singular values of both maps.
+    """Compute the lazy limit of `forgetting`, for |λ| much larger than the singular values of both maps.
 
     F(t) = ½‖B − A‖² (1 − e^(−|λ|t))²
 

@@ -53,9 +53,9 @@ def converged_layers(
     function nor further training.
 
     Quantities that are invariant under this rotation, such as W₁W₂, W₁W₁ᵀ and the results of `forgetting`, are once
-    differentiable in Σ and λ, even at equal singular values. The layers themselves are differentiable in λ, and also in
-    Σ if the singular values differ. Forward mode (`jax.jvp`) cannot detect that a quantity depends on the rotation; its
-    result then refers to one particular rotation.
+    differentiable with respect to Σ and λ, even at equal singular values. The layers themselves are differentiable with
+    respect to λ, and also to Σ if the singular values are distinct. Forward mode (`jax.jvp`) cannot detect that a
+    quantity depends on the rotation; its result then refers to one particular rotation.
 
     Args:
         target_map: Σ, shape (d, c).
@@ -67,11 +67,11 @@ def converged_layers(
 
     Raises:
         InputError: If the width is not possible at this balance; if the last mode kept is as strong as the first mode
-            left out, so that the limit depends on the initial weights; in reverse mode, if the quantity depends on the
+            left out (the limit then depends on the initial weights); in reverse mode, if the quantity depends on the
             rotation of modes with equal singular values; or, at λ = 0, if the derivative does not exist. At λ = 0, the
-            derivatives in Σ and λ do not exist if a mode of strength zero is kept; the derivative in λ also does not
-            exist if there are more hidden neurons than modes. Inside `jit`, impossible widths and values that are not
-            finite give NaN; in the other cases, derivatives are NaN.
+            derivatives with respect to Σ and λ do not exist if a mode of strength zero is kept; the derivative with
+            respect to λ also does not exist if there are more hidden neurons than modes. Inside `jit`, impossible
+            widths and values that are not finite give NaN; in the other cases, derivatives are NaN.
 
     References:
         Limit t → ∞ of the solution by Dominé et al., arXiv:2409.14623.
@@ -233,7 +233,7 @@ def _require_unique(strengths: np.ndarray, balance: float, width: int, shape: tu
     unique = width >= len(growth) or growth[width - 1] <= rounding or growth[width - 1] - growth[width] > rounding
     require(
         unique,
-        f"for a width of {width} the limit depends on the initial weights",
+        f"for width {width}, the limit depends on the initial weights",
         argument="width",
         value=width,
         remedy="choose a width that separates modes of different strengths, or use the weights of a trained network",
@@ -251,7 +251,8 @@ def _require_smooth(strengths: np.ndarray, balance: float, width: int, by_map: b
     ):
         require(
             not differentiated or width <= limit,
-            f"at balance 0, a network of width {width} is not differentiable in {name} if target_map has rank {rank}",
+            f"at balance 0, the layers are not differentiable with respect to {name} if width is {width} "
+            f"and target_map has rank {rank}",
             argument=name,
             value=width,
             remedy="differentiate at another balance, or choose a width of at most the rank",

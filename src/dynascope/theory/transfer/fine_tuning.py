@@ -70,7 +70,7 @@ def joint_transfer(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> JointTransfer:
-    """Compute the training of a λ-balanced network on old and new targets, with new outputs initialised at zero.
+    """Compute the errors of a λ-balanced network trained on old and new targets, with new outputs initialised at zero.
 
     New outputs with zero weights do not change W₂ W₂ᵀ. The enlarged network is therefore λ-balanced with the same λ,
     and follows the exact solution of `balanced.product` for the enlarged map (A, C). The errors are ½‖W₁W₂ − A‖² over

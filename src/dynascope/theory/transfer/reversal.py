@@ -58,7 +58,8 @@ def reversal_trajectory(
     relearned, because exactly balanced layers converge together to the saddle at zero. For |λ| ≫ s only the lazy
     solution remains, with e = exp(−|λ|t).
 
-    All arguments broadcast. The result has the dtype of the arguments, and can be compiled and differentiated.
+    All arguments broadcast. The function can be compiled and differentiated, and the result has the dtype of the
+    arguments.
 
     Args:
         times: Gradient-flow times t ≥ 0 since the reversal.
@@ -96,7 +97,7 @@ def reversal_time(
     the saddle, t₀ = ∞. (In practice, finite learning rates break the balance, and the mode escapes late.) In lazy
     networks, |λ| ≫ s, all modes have t₀ = ln 2/|λ|.
 
-    All arguments broadcast. The result can be compiled and differentiated.
+    All arguments broadcast. The function can be compiled and differentiated.
 
     Args:
         strength: s ≠ 0, of either sign.
@@ -124,7 +125,7 @@ def reversal_time(
         "strength is zero",
         argument="strength",
         value=0.0,
-        remedy="leave out modes of zero strength",
+        remedy="omit modes of zero strength",
     )
     return _crossing(mode)
 
