@@ -46,7 +46,7 @@ class DiffusionWindow(NamedTuple):
     """Range of steps over which the displacement follows the power law.
 
     Attributes:
-        exponent: min(1, 1/p); inside the window, the log-log slope deviates from it by at most the tolerance.
+        exponent: min(1, 1/p); within the window, the log-log slope deviates from it by at most the tolerance.
         first: First step of the window.
         last: Last step of the window.
         first_time: τ = k ηρ₁/(1 − β) at the first step.
@@ -144,10 +144,10 @@ def diffusion_window(
 
         d log E‖Δ‖²/d log τ = τ^{1/p} Γ(1 − 1/p, y)/(p E‖Δ‖²)
 
-    Half of the tolerance applies to the slope of `power_law_displacement`, which restricts τ to a range inside
+    Half of the tolerance applies to the slope of `power_law_displacement`, which restricts τ to a range within
     1 ≪ τ ≪ dᵖ. The other half allows for momentum, whose effect is small enough after 2/((1 − β)·tolerance) steps.
-    Inside the window, the slope of the exact sum over modes (`displacement_exponent`) is also within the tolerance. For
-    p > 3 the first modes equilibrate one at a time, and the function sums them individually.
+    Within the window, the slope of the exact sum over modes (`displacement_exponent`) also deviates by at most the
+    tolerance. For p > 3 the first modes equilibrate one at a time, and the function sums them individually.
 
     Args:
         power: p ≥ 0.05.
@@ -175,7 +175,7 @@ def diffusion_window(
     with np.errstate(all="ignore"):
         unit = learning_rate * largest_curvature / (1 - momentum)
         exponent = float(anomalous_exponent(p))
-        # In shallow spectra most modes are still far from equilibrium at τ = 1, so that the window may begin earlier.
+        # In shallow spectra most modes are still far from equilibrium at τ = 1, so the window may begin earlier.
         begin = 1.0 if p >= 1 else 1e-3
         earliest = max(begin, unit * max(1.0, 2 / (1 - momentum) / tolerance * (momentum > 0)))
         resting = d**p if p * np.log(d) < _OVERFLOWS else np.inf

@@ -132,9 +132,9 @@ def displacement_exponent(
 
         log E‖θ_{j+k} − θ_j‖² ≃ c log k + constant
 
-    Compare it with the result of `probes.diffusion.fit_exponent`, which fits the recorded displacement of a run in the
-    same window. The exponent is 2 for persistent motion, 1 for independent steps, and lower once steep modes have
-    equilibrated.
+    Compare this exponent with the result of `probes.diffusion.fit_exponent`, which fits the recorded displacement of a
+    run in the same window. The exponent is 2 for persistent motion, 1 for independent steps, and lower once steep modes
+    have equilibrated.
 
     The cost is 2000 operations per mode.
 
@@ -162,7 +162,7 @@ def displacement_exponent(
 
 
 def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
-    """Distinct steps of a window, spaced logarithmically."""
+    """Distinct, logarithmically spaced steps of a window."""
     require(
         last > first,
         f"last is {last}, but must be greater than first, {first}",

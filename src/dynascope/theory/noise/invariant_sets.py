@@ -77,7 +77,7 @@ def sign_set(
     label noise and momentum, if the initial velocity lies in the set.
 
     Args:
-        vanishing: Indices of the vanishing units, from zero.
+        vanishing: Indices of the vanishing units, counted from zero.
         units: h ≥ 1, the number of units.
         weights: Number of weights per unit, incoming and outgoing, including biases, at least one.
         activation: σ, to check that σ(0) = 0, which holds for ReLU, tanh and GELU. None skips the check.
@@ -120,7 +120,7 @@ def permutation_set(clusters: list[list[int]], *, units: PositiveInt, weights: P
     Units are neurons, channels or attention heads. Equal units receive equal gradients.
 
     Args:
-        clusters: Unit indices of each cluster, from zero; a unit belongs to at most one cluster.
+        clusters: Unit indices of each cluster, counted from zero; a unit belongs to at most one cluster.
         units: h ≥ 1, the number of units.
         weights: Number of weights per unit, incoming and outgoing, including biases, at least one.
 

@@ -45,7 +45,7 @@ def langevin_displacement(
     times: NonNegativeNumbers,
     sgd: SGD,
 ) -> LangevinDisplacement:
-    """Displacement, local exponent and velocity autocorrelation of the stationary Langevin equation of SGD.
+    """Displacement, local exponent and velocity autocorrelation of stationary SGD in the Langevin approximation.
 
         E‖Δ‖² = Σ 2B (1 − h(t)) over modes,   B = ηs/(2S(1 − β)(ρ + λ)),   c(t) = t Σ 2Bω² k(t)/E‖Δ‖²
 

@@ -52,7 +52,7 @@ def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
 
     h = ρ + λ is the curvature including weight decay. In continuous time, a mode oscillates iff
     h > (1 − β)²/(2η(1 + β)), that is, if it is underdamped. The two thresholds agree as β → 1. For β = 0, the
-    continuous equation oscillates from ηh = ½, but the discrete steps only from ηh = 1. For ηh above (1 + √β)² the sign
+    continuous equation oscillates for ηh > ½, but the discrete steps only for ηh > 1. For ηh above (1 + √β)² the sign
     changes at every step: both factors are real and negative, the phase is π, and `oscillates` is true.
 
     Args:

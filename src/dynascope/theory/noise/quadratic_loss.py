@@ -37,7 +37,7 @@ class QuadraticLoss(NamedTuple):
         minimum: θ*, the least-norm minimum, shape (d,).
         centre: μ = (H + λ)⁻¹ H θ*, the minimum of the loss with weight decay, shape (d,).
         noise: Σ, the covariance of the per-sample gradients at μ, shape (d, d).
-        mode_noise: s = qᵀ Σ q of each eigenvector, shape (d,).
+        mode_noise: s = qᵀ Σ q for each eigenvector q, shape (d,).
         residual: Mean squared residual at μ; equal to σ² if s = σ² ρ.
     """
 

@@ -57,7 +57,7 @@ def quartic_stationary_law(squares: NonNegativeNumbers, *, growth: PositiveFloat
         noise: ζ > 0, with ζ² < 2μ; for stronger noise the weight collapses to zero (`quartic_collapse_exponent`).
 
     Raises:
-        InputError: If a number is out of range, or there is no stationary law for the noise.
+        InputError: If a number is out of range, or no stationary law exists for this noise.
 
     References:
         Chen, Kunin, Yamamura, Ganguli, arXiv:2306.04251.

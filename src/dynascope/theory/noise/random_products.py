@@ -49,7 +49,7 @@ class LyapunovExponent(NamedTuple):
 def random_product_exponent(
     matrices: FiniteNumbers, *, factors: Annotated[int, Ge(10)] = 2000, seed: Seed = 0
 ) -> LyapunovExponent:
-    """Lyapunov exponent of products of matrices drawn uniformly with replacement, by simulation.
+    """Lyapunov exponent, by simulation, of products of matrices drawn uniformly with replacement.
 
         λ = lim 1/n E log ‖M_n … M₁ x‖
 
@@ -63,7 +63,7 @@ def random_product_exponent(
     Args:
         matrices: M of each batch, shape (batches, k, k).
         factors: Number of factors in each product, at least 10.
-        seed: Random seed, from zero.
+        seed: Random seed, an integer ≥ 0.
 
     Returns:
         The exponent, −∞ if a product is zero, and its standard error.
@@ -104,7 +104,7 @@ def random_product_exponent(
     return LyapunovExponent(float(means.mean()), float(means.std(ddof=1) / np.sqrt(_WALKERS)))
 
 
-@covers_near_set(gives="the matrices that multiply the distance from an invariant set")
+@covers_near_set(gives="the matrices that multiply the displacement from an invariant set")
 def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batches m m"]:
     """Matrices that multiply the displacement n from an invariant set in one step, one matrix per batch.
 

@@ -122,7 +122,7 @@ class StationaryLaw(NamedTuple):
 
 
 @covers_modes(
-    gives="the modified loss that SGD samples, and the currents in its stationary law",
+    gives="the modified loss in the stationary density of SGD, and the stationary currents",
     exact=False,
     assumes=(SMALL_STEPS,),
 )

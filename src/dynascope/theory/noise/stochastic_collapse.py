@@ -38,7 +38,7 @@ covers_near_set = functools.partial(
 )
 
 
-@covers_near_set(gives="the exponent at which gradient descent approaches or leaves an invariant set", infinite=True)
+@covers_near_set(gives="the rate at which gradient descent approaches or leaves an invariant set", infinite=True)
 def collapse_exponent(
     curvatures: FiniteNumbers, *, learning_rate: PositiveFloat, probabilities: NonNegativeNumbers | None = None
 ) -> np.float64:

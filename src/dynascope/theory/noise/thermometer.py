@@ -29,8 +29,8 @@ class Thermometer(NamedTuple):
         velocity_variance: Variance E v² of the displacement per step divided by the learning rate; ∞ without a
             stationary law.
         temperature: h E a² = ½ η(1 + β) E v², twice the mean excess loss of the direction; ∞ without a stationary law.
-        relaxation_steps: Number of steps −1/log|z| in which a deviation decays by a factor of e; ∞ if it does not
-            decay.
+        relaxation_steps: Number of steps −1/log|z| in which a deviation decays by a factor of e, for the decay factor
+            |z| per step; ∞ if it does not decay.
         angular_step: Equilibrium angle, in radians, by which each step rotates the weights of a layer that is followed
             by a normalisation; zero without weight decay.
         equilibration_steps: Number of steps in which the deviation of ‖θ‖⁴ from equilibrium shrinks by a factor of e,
@@ -70,10 +70,10 @@ def thermometer(
     The directions are eigenvectors of the Hessian, and s is the variance of the per-sample gradients along them. The
     formula assumes that noise and curvature do not depend on the weights, so the result for a real network is an
     estimate. It also assumes that every batch is drawn independently of the others. If the batches of an epoch are
-    drawn without replacement, as by `DataLoader(shuffle=True)`, their noise sums to zero over the epoch. The variances
-    are then upper bounds, far too large along directions whose `relaxation_steps` exceed the number of batches per
-    epoch. The angle per step of normalised layers depends on neither curvature nor noise. A direction becomes
-    stationary after a few times its `relaxation_steps`, and the norms after a few times `equilibration_steps`.
+    drawn without replacement, as with `DataLoader(shuffle=True)`, their noise sums to zero over the epoch. The
+    variances are then upper bounds, far too large along directions whose `relaxation_steps` exceed the number of
+    batches per epoch. The angle per step of normalised layers depends on neither curvature nor noise. A direction
+    becomes stationary after a few times its `relaxation_steps`, and the norms after a few times `equilibration_steps`.
 
     Args:
         curvature: ρ of each direction, positive or negative, a number or shape (directions,); measured by
