@@ -65,10 +65,10 @@ class Parametrisation:
     The network is f(x) = γ Σᵢ uᵢ σ(wᵢ·x). The input dimension, the data and the targets do not scale.
 
     Attributes:
-        width: c_d of the width d ~ κ^c_d, non-negative; zero for a fixed width.
-        multiplier: c_γ of γ ~ κ^c_γ.
-        first_variance: c_w of σ_w² ~ κ^c_w, the variance of the initial weights of the first layer.
-        second_variance: c_u of σ_u² ~ κ^c_u, the variance of the initial weights of the second layer.
+        width: c_d ≥ 0, the exponent of the width d ~ κ^c_d; zero for a fixed width.
+        multiplier: c_γ, the exponent of the factor γ ~ κ^c_γ on the output.
+        first_variance: c_w, the exponent of the variance σ_w² ~ κ^c_w of the initial weights of the first layer.
+        second_variance: c_u, the exponent of the variance σ_u² ~ κ^c_u of the initial weights of the second layer.
         first_rate: c_{η_w}, the exponent of the learning rate of the first layer.
         second_rate: c_{η_u}, the exponent of the learning rate of the second layer.
         zero_output: Whether the network is initially the zero function, because each neuron has a partner with the same
@@ -210,7 +210,7 @@ def stable_rates(parametrisation: Parametrisation) -> Parametrisation:
 
 @covers(**_MODEL, gives="multiplier and learning rates with which any initialisation learns features")
 def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
-    """Return the parametrisation with a multiplier and learning rates for which it learns features.
+    """Return the parametrisation with a multiplier and learning rates with which it learns features.
 
     c_γ = −(c_d + max(c_u, c_w)), c_η = −c_γ for both layers
 
@@ -231,7 +231,7 @@ def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
 
 @covers(**_MODEL, gives="multiplier and learning rates with which any initialisation trains in the kernel phase")
 def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloat | None = None) -> Parametrisation:
-    """Return the parametrisation with a multiplier and learning rates for which it is in the kernel phase.
+    """Return the parametrisation with a multiplier and learning rates with which it is in the kernel phase.
 
     c_γ > −(c_d + max(c_u, c_w)), c_η = −2c_γ − c_d − max(c_u, c_w) for both layers
 
