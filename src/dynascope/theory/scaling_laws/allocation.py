@@ -86,7 +86,7 @@ def compute_optimum(
 
     With T = θ N^(α+1) and τ = 2 η S A θ, the loss is N^−α F(θ), where F = ½ S² A [τ^−β J(τ)/(α + 1) + 1/α]. At given C
     the loss is C^−α/(α+2) θ^(α/(α+2)) F(θ), whose minimum θ* does not depend on C. T* is about the time that N* neurons
-    need to learn the N* most frequent skills.
+    take to learn the N* most frequent skills.
 
     Args:
         compute: C > 0, of any shape.
@@ -105,7 +105,7 @@ def compute_optimum(
 
     References:
         Nam, DPhil thesis (2024), equations 4.37 to 4.44. Equation 4.39, the sum of the laws in time and in neurons, has
-        the right exponents but a different prefactor.
+        the correct exponents but a different prefactor.
 
     Example:
         >>> best = compute_optimum(1e6, 0.6, target_scale=1.0, initial_strength=0.01)
@@ -166,7 +166,7 @@ def plan(
         joint: Joint law from `fit_joint`, or a `JointLaw`, instead of `time` and `parameters`.
         contrast: c = S/R₀ − 1 > 0, for skills that emerge one after another; equal to exp(offset) from
             `skills.calibrate`.
-        cost: Compute per step and parameter, positive; for example, 6 times the batch size in FLOPs.
+        cost: Compute per step and parameter, positive; for example, 6 FLOPs times the batch size.
         floor: Irreducible loss E ≥ 0, less than the floors of `time` and `parameters` if these are fits. Do not give it
             with a joint law.
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 __all__ = ["Residuals", "descend", "huber", "huber_weights"]
 
-# Function that returns the residuals of laws and their derivatives in the coefficients; the integers are the indices of
-# the problems.
+# Function that returns the residuals of laws and their derivatives with respect to the coefficients; the integers are
+# the indices of the problems.
 Residuals = Callable[
     [Float[np.ndarray, "laws numbers"], Int[np.ndarray, " laws"]],
     tuple[Float[np.ndarray, "laws rows"], Float[np.ndarray, "laws rows numbers"]],
@@ -90,6 +90,6 @@ def huber(rest: Float[np.ndarray, "laws rows"], threshold: ArrayLike) -> Float[n
 
 
 def huber_weights(rest: Float[np.ndarray, "laws rows"], threshold: ArrayLike) -> Float[np.ndarray, "laws rows"]:
-    """Weights for which the weighted sum of squares has the gradient of the Huber loss."""
+    """Weights for which the weighted sum of squares has the same gradient as the Huber loss."""
     size = np.abs(rest)
     return np.minimum(1.0, np.divide(threshold, size, out=np.ones_like(size), where=size > threshold))

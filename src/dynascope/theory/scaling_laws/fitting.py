@@ -132,10 +132,10 @@ def fit(
     averaged before the logarithm is taken, because the mean of the logarithms is biased.
 
     If no floor is given, the floor is fitted together with the prefactor and exponent, in the given window or on all
-    points. Exclude points where the loss bends for other reasons, such as early in training. The further the losses are
-    from the floor, the wider its interval.
+    points. Exclude points at which the curve bends for other reasons, such as those early in training. The further the
+    losses are from the floor, the wider is the interval of the floor.
 
-    If the floor is given, the fit is a straight line of ln(L − floor + missing) against ln x. If no window is given,
+    If the floor is given, `fit` fits a straight line to ln(L − floor + missing) against ln x. If no window is given,
     `fit` chooses the widest window in ln x in which the log-log curve is straight. A window is straight if its local
     exponents, between thirds or decades, differ by less than 3 % or by less than twice the effect of scatter. Of
     equally wide windows, `fit` chooses the straightest. The window ends before the loss first reaches the floor.
@@ -147,10 +147,11 @@ def fit(
 
     With at least six fitted points, two checks detect invalid intervals. Neither check changes the fit, and both ignore
     deviations from the law below 0.1 % of the loss. `suspects` lists the points that are more than six standard
-    deviations from a law fitted without them, by least trimmed squares and a forward search. `misfit_p_value` tests
-    whether the residuals of the law, fitted without the suspects, are curved in ln x or correlated between neighbours.
-    One valid fit in a hundred fails the test of `misfit_p_value` by chance. A fitted floor can absorb a bend that has
-    another cause. If `floor` is given, the automatic window excludes points before the checks.
+    deviations from a law fitted without them; they are found by least trimmed squares and a forward search.
+    `misfit_p_value` tests whether the residuals of the law, fitted without the suspects, are curved in ln x or
+    correlated between neighbours. One valid fit in a hundred fails the test of `misfit_p_value` by chance. A fitted
+    floor can absorb a bend that has another cause. If `floor` is given, the automatic window excludes points before the
+    checks.
 
     Args:
         losses: L > 0, shape (points,) or (runs, points). Runs may differ only in their seeds; for models of different

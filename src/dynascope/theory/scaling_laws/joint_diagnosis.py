@@ -21,7 +21,7 @@ def curvature_p_value(data: Scaled, law: Float[np.ndarray, " 5"], threshold: flo
     inverse of `scatter_trend`. The test therefore does not mistake outliers and noisy small runs for curvature.
 
     Returns:
-        The p value; 1 if the law is exact up to rounding; None if there are too few runs, or too few different N and D,
+        The p value; 1 if the law is exact up to rounding; None if there are too few runs, or too few distinct N and D,
         for the test.
     """
     rest, slopes = (each[0] for each in joint_residuals(law[None], data.n, data.d, data.y))

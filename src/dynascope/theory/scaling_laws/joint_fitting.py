@@ -181,8 +181,8 @@ def fit_joint(
 ) -> JointLawFit:
     """Fit L = E + A N^−a + B D^−b to the losses of runs with N parameters and D samples.
 
-    The fit excludes outliers, that is, runs more than six standard deviations from a law fitted without them, by least
-    trimmed squares and a forward search. The search also detects failed runs at the edge of the design. A run that
+    The fit excludes outliers, that is, runs more than six standard deviations from a law fitted without them. Least
+    trimmed squares and a forward search find the outliers, including failed runs at the edge of the design. A run that
     alone determines a coefficient of the law cannot be checked.
 
     The other runs are fitted with the Huber loss of ln L: quadratic for residuals up to 1.345 times their scatter, and
@@ -206,7 +206,7 @@ def fit_joint(
         A `JointLawFit`, which `plan` accepts.
 
     Raises:
-        InputError: If there are fewer than eight losses or fewer than three different N or D, if shapes do not
+        InputError: If there are fewer than eight losses or fewer than three distinct N or D, if shapes do not
             broadcast, or if a number is out of range.
 
     Warns:

@@ -27,7 +27,7 @@ __all__ = [
     "prefactor",
 ]
 
-# Function that returns a quantity of each law and its derivatives in the five coefficients of the law.
+# Function that returns a quantity of each law and its derivatives with respect to the five coefficients.
 Quantity = Callable[[Float[np.ndarray, "laws 5"]], tuple[Float[np.ndarray, " laws"], Float[np.ndarray, "laws 5"]]]
 
 # Distances from the estimate at which to evaluate the profile, in units of the half width of the linearised interval.

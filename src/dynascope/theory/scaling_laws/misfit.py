@@ -37,7 +37,7 @@ def misfit_p_value(
     """P value of a test for systematic deviations of the losses from the fitted power law.
 
     The p value combines two tests of the residuals of ln L, corrected for multiple testing: a test of the term (ln x)²,
-    and a test of all residuals. The second test detects any other smooth deviation and is allowed a tenth of the false
+    and a test of all residuals. The second test detects any other smooth deviation and contributes a tenth of the false
     alarms. For a single run, the tests are an F test and von Neumann's ratio of neighbouring residuals, and both assume
     independent points. For several runs, deviations may be correlated along a curve. Student's t test then compares the
     curvature of the mean with the scatter among the runs. An F ratio compares the deviation of the mean from the law

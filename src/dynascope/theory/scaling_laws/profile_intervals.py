@@ -33,15 +33,15 @@ def profile_interval(
 ) -> tuple[float, float]:
     """Compute the profile interval of a coefficient of a fitted law, with all other coefficients refitted.
 
-    For a single run, the interval ends where the increase of the sum of squares is incompatible with the scatter of the
+    For a single run, the interval ends where the increase in the sum of squares is incompatible with the scatter of the
     points about the law. The points are assumed to scatter independently. For several runs, the interval is based on
     the scatter among the runs, which may affect whole curves. Each run contributes a score: the derivative of the sum
     of squares with respect to the coefficient, orthogonalised against the derivatives with respect to the others. The
-    mean score is compared with zero by Student's t with n − 1 degrees of freedom for n runs.
+    mean score is compared with zero by Student's t test with n − 1 degrees of freedom for n runs.
 
     Returns:
-        The lower and upper end. If the runs do not bound the coefficient on one side, the end is the limit of its range
-        (zero or infinity).
+        The lower and upper ends. If the runs do not bound the coefficient on one side, that end is the limit of its
+        range (zero or infinity).
     """
     mean = runs.mean(axis=0)
     y, found = np.log(mean), np.array(law)
