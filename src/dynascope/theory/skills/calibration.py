@@ -146,7 +146,7 @@ def calibrate(
             starts above one half or exceeds one; or if a number is out of range.
 
     Warns:
-        UserWarning: If there are too few runs, or they differ too much, to bound the rate from below.
+        UserWarning: If the runs are too few, or differ too much, to bound the rate from below.
 
     References:
         Nam, DPhil thesis (2024), section 5.2; Nam et al., arXiv:2404.17563, where the rate is 1/22. MacKinnon & White,
@@ -185,7 +185,7 @@ def calibrate(
             f"{'give more runs' if len(runs) > 1 else 'record more often'}",
             stacklevel=2,
         )
-    ratio = np.array([-half, 1.0])  # gradient of the half step in slope and offset, times the slope
+    ratio = np.array([-half, 1.0])  # gradient of the half step with respect to slope and offset, times the slope
     return Calibration(
         rate=float(slope / unit),
         rate_error=float(errors[0] / unit),

@@ -27,9 +27,9 @@ class Need(NamedTuple):
         error: Standard error of `needed`, which combines the resolution of the record and the standard error of the
             mean over runs. The resolution is width/√12, where width is the length of the interval in which the strength
             crosses one half. For neurons, the width is reduced by one, because their number is an integer.
-        interval: Confidence interval of `needed`. For several runs, it is Student's interval. For a single run, it is
-            the range between the recorded values on either side of half strength, in the units of `needed`; it does not
-            include the scatter between runs.
+        interval: Confidence interval of `needed`. For several runs, it is a Student's t interval. For a single run, it
+            is the range between the recorded values on either side of half strength, in the units of `needed`; it does
+            not include the scatter between runs.
         half: Number of samples or neurons at which the skill has half its strength.
         runs: Number of runs.
     """
