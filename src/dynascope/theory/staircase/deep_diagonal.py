@@ -68,7 +68,7 @@ def deep_diagonal_staircase(
     Returns:
         The staircase, of degree D. Its accelerated times are the limits of t·scale^(D−2), and of t/log(1/scale) for
         D = 2. Its times at this scale include the first correction to the limit. A coordinate reaches the size |β|
-        before |G| reaches this limit, at a distance of |β|^(2/D−1)/(D(D−2)) from it, and then approaches its final
+        before |G| reaches the boundary, at a distance of |β|^(2/D−1)/(D(D−2)) from it, and then approaches its final
         value. Only then do the multipliers of the other coordinates change. For uncorrelated inputs, the error is of
         order scale². For correlated inputs, the relative error is of order scale^(D−2), because active coordinates
         relax with a delay. The feature `coefficient` is β after each jump.

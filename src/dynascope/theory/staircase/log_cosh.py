@@ -26,7 +26,7 @@ def log_cosh(phase: ArrayLike) -> np.ndarray:
 
 
 def accumulated_utility(integral: ArrayLike) -> np.ndarray:
-    """Accumulated utility of a neuron θ = (u, v): the increase of its log-norm from u = scale, v = 0.
+    """Accumulated utility of a neuron θ = (u, v): the increase in its log-norm from u = scale, v = 0.
 
         S = ½ log cosh 2G
 

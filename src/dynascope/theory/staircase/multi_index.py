@@ -1,4 +1,4 @@
-"""Directions of a Gaussian input that a two-layer network learns, with their order and times."""
+"""Order and times in which a two-layer network learns directions of a Gaussian input."""
 
 from __future__ import annotations
 
