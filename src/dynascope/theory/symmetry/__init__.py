@@ -1,4 +1,4 @@
-"""Charges of networks with symmetries: exact laws for every training step, effects on norms, and number of laws."""
+"""Charges (quantities that gradient flow conserves) of networks with symmetries: their laws, number and effects."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""Charges of a recorded run at every step, predicted by the law of its optimiser, or split if there is no law."""
+"""Charges of a recorded run at every step, predicted by the law of its optimiser, or a split of their drift."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def predict_charges(
 
     Returns:
         A record with `predicted_charge`; for groups, this is Q of `grouped_charge`. Without a law, the record contains
-        `memory_drift` and `finite_step_drift`, which add up to the change of the charge.
+        `memory_drift` and `finite_step_drift`, which add up to the change in the charge.
 
     Raises:
         InputError: If the record lacks a required series or a step, or a number is out of range.

@@ -31,7 +31,7 @@ class RoundingLevel(NamedTuple):
     """Bound and warning level for |recorded − predicted| charge, initially and after each step, shape (steps + 1, ...).
 
     Attributes:
-        bound: Upper bound of the effect of rounding; a larger residual proves that the law is broken.
+        bound: Upper bound on the effect of rounding; a larger residual proves that the law is broken.
         warning: Level that independent rounding errors rarely exceed. The rounding errors of dead units, and of steps
             below half a unit in the last place, are not independent and may exceed this level.
     """

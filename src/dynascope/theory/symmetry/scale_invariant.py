@@ -148,7 +148,7 @@ def squared_norm_path(
 def effective_learning_rate(
     squared_norm: PositiveNumbers, *, learning_rate: PositiveFloat, momentum: Momentum = 0.0
 ) -> Float[np.ndarray, "*shape"]:
-    """Effective learning rate of the direction of scale-invariant weights, for slowly changing gradients.
+    """Effective learning rate for the direction of scale-invariant weights, for slowly changing gradients.
 
         η/((1 − β) r),   r = ‖θ‖²
 
@@ -177,7 +177,7 @@ def effective_learning_rate(
 
 
 @covers_scale_invariant(
-    gives="the RMSProp that is equivalent to SGD on the direction of the weights", exact=False, assumes=(SMALL_STEPS,)
+    gives="the RMSProp equivalent of SGD for the direction of the weights", exact=False, assumes=(SMALL_STEPS,)
 )
 def implicit_rmsprop(sgd: SGD) -> ImplicitRMSProp:
     """RMSProp equivalent of SGD with weight decay, for the direction θ̂ of scale-invariant weights.

@@ -25,7 +25,7 @@ _EQUAL = 1e-12  # relative difference up to which products η λ count as equal
 
 
 @covers_linear_symmetry(
-    gives="the charge after every step of a schedule, also for Nesterov momentum and decoupled decay"
+    gives="the charge after every step of a schedule, including Nesterov momentum and decoupled decay"
 )
 def scheduled_charge(
     initial: FiniteNumbers,
