@@ -36,7 +36,7 @@ _covers = functools.partial(
 
 
 class Forgetting(NamedTuple):
-    """Errors on both tasks while a network trains on the second.
+    """Errors on both tasks while a network trains on the second task.
 
     Attributes:
         old_error: F(t) = ½‖W₁W₂ − A‖², the error on the old map, shape (..., times).

@@ -53,7 +53,7 @@ def transfer_speed(strength: FiniteArray, balance: FiniteArray) -> Float[AnyArra
     √(s² + λ²/4) − λ/2
 
     The speed is the eigenvalue of W₁ W₁ᵀ along a left singular vector of the old target map (d, c). W₁ (d, h) is the
-    frozen first layer of f(x) = x W₁ W₂ after convergence. The error along this direction decays as exp(−speed · t).
+    frozen first layer of f(x) = x W₁ W₂ after convergence. The residual along this direction decays as exp(−speed · t).
     For strongly negative λ the features are task-agnostic, with speed |λ| in all directions. The speed is s for λ = 0,
     and s²/λ for strongly positive λ.
 
@@ -100,9 +100,9 @@ def transfer_error(
 
     ½‖exp(−W₁ W₁ᵀ η t) c‖²
 
-    The readout v of f(x) = x W₁ v obeys v' = −η W₁ᵀ (W₁ v − c). Along each left singular vector of W₁, the error decays
-    at η times the squared singular value. The component of c orthogonal to the columns of W₁ cannot be learned and
-    gives the floor, ½‖(I − Π) c‖².
+    The readout v of f(x) = x W₁ v obeys v' = −η W₁ᵀ (W₁ v − c). Along each left singular vector of W₁, the residual
+    decays at the rate η times the squared singular value. The component of c orthogonal to the columns of W₁ cannot be
+    learned and gives the floor, ½‖(I − Π) c‖².
 
     The function can be compiled. It is differentiable as long as the rank of W₁ does not change, even if singular
     values of W₁ are equal.
