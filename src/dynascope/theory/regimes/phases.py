@@ -210,7 +210,7 @@ def stable_rates(parametrisation: Parametrisation) -> Parametrisation:
 
 @covers(**_MODEL, gives="multiplier and learning rates with which any initialisation learns features")
 def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
-    """Return the parametrisation with a multiplier and learning rates with which it learns features.
+    """Return the parametrisation with multiplier and learning rates chosen such that it learns features.
 
     c_γ = −(c_d + max(c_u, c_w)), c_η = −c_γ for both layers
 
@@ -231,7 +231,7 @@ def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
 
 @covers(**_MODEL, gives="multiplier and learning rates with which any initialisation trains in the kernel phase")
 def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloat | None = None) -> Parametrisation:
-    """Return the parametrisation with a multiplier and learning rates with which it is in the kernel phase.
+    """Return the parametrisation with multiplier and learning rates chosen such that it is in the kernel phase.
 
     c_γ > −(c_d + max(c_u, c_w)), c_η = −2c_γ − c_d − max(c_u, c_w) for both layers
 
