@@ -1,6 +1,7 @@
 """Exceptions for invalid input and diverging runs, and a warning for diverging ensemble members.
 
-Besides a readable message, they have attributes for programs: the argument, the value or time, and a remedy.
+Besides a readable message, they have attributes that programs can read: the argument and value, or the time, and a
+remedy.
 """
 
 from __future__ import annotations
@@ -63,14 +64,14 @@ class DivergenceWarning(UserWarning):
     """
 
     def __init__(self, problem: str, *, time: float, remedy: str):
-        super().__init__(f"{problem}; the others continued: {remedy}.")
+        super().__init__(f"{problem}; the other members continued: {remedy}.")
         self.problem = problem
         self.time = time
         self.remedy = remedy
 
 
 def _in_a_line(text: str) -> str:
-    """Join a text to one line, and truncate it if it is long."""
+    """Join the lines of a message, and truncate the message if it is long."""
     line = " ".join(text.splitlines())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
 

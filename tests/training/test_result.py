@@ -38,7 +38,7 @@ def trained(rates, **options):
 
 def test_of_an_ensemble_one_member_stops_and_the_others_go_on():
     with pytest.warns(
-        DivergenceWarning, match=r"1 of 3 members \(learning_rate 3\); the others continued.*smaller"
+        DivergenceWarning, match=r"1 of 3 members \(learning_rate 3\); the other members continued.*smaller"
     ) as told:
         run, end = trained([0.5, 3.0, 1.5], return_networks=True)
     # The loss is 4^step/2 and passes 1e8 times the first at step 14.

@@ -22,11 +22,11 @@ def correlations(
 
         |E⟨f_i, f_j⟩| / √(E‖f_i‖² E‖f_j‖²)
 
-    E⟨f_i, f_j⟩ is computed as the curvature of the squared loss in the coefficients of the neurons.
+    E⟨f_i, f_j⟩ is computed as the curvature of the squared loss with respect to the coefficients of the neurons.
 
     Args:
         network: Network that defines the function of a neuron.
-        average: Average over data in the loss.
+        average: Samples or expectation that defines the loss.
         rows: Weights Θ, one neuron per row, of any norm.
 
     Example:

@@ -63,11 +63,11 @@ def settle(
 
     Args:
         network: Network that defines the function of a neuron.
-        average: Average over data in the loss.
+        average: Samples or expectation that defines the loss.
         rows: Initial weights Θ; rows of zeros stay zero and have no effect, so they can be used as padding.
         slowest: Stop when −dL/dt is below this value.
-        shrunk: Stop also when the norm of a neuron falls below this fraction of the largest norm.
-        bend: Stop also when the descent accelerates (if 1) or slows down (if −1); ignored if `coarse`.
+        shrunk: Also stop when the norm of a neuron falls below this fraction of the largest norm.
+        bend: Also stop when the descent accelerates (if 1) or slows down (if −1); ignored if `coarse`.
         longest: Gradient-flow time after which to stop.
         coarse: Whether a rough trajectory suffices, for example with many weights, or at kinks where neurons become
             stationary.

@@ -18,14 +18,15 @@ class Event:
         time: Time of the activation or departure.
         loss: Loss after the cost phase.
         growth: Growth rate of the first activated neuron, or rate of the departure.
-        activated: Neurons that become active, the first one first.
+        activated: Neurons that become active, the largest first.
         returned: Neurons that become dormant again in the cost phase.
         direction: Direction of the first activated neuron at activation, or of the fastest neuron in a departure.
         spent: Direction that the first activated neuron shares with an active one (see `Dormant`); zero if there is
             none.
         unstable_rate: Largest rate at which the active neurons leave the plateau.
         settled: Weights of the first activated neuron on the plateau, orthogonal to `spent`; None if it is dormant
-            there, if no neuron was activated, or if it is smooth and shares its function with an active one.
+            there, if no neuron was activated, or if its activation is smooth and an active neuron has the same
+            function.
     """
 
     time: float

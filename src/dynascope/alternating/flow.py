@@ -55,7 +55,7 @@ def alternating_flow(
     Args:
         network: A sum of neurons (see `protocols.SumOfNeurons`) of degree κ ≥ 2, with its weights at unit scale; or a
             list of networks that differ only in the weights of their neurons. A single PyTorch or equinox module that
-            `networks.user_network` supports is rescaled to unit scale, and `scale` multiplies its own scale.
+            `networks.user_network` supports is rescaled to unit scale, and `scale` multiplies its original scale.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
         scale: Factor α of the initial weights, between 0 and 1, or a list of factors. Values above 0.3 raise a warning.
             Lists of networks and scales form an ensemble of all combinations, for which programs are compiled once. On
@@ -66,30 +66,30 @@ def alternating_flow(
         max_steps: Maximum number of steps in one phase.
         operations: Number of floating-point operations per member, estimated within a factor of about two, after which
             no further jumps are computed; None for no limit.
-        rules: Thresholds at which phases begin and end; `PhaseRules()` if not given.
+        rules: Thresholds at which phases begin and end; by default, `PhaseRules()`.
 
     Returns:
-        A staircase record (see `results.staircase_record`), whose accelerated times are in units of
-        `results.time_unit`. The record also contains, over `jump`: `growth_rate` (κ times the utility at activation),
-        `direction` (over `weight`, the direction of the first activated neuron, orthogonal to any active neuron with
-        the same function), `settled_direction` (over `weight`, the weights of that neuron on the plateau after the
-        jump, orthogonal as above and at unit norm; equal to `direction` if the neuron is dormant there, or if it is
-        smooth and shared its function with an active one), `settled_norm` (the norm of these weights; NaN if the neuron
-        is dormant, shared its function, or if the active neurons move on without a new one), `activated` and `returned`
-        (over `neuron`, whether the neuron became active or became dormant again), and `unstable_rate` (the largest rate
-        at which the active neurons leave the plateau after the jump on their own, zero at a minimum). The attribute
-        `stopped` states why the run ended, `complete` whether nothing is left to learn, and `warnings` the limitations
-        of the result.
+        A staircase record (see `results.staircase_record`). Its accelerated times are the jump times in units of
+        `results.time_unit`, log(1/α) for degree 2. The record also contains, over `jump`: `growth_rate` (κ times the
+        utility at activation), `direction` (over `weight`, the direction of the first activated neuron, orthogonal to
+        any active neuron with the same function), `settled_direction` (over `weight`, the weights of that neuron on the
+        plateau after the jump, orthogonal as above and at unit norm; equal to `direction` if the neuron is dormant
+        there, or if its activation is smooth and an active neuron has the same function), `settled_norm` (the norm of
+        these weights; NaN if the neuron is dormant, if it shared its function, or if the jump activates no neuron),
+        `activated` and `returned` (over `neuron`, whether the neuron became active or became dormant again), and
+        `unstable_rate` (the largest rate at which the active neurons leave the plateau after the jump on their own,
+        zero at a minimum). The attribute `stopped` states why the run ended, `complete` whether nothing is left to
+        learn, and `warnings` the limitations of the result.
 
     Limitations. For degree 2, all neurons at the same maximum of the utility become active together. One neuron
     represents all of them, because the others have no utility in this direction once it is active. For ReLU neurons
-    with one output, the others never leave this direction. For degree above 2, the time and the direction at activation
-    depend on the initial direction. If the maxima form a manifold (for example, frequencies with any phase), directions
-    depend on the initial weights, but levels do not. A stationary point of the active neurons may be a saddle of their
-    loss. The active neurons then leave the saddle at a rate given by the Hessian, and this departure is a jump. Neurons
-    whose utility has zero gradient (dead units) never move; `warnings` lists them. Directions have a precision of
-    1e-16. At scales far below 1e-8, a neuron that starts closer than this to an unstable direction therefore leaves the
-    direction too early.
+    with one output, the other neurons never leave this direction. For degrees above 2, the time and the direction at
+    activation depend on the initial direction. If the maxima form a manifold (for example, frequencies with any phase),
+    directions depend on the initial weights, but levels do not. A stationary point of the active neurons may be a
+    saddle of their loss. The active neurons then leave the saddle at a rate given by the Hessian, and this departure is
+    a jump. Neurons whose utility has zero gradient (dead units) never move; `warnings` lists them. Directions have a
+    precision of 1e-16. At scales far below 1e-8, a neuron that starts closer than 1e-16 to an unstable direction
+    therefore leaves this direction too early.
 
     Raises:
         InputError: If the network is not a sum of neurons of degree κ ≥ 2 or is not homogeneous, if the weights of a
@@ -120,7 +120,7 @@ def alternating_flow(
 
 
 def _at_unit_scale(network: Any, scale: Any) -> tuple[Any, Any]:
-    """Convert a single user's module, and return it at unit scale with the scales of its weights."""
+    """Convert a single user module to a network at unit scale; return the network and its scales."""
     read: Any = network if isinstance(network, list | tuple) else converted(network)
     if read is network:
         return network, scale
@@ -154,8 +154,8 @@ def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]
 def _batch_size(network: SumOfNeurons, average: Average) -> int:
     """Return the number of members per batch.
 
-    On a CPU, members run one at a time: batches of small networks are 1.3 to 1.5 times as fast, which does not
-    compensate for the longer compilation even with hundreds of members.
+    On a CPU, members run one at a time: batches make small networks 1.3 to 1.5 times as fast, but this gain does not
+    offset the longer compilation, even with hundreds of members.
     """
     if jax.default_backend() == "cpu":
         return 1

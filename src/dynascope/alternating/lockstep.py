@@ -1,4 +1,4 @@
-"""Concurrent runs with control flow in Python, in which calls of the same compiled program are batched."""
+"""Concurrent runs with control flow in Python, whose calls to the same compiled program are batched."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Call(NamedTuple):
 def run_together(runs: Sequence[Generator[Call, Any, _Result]], common: Any, *, together: int = 1) -> list[_Result]:
     """Run generators to completion; each yields `Call`s and receives their results as NumPy arrays.
 
-    Pending calls of the same program with arrays of equal shapes are computed in one batch. If there are several runs,
+    Pending calls to the same program with arrays of equal shapes are computed in one batch. If there are several runs,
     `flows.progress_listener` receives the number of completed runs.
 
     Args:

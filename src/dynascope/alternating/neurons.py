@@ -23,7 +23,7 @@ _EXPENSIVE = 1e8  # operations of an implicit step above which the finer grid is
 
 
 def average_of(task: Learnable, network: Any) -> Average:
-    """Return the average over data in the loss of the neurons.
+    """Return the samples or the expectation that defines the loss of the neurons.
 
     An output bias is active from the beginning, and its time constant is one, so in the limit of small neurons it is
     always optimal: the loss is that of centred residuals.
@@ -54,8 +54,8 @@ def padded(
 
     Args:
         rows: Weights Θ of the active neurons.
-        neurons: Number of neurons of the network, the largest padded size.
-        samples: Number of samples per gradient if steps are implicit. Padding is smaller for more samples.
+        neurons: Number of neurons in the network, which is the largest padded size.
+        samples: Number of samples per gradient if the solver takes implicit steps. More samples reduce the padding.
 
     Example:
         >>> padded(np.ones((2, 3)), 20).shape, padded(np.ones((9, 3)), 20).shape, padded(np.ones((9, 3)), 10).shape

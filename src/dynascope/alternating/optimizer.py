@@ -50,15 +50,15 @@ def active_set_descent(
     Each round performs the two phases of alternating gradient flow, with an optimiser in place of each flow:
 
     1. Utility: maximise Û(u) = E⟨f(x; u), y − f_A(x)⟩ over the unit sphere, from many random directions in parallel.
-    2. Entry: add a neuron along u with the norm s that lowers the loss most, s^κ = Û/P with P = E‖f(x; u)‖². Since f(x;
-       s u) = s^κ f(x; u), this lowers the loss by Û²/(2P).
+    2. Entry: add a neuron along u with the norm s that lowers the loss the most, s^κ = Û/P with P = E‖f(x; u)‖². Since
+       f(x; s u) = s^κ f(x; u), this lowers the loss by Û²/(2P).
     3. Cost: minimise the loss of all active neurons by L-BFGS, and remove neurons whose norm vanishes.
 
     Training stops with a certificate: if max κÛ ≤ ε, no small neuron can grow, so adding one does not lower the loss.
     The maximum over the ascents from random directions is global for linear neurons, whose utility has no other local
     maxima, and a lower bound for other neurons.
 
-    Each round makes many passes over all data, and active neurons are never replaced. In eight of eight trials, the
+    Each round makes many passes over all the data, and active neurons are never replaced. In all eight trials, the
     method recovered a random noiseless teacher of six ReLU neurons with six neurons. On digits, Adam on a network of
     the same width usually reaches a loss a few percent lower, and is faster if only one width is needed (see the study
     `agf-optimizer`). If a minimum lies at kinks of the activation, L-BFGS may stop slightly before it; `slope` is then
@@ -81,7 +81,7 @@ def active_set_descent(
         The record along `step` (rounds, from 0 without neurons) and the network. The record contains `loss`, `neurons`
         (number of active neurons), `growth_rate` (the largest κÛ, the certificate), `guaranteed_drop` (Û²/(2P) of the
         next neuron), `power` (E‖f‖²), `slope` (largest entry of the gradient relative to the initial loss), `pruned`
-        (number of neurons removed in the round) and `seconds` (wall time, without compilation). At stationary points,
+        (number of neurons removed in the round) and `seconds` (wall time, excluding compilation). At stationary points,
         homogeneity implies E⟨f, y − f⟩ = 0, hence E‖f‖² = E‖y‖² − 2L. The attribute `stopped` states why training
         ended.
 
@@ -113,8 +113,8 @@ def by_neurons(record: xr.Dataset, most: int) -> dict[str, np.ndarray]:
 
     Returns:
         `loss`, `power` and `seconds` of the best round with at most k neurons, the `growth_rate` at which neuron k
-        entered, and `guarantee`, the actual drop of the loss divided by the drop that its utility guarantees, at
-        most one.
+        entered, and `guarantee`, the actual drop in the loss divided by the drop that the utility of neuron k
+        guarantees, clipped to one.
     """
     rounds = {name: values.to_numpy() for name, values in record.data_vars.items()}
     allowed = rounds["neurons"] <= np.arange(most + 1)[:, None]
@@ -200,7 +200,7 @@ class _Run:
         return rows
 
     def _entry(self, direction: np.ndarray) -> tuple[float, float]:
-        """Return the s^κ at which a neuron along its direction lowers the loss most, and the drop of the loss."""
+        """Return the s^κ at which a neuron along its direction lowers the loss the most, and the drop in the loss."""
         alone = np.eye(self.capacity + 1)[-1]
         slope, power = self._along(self._filled(direction), 1 - alone, alone)
         return (-slope / power, slope**2 / (2 * power)) if slope < 0 < power else (0.0, 0.0)
@@ -271,7 +271,7 @@ def _loss_and_slope(network: Any, average: Any, rows: Any) -> tuple[Array, Array
 
 @filter_jit
 def _along(network: Any, average: Any, rows: Any, coefficients: Any, change: Any) -> tuple[Array, Array]:
-    """Return the first and second derivative of the loss of Σ c_i f_i when the coefficients c move along `change`."""
+    """Return the first and second derivatives of the loss of Σ c_i f_i when the coefficients c move along `change`."""
 
     def loss(step: Array) -> Array:
         return average.loss(network.with_neurons(rows).weighted(coefficients + step * change))

@@ -116,8 +116,8 @@ class Alternation:
             self.warnings.append(f"{subject} zero drift and {never}: {listed(idle)}.")
         if largest >= self.rules.threshold:
             self.warnings.append(
-                f"The largest neuron starts at norm {largest:.2g}, not below the threshold {self.rules.threshold:g}, "
-                "so the prediction is approximate."
+                f"The largest neuron has an initial norm of {largest:.2g}, which is not below the threshold of "
+                f"{self.rules.threshold:g}, so the prediction is approximate."
             )
 
     def alternate(self, jumps: int | None, duration: float | None, *, alone: bool) -> Generator[Call, Any, str]:
@@ -125,8 +125,8 @@ class Alternation:
         loss, events = self.initial_loss, 0
         if self.uncorrelated:
             self.warnings.append(
-                "The output of every neuron is uncorrelated with the targets, to machine precision: from small weights "
-                "this network learns nothing on these data."
+                "The output of every neuron is uncorrelated with the targets to machine precision, so this "
+                "network does not learn from these data if its initial weights are small."
             )
             return "no dormant neuron has positive utility"
         while True:
@@ -134,7 +134,7 @@ class Alternation:
                 return "the loss is zero"
             if not self.waiting.any():
                 return "no neuron is dormant any more"
-            found = f"after {len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}, and later jumps are unknown"
+            found = f"after {len(self.jumps)} jump{'s' if len(self.jumps) > 1 else ''}, so later jumps are unknown"
             if len(self.jumps) and overdue():
                 self.warnings.append(f"The time limit of the prediction was reached {found}.")
                 return OUT_OF_TIME
@@ -143,7 +143,7 @@ class Alternation:
                 self.warnings.append(f"The limit of {most} was reached {found}; raise operations to continue.")
                 return OUT_OF_WORK
             if events > _MOST_EVENTS * len(self.waiting):
-                self.warnings.append(f"After {events} activations, neurons still become active and dormant repeatedly.")
+                self.warnings.append(f"After {events} activations, neurons still switch between active and dormant.")
                 return "out of steps"
             event = yield from self._grow(duration)
             if isinstance(event, str):
@@ -191,7 +191,7 @@ class Alternation:
         return Event(self.time, np.nan, float(departure.rates.max()), [], [], unit, np.zeros_like(unit))
 
     def _chosen(self, growth: np.ndarray, log_sizes: np.ndarray) -> list[int]:
-        """Choose the neurons to activate: the largest, and those that become active with it and differ in function."""
+        """Choose the neurons to activate: the largest, and those that grow with it but compute other functions."""
         log_sizes = np.where(self.waiting, log_sizes, -np.inf)
         order = np.argsort(-log_sizes, kind="stable")
         chosen = [int(order[0])]
@@ -267,12 +267,12 @@ class Alternation:
             self.unsettled_since = min(self.unsettled_since, self.time)
             self.warnings.append(
                 f"At flow time {self.time:.4g}, the cost phase reached its maximum number of steps before the loss was "
-                f"flat (it still fell by {float(result.descent):.2g} per unit of flow time), so the level after it is "
-                "an upper bound."
+                f"flat (it still fell by {float(result.descent):.2g} per unit of flow time), so the loss after this "
+                "phase is an upper bound."
             )
 
     def _record_settled_weights(self, jump: list[Event]) -> None:
-        """Record the weights of the first neuron that a jump activated, as they are after its last event so far."""
+        """Record the current weights of the first neuron that a jump activated."""
         event = next((each for each in jump if each.activated), None)
         # Smooth neurons with the same function exchange weights in the cost phase, so that the weights of one of them
         # no longer show what is new.
@@ -335,7 +335,7 @@ class Alternation:
         return padded(self.active[members], len(self.waiting), samples), np.arange(len(members))
 
     def _rest(self, event: Event, members: np.ndarray) -> None:
-        """Complete the cost phase by Newton steps, and compute how the active neurons leave a saddle on their own."""
+        """Complete the cost phase with Newton steps, and compute how the active neurons leave a saddle on their own."""
         self.departure = Departure(np.zeros(0), np.zeros((0, *self.active.shape)))
         if not 0 < len(members) * self.active.shape[1] <= _DENSE:
             return
@@ -359,8 +359,8 @@ class Alternation:
 def _first_look(network: Any, average: Any, start: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Return the loss without neurons, the gradients of the utility at θ and 2θ, the largest gradient, and the output.
 
-    The output is the root mean square of the summed outputs of all neurons, from the curvature of the loss in a common
-    coefficient of the neurons.
+    The output is the root mean square of the summed outputs of all neurons, computed from the curvature of the loss
+    with respect to a common coefficient of the neurons.
     """
     nobody, everyone = jnp.zeros_like(start), jnp.ones(len(start), bool)
     residual = Residual(network, average, nobody)

@@ -20,11 +20,11 @@ _PRODUCTS = 3.0  # number of products with all samples in a gradient of the util
 
 
 def slopes_by_moments(network: SumOfNeurons, average: Average) -> float:
-    """Return the cost of a utility gradient from moments, relative to that from samples; one if moments are not faster.
+    """Return the cost of a utility gradient from moments, relative to one from samples; 1 if moments are not faster.
 
     Args:
         network: The network.
-        average: Average over data in the loss.
+        average: Samples or expectation that defines the loss.
 
     Example:
         >>> average = Samples(np.ones((60, 3)), np.ones((60, 2)))
@@ -56,7 +56,7 @@ def error_moments(
 def quadratic_slopes(
     network: Any, moments: Float[Array, "c d d"], rows: Float[Array, "neurons weights"]
 ) -> Float[Array, "neurons weights"]:
-    """Compute ∇U for each neuron (w, a), with U(w, a) = Σ_k a_k wᵀ M_k w times the factor of the activation.
+    """Compute ∇U for each neuron (w, a), with U(w, a) = Σ_k a_k wᵀ M_k w times the coefficient p of σ(z) = p z².
 
     Example:
         >>> import jax

@@ -65,7 +65,7 @@ def rest(
 
     Args:
         network: Network that defines the function of a neuron.
-        average: Average over data in the loss.
+        average: Samples or expectation that defines the loss.
         rows: Weights Θ, shape (neurons, weights); rows of zeros stay zero.
         normalised: Whether each neuron has the rate ‖θ‖^(2−κ).
 
@@ -103,7 +103,7 @@ def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
 
 
 def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) -> tuple[Any, ...]:
-    """Return the loss, its gradient, eigenvalues and eigenvectors of R H R, and R; R² are the rates of the weights."""
+    """Return the loss, its gradient, eigenvalues and eigenvectors of R H R, and R, the root of the rates."""
     present = slice(rows.size)
     filled = padded(rows, len(network.neurons))
     derivatives = _derivatives(network, average, filled if filled.size <= _FILLED else rows)

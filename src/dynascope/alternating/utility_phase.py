@@ -42,8 +42,8 @@ class Dormant(NamedTuple):
     Attributes:
         directions: u = θ/‖θ‖, shape (neurons, weights).
         log_norms: ℓ = log ‖θ‖, shape (neurons,).
-        spent: Direction of a neuron when another neuron with the same function became active, shape (neurons, weights);
-            zeros for all other neurons. A neuron has no utility along this direction, so its size is measured
+        spent: Direction that each neuron shares with the active neurons that have the same function, shape (neurons,
+            weights); zeros if there are none. A neuron has no utility along this direction, so its size is measured
             orthogonal to it.
     """
 
@@ -63,15 +63,15 @@ class Dormant(NamedTuple):
 class Residual(eqx.Module):
     """Frozen residual of the active neurons, which defines the utility of dormant neurons.
 
-    The utility is minus the first-order change of the loss when the outputs of dormant neurons are added.
+    The utility is minus the first-order change in the loss when the outputs of dormant neurons are added.
 
     Attributes:
         network: Network that defines the function of a neuron.
-        average: Average over data in the loss.
+        average: Samples or expectation that defines the loss.
         active: Weights Θ of the active neurons, with zeros in all other rows.
         error: y − f(x) of the active neurons if the average is over samples, else None.
-        moments: E[r x xᵀ] for each output, if the utility depends on the samples only through these moments and this is
-            faster; else None.
+        moments: E[r x xᵀ] for each output, if the utility depends on the samples only through these moments and
+            computing with them is faster; else None.
     """
 
     network: SumOfNeurons
@@ -105,7 +105,7 @@ class Residual(eqx.Module):
         return -jax.jvp(loss, (1 - counts,), (counts,))[1]
 
     def slopes(self, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
-        """Compute ∇U(θ_i) of each counted neuron, zero for the others; shape (neurons, weights)."""
+        """Compute ∇U(θ_i) for each counted neuron, and zero for the others; shape (neurons, weights)."""
         if self.moments is not None:
             return jnp.where(counted[:, None], quadratic_slopes(self.network, self.moments, rows), 0)
         return jnp.where(counted[:, None], jax.grad(self.utility)(rows, counted), 0)
@@ -113,7 +113,7 @@ class Residual(eqx.Module):
 
 @filter_jit
 def steepest(residual: Residual, rows: Float[Array, "neurons weights"], counted: Bool[Array, " neurons"]) -> Array:
-    """Return the largest ‖∇U‖ of each counted neuron during ascent of the utility on the sphere."""
+    """Return the largest ‖∇U‖ that each counted neuron reaches while it ascends its utility on the sphere."""
 
     def ascend(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         directions, largest = carry
@@ -151,9 +151,9 @@ def grow(
         power: κ − 2, or zero in the normalised flow.
 
     Returns:
-        The neurons when the first of them reaches the threshold, or when none can, and a dictionary of `elapsed`
-        (time), `reached` (whether a neuron reached the threshold), `log_sizes` at the end, `growth` (growth rates in
-        the time of the largest neuron) and `steps`.
+        The neurons at the time when the first of them reaches the threshold, or when none can reach it; and a
+        dictionary of `elapsed` (time), `reached` (whether a neuron reached the threshold), `log_sizes` at the end,
+        `growth` (growth rates in the time of the largest neuron) and `steps`.
     """
     # A map compiles a single program for both.
     largest = jax.lax.map(lambda rows: steepest(residual, rows, waiting), jnp.stack([start, dormant.directions]))
