@@ -71,8 +71,8 @@ def test_a_single_wrong_entry_is_found(name, data):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ([[1, 0], [0, 1]], "row 0 of the table changes element 0"),
-        ([[0, 1, 2], [2, 0, 1], [1, 2, 0]], "column 0 of the table changes element 1"),
+        ([[1, 0], [0, 1]], "entry 0 of row 0 of the table is not 0"),
+        ([[0, 1, 2], [2, 0, 1], [1, 2, 0]], "entry 1 of column 0 of the table is not 1"),
         ([[0, 1], [1, 1]], "row 1 of the table does not contain every element once"),
         (LOOP, r"\(g·h\)·k is not g·\(h·k\) for g = \d, h = \d, k = \d"),
         ([[0, 1], [1, 2]], "integers from 0"),

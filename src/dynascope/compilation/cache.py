@@ -46,7 +46,7 @@ def compile_cache() -> Iterator[None]:
     """Reuse compiled programs of earlier runs and store new ones, as a context manager or decorator.
 
     JAX identifies a program by its operations, the compiler flags and the kind of device. Each version of dynascope and
-    each processor model has its own folder. All programs together take at most 512 MiB; the least recently used are
+    each processor model has its own folder. All programs together take up at most 512 MiB; the least recently used are
     deleted first. A program that cannot be read or written is compiled without a warning.
 
     If a JAX cache is already configured, for example by `JAX_COMPILATION_CACHE_DIR`, nothing is changed. On exit, the
@@ -102,7 +102,7 @@ def compile_cache() -> Iterator[None]:
 
 
 def _kind() -> str:
-    """Identify what JAX's cache key lacks: the version of dynascope and the processor."""
+    """Return what JAX's cache key does not contain: the version of dynascope and the processor model."""
     processor = platform.processor()
     with contextlib.suppress(OSError):  # Linux only: the instruction set
         about = Path("/proc/cpuinfo").read_text()

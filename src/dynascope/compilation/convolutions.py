@@ -24,11 +24,11 @@ _Result = TypeVar("_Result")
 def with_fast_convolutions(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Return the same function with every convolution in the layout for which XLA has a fast CPU kernel.
 
-    On a CPU, convolutions are ten to a hundred times as fast if the features are the last axis of the images and the
-    outputs the last axis of the filters. For any other layout, XLA generates plain loops. XLA changes the layout
-    itself, but not inside loops such as a training loop. This function therefore transposes the axes before and after
-    each convolution of the traced program, including its gradients and loops. The result is the same, up to the order
-    of summation.
+    On a CPU, convolutions are ten to a hundred times as fast if the features are on the last axis of the images and the
+    output features on the last axis of the filters. For any other layout, XLA generates plain loops. XLA changes the
+    layout itself, but not inside loops such as a training loop. This function therefore transposes the axes before and
+    after each convolution of the traced program, including its gradients and loops. The result is the same, up to the
+    order of summation.
 
     Args:
         function: Traceable function. Arguments and results that are not arrays become constants of the program.

@@ -15,8 +15,8 @@ def primitives(program: Jaxpr, known: dict[int, frozenset[str]]) -> frozenset[st
 
     Args:
         program: The `jaxpr` attribute of the result of `jax.make_jaxpr`.
-        known: A cache of results by the `id` of each program, extended in place, because the same program is called
-            often.
+        known: A cache of results by the `id` of each program, extended in place, because one program can be called many
+            times.
 
     Example:
         >>> import jax

@@ -22,8 +22,8 @@ _Function = Callable[_Arguments, _Result]
 def jit(function: _Function, **options: Any) -> _Function:
     """`jax.jit`, with convolutions in the fast memory layout on CPUs.
 
-    No compiler options are set: fast settings of XLA have returned wrong gradients of `max` and `min`. The function is
-    `jax.jit` itself on other devices, inside another compiled function, and under `grad` or `vmap`.
+    No compiler options are set, because XLA options for speed have produced wrong gradients of `max` and `min`. The
+    function is `jax.jit` itself on other devices, inside another compiled function, and under `grad` or `vmap`.
 
     Args:
         function: Function to compile.

@@ -16,8 +16,8 @@ _CACHE = 2**20  # assumed cache size of a core in bytes
 def each_member(member: Callable[[Any], Any], arguments: Any, *, many: bool, needed: int) -> Any:
     """Apply a traceable function to every ensemble member, one cache-sized block at a time.
 
-    If the intermediate results of a block fit into the cache of a core, blocks are several times faster than a single
-    batch.
+    If the intermediate results of a block fit into the cache of a core, processing by blocks is several times faster
+    than a single batch.
 
     Args:
         member: Function of the arguments of one member.

@@ -174,7 +174,7 @@ class Ensemble:
             own_shape = curves[name].shape[len(self.dimensions) + 1 :]
             require(
                 len(own_shape) == len(dimensions),
-                f"the statistic {name!r} has shape {own_shape}, but the named dimensions {dimensions}",
+                f"the statistic {name!r} has shape {own_shape}, but its named dimensions are {dimensions}",
                 argument="statistics",
                 value=name,
                 remedy="give one name per dimension",

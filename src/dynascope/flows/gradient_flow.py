@@ -1,4 +1,4 @@
-"""Gradient flow, the limit of full-batch gradient descent with small steps, by adaptive solvers."""
+"""Gradient flow, the small-step limit of full-batch gradient descent, integrated by adaptive solvers."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ class GradientFlow:
         θ_i' = −η ‖θ_i‖^(2−κ) ∇_i L.
 
     The normalised flow has the same fixed points as gradient flow, and its neurons align with the same directions.
-    Small neurons of every degree grow exponentially at the rate κ Û, so plateaus and jumps are as distinct as for
-    degree two.
+    Small neurons of every degree grow exponentially at the rate ηκÛ, where the utility Û = E⟨f(x; u), r(x)⟩ is the
+    correlation of a unit-norm neuron u with the residual r. Plateaus and jumps are therefore as distinct as for degree
+    two.
 
     Attributes:
         duration: Final time of the flow. By default, `observe` predicts the time by which all features are learned.
         learning_rate: η, or several values for an ensemble, or a mapping from names of weight arrays (or of parts of
-            the network) to their rates, such as `{"first": 1.0, "second": 0.1}`. Time is measured at rate one: with a
-            rate of η, training is η times as fast.
+            the network) to their rates, such as `{"first": 1.0, "second": 0.1}`. The unit of time does not depend on η,
+            so training with a rate of η is η times as fast.
         normalised: Whether each neuron has the rate ‖θ_i‖^(2−κ); requires a network with `neurons` (see
             `protocols.SumOfNeurons`).
         solver: The name of a solver, or a `Solver` with tolerances.
-        save: Number of equally spaced recorded times from 0 to the duration, or the times themselves. The default is
+        save: Number of recorded times, equally spaced from 0 to the duration, or the times themselves. The default is
             200; for a single network, `observe` records 1000 equally spaced and 1000 log-spaced times.
         statistics: Additional quantities to record: name → (JAX function of the network, names of the dimensions of its
             value).
@@ -184,7 +185,7 @@ def gradient_flow(
 def _piece_by_piece(
     ensemble: Ensemble, times: Any, numbers: dict[str, Any], fixed: tuple[Statistics, str, int, bool, bool]
 ) -> tuple[Any, dict]:
-    """Run a single network in pieces until a time limit, and return the recorded times and the results."""
+    """Train a single network in pieces until a time limit is reached, and return the recorded times and the results."""
     statistics, solver, max_steps, *rest = fixed
     start, _ = ravel_pytree(ensemble.weights)
     solvers = [solver]

@@ -54,7 +54,7 @@ def integrate(
     normalised: bool,
     many: bool,
 ) -> dict[str, Any]:
-    """Integrate one or all members, and return the curves, the final weights, and the stop times and reasons."""
+    """Integrate one member or all members; return the curves, final weights, and stop times and reasons."""
     method, controller, _ = _SOLVERS[solver]
 
     def member(own: tuple[Any, Any]) -> dict[str, Any]:

@@ -98,12 +98,12 @@ def margin_flow(
 
         dθ/dν = ∇ν/‖∇ν‖²
 
-    The trajectory is that of gradient flow with another time variable. Reaching ν takes the gradient-flow time
+    The trajectory is that of gradient flow, but the time variable is different. Reaching ν takes the gradient-flow time
     t ≈ exp(ν). In normalised time, networks with more than two layers reach infinite margins at a finite time. Neither
-    time is therefore a suitable integration variable. The solver integrates θ and q − ν of every sample over asinh ν.
-    The weights of the samples are the softmax of ν − q, so nothing overflows, and differences between large margins
-    keep full precision. The samples at the margin make the equations stiff, so the steps are implicit. Directions
-    converge as 1/ν.
+    time is therefore a suitable integration variable. The solver integrates θ, and q − ν of every sample, with asinh ν
+    as the time variable. The weights of the samples are the softmax of ν − q, so nothing overflows, and differences
+    between large margins keep full precision. The samples with the smallest margins make the equations stiff, so the
+    steps are implicit. Directions converge as 1/ν.
 
     Args:
         apply: Function (params, inputs) → outputs, with one value per sample, or with one row per sample and one value
@@ -116,8 +116,8 @@ def margin_flow(
         levels: Increasing levels ν to record, up to 1e6 and beyond. The first level must exceed the initial log(1/L).
         loss: "exponential", or "cross_entropy" (logistic for one output), which has the same limit.
         solver: "implicit", for any level if the network is smooth along the trajectory; "explicit", small descent steps
-            on log L, for levels up to about 1e4 and for ReLU networks that converge to kinks at samples; or
-            "automatic", which uses "explicit" if "implicit" fails.
+            on log L, for levels up to about 1e4 and for ReLU networks whose kinks converge to samples; or "automatic",
+            which uses "explicit" if "implicit" fails.
         relative_tolerance: Tolerance of each implicit step, relative to each parameter.
         max_evaluations: Maximum number of gradient evaluations.
 
@@ -143,7 +143,7 @@ def margin_flow(
     equations = theta.size + signs.shape[0] * signs.shape[1]
     require(
         equations <= _MOST,
-        f"params and margins have {equations} numbers, more than the maximum of {_MOST}",
+        f"params and margins have {equations} entries in total, but at most {_MOST} are supported",
         argument="params",
         value=equations,
         remedy="give a smaller network, or fewer samples",
@@ -208,7 +208,7 @@ def _implicit(
         found, count = problem.velocity(y, state), count + 1
         pace = found[-1] / math.cosh(y)  # 1/‖∇ν‖²
         if not 0 < pace < _STUCK * slowest:
-            raise _IntegrationError("the loss stops decreasing", reached, minimum=True)
+            raise _IntegrationError("the loss stopped decreasing", reached, minimum=True)
         if count > most or not (patient or count <= _PATIENCE + _EACH * (y - ends[0])):
             raise _IntegrationError(f"max_evaluations ({most}) was reached", reached)
         slowest, reached = min(slowest, pace), max(reached, math.sinh(y))

@@ -128,7 +128,7 @@ def _jacobian(model: Model, shapes: Any, loss: Loss, y: Any, state: Any, *fixed:
 
 @functools.partial(jit, static_argnums=(0, 1, 2))
 def _descended(model: Model, shapes: Any, loss: Loss, theta: Any, requested: Any, most: Any, *fixed: Any) -> Any:
-    """Take steps along ∇ν with a target increase of ν; a success lengthens the next step, a failure shortens it."""
+    """Take steps along ∇ν with a target increase in ν, which is raised after a success and lowered after a failure."""
 
     def value(each: Any) -> Any:
         return -_log_loss(_margins(model, shapes, each, *fixed), loss)

@@ -122,7 +122,7 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
     """Check statistics, and convert them to a hashable tuple for compiled programs.
 
     Raises:
-        InputError: If the statistics have another format, or if a name is reserved.
+        InputError: If the statistics have an unsupported format, or if a name is reserved.
     """
     require(
         statistics is None

@@ -86,7 +86,7 @@ def announce(sentence: str) -> None:
 
 
 def report_time(time: float, duration: float, steps: int, most: int | None = None) -> None:
-    """Report the flow time or, with a maximum number of steps, the larger percentage of time and steps.
+    """Report the flow time or, if steps are limited, the percentage of time or of steps, whichever is larger.
 
     Example:
         >>> with progress_listener(lambda *report: print(report)):
@@ -105,7 +105,7 @@ def track(items: Sequence[_Item], unit: str) -> Iterator[_Item]:
     """Iterate over items and report progress; progress reported within an item is a fraction of this item.
 
     Args:
-        items: Items that take about equally long.
+        items: Items that each take about the same time.
         unit: Name of the items, in the plural.
 
     Yields:

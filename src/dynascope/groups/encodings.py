@@ -25,7 +25,7 @@ _ROUND_OFF = 1e-9
 def encoding_from_frequencies(
     p: Annotated[int, Ge(3)], amplitudes: Mapping[int, float], phases: Mapping[int, float] | None = None
 ) -> Float[np.ndarray, " p"]:
-    """Encoding of the numbers modulo p with given frequencies.
+    """Encoding of the integers modulo p with given frequencies.
 
         x[j] = Σ_ξ A_ξ cos(2π ξ j/p + φ_ξ)
 

@@ -37,7 +37,7 @@ def cyclic(n: Annotated[int, Interval(ge=1, le=LARGEST_ORDER)]) -> Group:
 
 
 def _direct_product(first: Group, second: Group) -> Group:
-    """The direct product; the pair (g, h) has the number g·|second| + h."""
+    """The direct product; the pair (g, h) has index g·|second| + h."""
     n = second.order
     require_kind(Annotated[int, Interval(ge=1, le=LARGEST_ORDER)], order=first.order * n)
     table = first.table[:, None, :, None] * n + second.table[None, :, None, :]
@@ -95,7 +95,7 @@ def _quaternion() -> Group:
 def _octahedral(*, full: bool = True) -> Group:
     """The symmetries of the cube: all 48 symmetries (Oₕ = S₄ × C₂), or the 24 rotations (O = S₄).
 
-    Rotations are permutations of the four diagonals, numbered as in `symmetric(4)`. Elements of Oₕ have the number
+    Rotations are permutations of the four diagonals, numbered as in `symmetric(4)`. An element of Oₕ has index
     2·rotation + inversion.
     """
     rotations = symmetric(4)
@@ -105,8 +105,8 @@ def _octahedral(*, full: bool = True) -> Group:
 def find_group(name: str) -> Group:
     """Look up a group by name.
 
-    Quaternions are in the order 1, −1, i, −i, j, −j, k, −k. Elements of Oh have the number 2·rotation + inversion. The
-    pair (g, h) of a direct product has the number g·n + h, where n is the order of the second group.
+    Quaternions are in the order 1, −1, i, −i, j, −j, k, −k. An element of Oh has index 2·rotation + inversion. The pair
+    (g, h) of a direct product has index g·n + h, where n is the order of the second group.
 
     Args:
         name: "C7" (cyclic), "D5" (dihedral, 10 elements), "S4" (symmetric), "A5" (alternating), "Q8" (quaternion), "O"

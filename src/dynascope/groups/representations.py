@@ -56,7 +56,7 @@ class Irrep:
 
     @property
     def members(self) -> int:
-        """Number of different irreps in the real representation: 2 (ρ and its conjugate) for complex ρ, else 1."""
+        """Number of distinct irreps in the real representation: 2 (ρ and its conjugate) for complex ρ, else 1."""
         return 2 if self.kind == "complex" else 1
 
     @property

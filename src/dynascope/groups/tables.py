@@ -28,7 +28,7 @@ class Group:
         table: Multiplication table, shape (n, n): `table[g, h]` is the element g·h.
 
     Raises:
-        InputError: If the table is not a square array of element numbers, if element 0 is not the identity, if a row or
+        InputError: If the table is not a square array of element indices, if element 0 is not the identity, if a row or
             column does not contain every element once, or if (g·h)·k ≠ g·(h·k) for some elements. The message names the
             elements.
 
@@ -95,7 +95,7 @@ def group_from_table(table: ArrayLike, name: str = "group") -> Group:
     """Make a group from its multiplication table.
 
     Args:
-        table: Shape (n, n); `table[g][h]` is the number of the element g·h, and element 0 is the identity.
+        table: Shape (n, n); `table[g][h]` is the index of the element g·h, and element 0 is the identity.
         name: Short name.
 
     Raises:
@@ -137,10 +137,10 @@ def _valid_table(table: ArrayLike) -> np.ndarray:
         moved = np.flatnonzero(lines[0] != elements)
         require(
             not len(moved),
-            f"{line} 0 of the table changes element {_first(moved)}",
+            f"entry {_first(moved)} of {line} 0 of the table is not {_first(moved)}",
             argument="table",
             value=_first(moved),
-            remedy="give the identity the number 0, so that the first row and column are 0, 1, 2, …",
+            remedy="give the identity index 0, so that the first row and column are 0, 1, 2, …",
         )
         incomplete = np.flatnonzero((np.sort(lines, axis=1) != elements).any(axis=1))
         require(

@@ -40,8 +40,8 @@ def deep_diagonal_flow(
 
         r' = D (u^(D−2) + v^(D−2)) E[x (y − βᵀx)].
 
-    The log-ratios lose no precision on plateaus near zero or during fast growth. The length of a plateau is a negative
-    power of the scale, so the equations are stiff and the solver is implicit.
+    The log-ratios lose no precision on plateaus near zero or during fast growth. The length of a plateau is
+    proportional to a negative power of the initial scale, so the equations are stiff and the solver is implicit.
 
     Args:
         task: Inputs and one target.
@@ -80,7 +80,7 @@ def deep_diagonal_flow(
         f"scale^(2 − depth) is {unit:.3g}",
         argument="scale",
         value=scale,
-        remedy=f"choose a larger scale, so that it is at most {_LONGEST:.0e} and rounding does not hide jumps",
+        remedy=f"choose a larger scale: if scale^(2 − depth) exceeds {_LONGEST:.0e}, rounding can hide jumps",
     )
     unit = min(unit, float(duration))
     flow = _Ratios(task, depth, float(np.log(scale)), unit)

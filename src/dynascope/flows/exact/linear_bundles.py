@@ -97,7 +97,7 @@ class LinearBundles(StiffFlow):
         return jnp.maximum(jnp.max(jnp.linalg.norm(change, axis=0)), outputs)
 
     def moved(self, moving: Array, state: Bundles) -> Bundles:
-        """Normalise the directions, and move the logarithms of their norms to the log-norms."""
+        """Normalise the directions, and add the logarithms of their norms to the log-norms."""
         norms = jnp.linalg.norm(moving, axis=0)
         # The remainder of an exact copy of another bundle is zero.
         norms = jnp.where(norms > 0, norms, 1.0)

@@ -98,7 +98,7 @@ def prepare_bundles(
     """Check the arguments of `linear_flow`, and return its equations and its initial state.
 
     Raises:
-        InputError: Under the conditions of `linear_flow`.
+        InputError: Under the same conditions as `linear_flow`.
 
     Example:
         >>> prepared = prepare_bundles(Task(np.eye(2), np.eye(2)), np.eye(2), np.eye(2), scale=1e-3)

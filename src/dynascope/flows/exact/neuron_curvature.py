@@ -32,7 +32,7 @@ _QUICK = 5.0  # columns of a closed-form Hessian that cost as much as a gradient
 
 
 def in_closed_form(network: SumOfNeurons, average: Average) -> bool:
-    """Whether a few matrix products give the second derivatives.
+    """Whether the second derivatives reduce to a few matrix products.
 
     Args:
         network: The network.
@@ -104,7 +104,7 @@ def shared_slopes(
 
         (a_i·a_j) E[σ'(z_i) σ'(z_j) x xᵀ],    E[σ'(z_i) σ(z_j) x] a_iᵀ,    E[σ(z_i) σ(z_j)] I,
 
-    which need a single matrix product for any number of outputs.
+    which require a single matrix product for any number of outputs.
 
     Args:
         network: The network that defines the neurons.

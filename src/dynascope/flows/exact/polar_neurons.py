@@ -83,11 +83,11 @@ def polar_flow(
 
         l_i' = e^{(κ−2) l_i} u_i·g_i        u_i' = e^{(κ−2) l_i} (g_i − (u_i·g_i) u_i).
 
-    An output bias, as of `networks.BiasedTwoLayer`, is integrated together with the neurons.
+    An output bias, as in `networks.BiasedTwoLayer`, is integrated together with the neurons.
 
     The error of a step is the root mean square error of the directions and log-norms of all neurons, so the accuracy
     does not depend on the scale. The velocity is discontinuous when a ReLU neuron switches a sample on or off. The
-    solver does not locate such a discontinuity, because it does not limit the step size at tolerances of 1e-3 and
+    solver does not locate these discontinuities, because they do not limit the step size at tolerances of 1e-3 and
     above.
 
     Args:
@@ -102,7 +102,7 @@ def polar_flow(
         operations: Maximum number of floating-point operations, counted to within a factor of about two; None for no
             limit.
         solver: "explicit" or "stiff" (linearly implicit, for smooth neurons without an output bias). The default is
-            "stiff" above degree two, because large neurons then converge long before small neurons begin to move.
+            "stiff" for degrees above two, because large neurons then converge long before small neurons begin to move.
         partial: Whether to return the trajectory so far, instead of raising an error, if a limit is reached.
 
     Returns:
@@ -110,8 +110,8 @@ def polar_flow(
         of floating-point operations.
 
     Raises:
-        InputError: If the network is not a sum of neurons of degree two or more, if an initial neuron is zero, or if a
-            number is not positive.
+        InputError: If the network is not a sum of neurons of degree two or more, if the initial weights of a neuron are
+            zero or not finite, or if a number is not positive.
         DivergenceError: If the step size underflows or a limit is reached.
 
     Example:
@@ -132,7 +132,7 @@ def polar_flow(
     norms = np.linalg.norm(rows, axis=1)
     require(
         bool(np.all(norms > 0) and np.isfinite(norms).all()),
-        "an initial neuron is zero or not finite",
+        "the initial weights of a neuron are zero or not finite",
         argument="network",
         value=float(norms.min()),
         remedy="give finite, non-zero initial weights for every neuron",

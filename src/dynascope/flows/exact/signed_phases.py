@@ -97,7 +97,7 @@ def prepare_phases(task: Task, *, scale: PositiveFloat) -> PreparedFlow:
     """Check the arguments of `diagonal_flow`, and return its equations and its initial state.
 
     Raises:
-        InputError: Under the conditions of `diagonal_flow`.
+        InputError: Under the same conditions as `diagonal_flow`.
 
     Example:
         >>> prepare_phases(Task(np.eye(3), np.ones((3, 1))), scale=1e-3).state

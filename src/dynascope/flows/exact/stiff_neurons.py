@@ -126,7 +126,7 @@ class StiffNeurons(StiffFlow):
         return jnp.maximum(jnp.sqrt(jnp.mean(jnp.sum(change**2, axis=1))), outputs)
 
     def moved(self, moving: Array, state: Neurons) -> Neurons:
-        """Normalise the directions, and move the logarithms of their norms to the log-norms."""
+        """Normalise the directions, and add the logarithms of their norms to the log-norms."""
         norms = jnp.linalg.norm(moving, axis=1)
         return Neurons(moving / norms[:, None], state.log_norms + jnp.log(norms))
 

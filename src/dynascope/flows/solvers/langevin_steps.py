@@ -36,7 +36,7 @@ def require_langevin_solver(solver: Any, dynamics: str) -> None:
 class _Spread(diffrax.AbstractBrownianPath):
     """The Brownian path Σ^½ W; its increments and Lévy areas are linear in W.
 
-    Both ends of a step are evaluated in a single tree search, because most of the time is spent compiling this search.
+    Both ends of a step are evaluated in a single tree search, because compiling this search takes most of the time.
     Chen's relation (arXiv:2405.06464) then gives the increment and the area over the step.
     """
 

@@ -126,7 +126,7 @@ def _curvature(
     middle: np.ndarray,
     last: np.ndarray,
 ) -> np.ndarray:
-    """Second derivative, at the middle one of three points, of the polynomial that matches their values and slopes."""
+    """Second derivative, at the middle of three points, of the polynomial that matches their values and slopes."""
     both = before + after
     # Divided differences with each point counted twice.
     first, second = fallen / before, falling / after
