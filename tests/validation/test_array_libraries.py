@@ -96,7 +96,7 @@ def test_numbers_of_classes_pass(make):
     [
         ([0, 1, 1], (3,), r"give one label for each sample, of shape \(2,\)"),
         ([[0], [1]], (2, 1), "give one label for each sample"),
-        ([0.0, 1.0], None, "give integers that count the classes from 0"),
+        ([0.0, 1.0], None, "give integers that number the classes from 0"),
         ([True, False], None, "give integers"),
         ([0, -1], (-1, 0), "number the 3 classes from 0"),
         ([3, 1], (1, 3), "number the 3 classes from 0"),

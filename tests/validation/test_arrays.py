@@ -128,7 +128,7 @@ def test_a_bound_is_said_when_it_is_broken(bound, value):
     if value >= bound:
         real_array("rate", value, minimum=bound)
     else:
-        with pytest.raises(InputError, match=r"rate has the value .* not below") as caught:
+        with pytest.raises(InputError, match=r"rate has the value .* of at least") as caught:
             real_array("rate", [bound, value], minimum=bound)
         assert (caught.value.argument, caught.value.value) == ("rate", value)
     for limits in ({"above": value}, {"below": value}):

@@ -46,7 +46,7 @@ def test_an_integer_passes_from_its_bound_on(value, kind):
         require_kind(Annotated[int, Ge(value + 1)], depth=kind(value))
     assert caught.value.argument == "depth"
     assert str(value + 1) in caught.value.remedy
-    with pytest.raises(InputError, match=f"of at least {value - 2} and of at most {value - 1}"):
+    with pytest.raises(InputError, match=f"of at least {value - 2} and at most {value - 1}"):
         require_kind(Annotated[int, Interval(ge=value - 2, le=value - 1)], depth=kind(value))
 
 

@@ -1,4 +1,4 @@
-"""A two-layer network with biases of its hidden neurons and of its outputs."""
+"""A two-layer network with hidden biases and output biases."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class BiasedTwoLayer(eqx.Module):
     """A two-layer network f(x) = σ(x W₁ + b) W₂ + c, with a homogeneous activation σ of degree one.
 
     The hidden biases b are the weights of a further input that is always one, so each neuron is homogeneous of degree
-    two in its weights (w, b, a). The output bias c is not part of a neuron. From small weights it converges to the mean
-    residual within a time of order one, while the neurons are still small.
+    two in its weights (w, b, a). The output bias c is not part of a neuron. If the initial weights are small, c
+    converges to the mean residual within a time of order one, while the neurons are still small.
 
     Attributes:
         inner: The network without its output bias. If `has_hidden_biases`, it takes the inputs with a one appended.

@@ -47,12 +47,12 @@ def two_layer_composition(
         z₁⋯z_k = 1/(2^{k−1} k!) Σ_{ε ∈ {±1}^{k−1}} (Π ε) (z₁ + Σ_{j≥2} ε_j z_j)^k,
 
     so the width is Σ_ρ 2^{k−1} D_ρ^{k+1}, where the sum is over the real irreducible representations in x, of dimension
-    D_ρ. With fast multiplication, representations of complex and quaternionic type, D = 2d, need only (k+1) 2^{k−1}
+    D_ρ. With fast multiplication, representations of complex and quaternionic type, D = 2d, require only (k+1) 2^{k−1}
     d^{k+1} neurons because of
 
         Z^k = 2^k/(k+1) Σ_{m=0}^{k} e^{−iφ_m k} (Re e^{iφ_m} Z)^k,  φ_m = πm/(k+1),
 
-    and products of two 2 × 2 matrices need 7 instead of 8 multiplications (Strassen).
+    and products of two 2 × 2 matrices require 7 instead of 8 multiplications (Strassen).
 
     The width above is sufficient but not always necessary. The polarisation identity holds for all numbers z; an
     identity for all z requires at least 2^{k−1} powers per product. The task has only finitely many inputs, for which

@@ -26,7 +26,7 @@ NETWORKS = (
 
 
 def is_specification(network: Any) -> bool:
-    """Whether a network is only a name or has no dimensions, so that its weights can be drawn only for a task."""
+    """Whether a network is only a name or has no dimensions, so its weights can be drawn only for a task."""
     return isinstance(network, str) or (isinstance(network, TwoLayer) and network.is_specification)
 
 

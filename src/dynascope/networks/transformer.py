@@ -23,9 +23,9 @@ _SMALLEST_VARIANCE = 1e-5  # added to the variance in layer normalisation
 class TransformerBlock(eqx.Module):
     """A transformer block: h ← h + attention(h), then h ← h + σ(h W₁) W₂.
 
-    Each head has w columns of the queries q = h W_Q, keys k = h W_K and values v = h W_V. From position s, a head
-    attends to the positions t ≤ s with the weights softmax_t(q_s·k_t/√w). The w rows of W_O that belong to the head map
-    the weighted mean of the values to the output. With layer normalisation, attention and MLP receive the normalised h.
+    Each head has w columns of the queries q = h W_Q, keys k = h W_K and values v = h W_V. At position s, a head attends
+    to the positions t ≤ s with the weights softmax_t(q_s·k_t/√w). The w rows of W_O that belong to the head map the
+    weighted mean of the values to the output. With layer normalisation, attention and MLP receive the normalised h.
 
     Attributes:
         queries: W_Q, shape (width, width), one block of columns per head.
@@ -185,7 +185,7 @@ class Transformer(eqx.Module):
         return jnp.concatenate([tokens, ends], axis=-2) + self.positions
 
     def _passed(self, block: TransformerBlock, h: Array, start: int) -> Array:
-        """Apply a block, and return the residual stream from position `start` on."""
+        """Apply a block, and return the residual stream at position `start` and all later positions."""
         normal = self._normalised(h)
         queries, keys, values = (
             jnp.reshape(part @ weights, (*part.shape[:-1], self.heads, -1))

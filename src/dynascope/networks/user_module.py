@@ -152,7 +152,7 @@ def converted(network: Any) -> Any:
     """Convert a module that `user_network` supports, or each one in a list; return other networks unchanged.
 
     Raises:
-        InputError: A PyTorch module is not supported.
+        InputError: If a PyTorch module is not supported.
     """
     if isinstance(network, list | tuple):
         return [converted(each) for each in network]
@@ -171,7 +171,7 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | Diagona
     The factor is the norm of the weights divided by the root mean square norm of weights drawn at unit scale. The root
     mean square norm is √(d + c) for `TwoLayer`, √d for `DiagonalLinear`, and √(d + the sum of the hidden widths) for
     `DeepLinear`. In a `BiasedTwoLayer`, the hidden biases count as the weights of one more input. The output bias does
-    not count, but is divided by the factor too.
+    not count, but is also divided by the factor.
 
     Args:
         network: A `TwoLayer`, `BiasedTwoLayer`, `DiagonalLinear` or `DeepLinear` network.

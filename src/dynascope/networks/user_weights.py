@@ -98,7 +98,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
     missing = [name for name in _NAMES if name not in found]
     require(
         not missing,
-        f"{path.name} has no {' and no '.join(missing)}" + (f", but {', '.join(others)}" if others else ""),
+        f"{path.name} has no {' and no '.join(missing)}" + (f"; it has {', '.join(others)}" if others else ""),
         argument="path",
         value=others,
         remedy=f"save the weights with {_SAVED}",

@@ -96,8 +96,8 @@ class Batch(NamedTuple):
 class Sampler:
     """Draws the batches of a task.
 
-    The samples of a step depend only on the seed and the number of the step. If members draw independent batches, the
-    samples also depend on the number of the member.
+    The samples of a step depend only on the seed and the index of the step. If members draw independent batches, the
+    samples also depend on the index of the member.
 
     Attributes:
         size: Batch size; None for all samples.
@@ -140,7 +140,8 @@ class Sampler:
         """Draw the samples of a step.
 
         Returns:
-            The batch, or None for a task without samples; and the number of the epoch with the order of its samples.
+            The batch, or None for a task without samples; and the index of the epoch with the order of the samples in
+            it.
         """
         batch, order = self._draw_samples(key, step, order, data, dtype)
         if self.augmentation is not None and batch is not None:

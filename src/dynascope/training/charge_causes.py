@@ -32,8 +32,7 @@ def cause_statistics(declared: Declaration) -> dict[str, StepStatistic]:
 
     The statistics describe the last step before each recorded step. Let g be the gradient of the loss, before clipping
     or other changes, and d the update. Let g′ be the gradient for which the declared rule would make the update d; for
-    heavy ball, g′ = −d/η − β v − λ θ. A part A of a charge is the effect of the symmetry on one parameter. For each
-    part:
+    heavy ball, g′ = −d/η − β v − λ θ. A part A of a charge is the contribution of one parameter. For each part:
 
     - `part_charge` and `part_slope`: θ_AᵀGθ_A and θ_AᵀGg. Over all parts, the first sums to the charge and the second
       to zero.

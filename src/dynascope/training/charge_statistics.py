@@ -1,4 +1,4 @@
-"""Charges of symmetries during training, with their predicted values and with bounds on rounding errors."""
+"""Statistics that record the charges of symmetries (conserved by gradient flow), predictions and error bounds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def charge_statistics(
     """Return statistics that record charges, the predictions of their laws, and bounds on rounding errors.
 
     Gradient flow conserves the charge r = θᵀGθ of a symmetry. Discrete steps do not conserve the charge but change it
-    by an exact law. With c = θᵀGv and the update d, a heavy-ball step is
+    according to an exact law. With c = θᵀGv and the update d, a heavy-ball step is
 
         c ← β c + λ r,  r ← r − 2η c + dᵀGd,  c ← c − dᵀGd/η,
 
@@ -49,9 +49,8 @@ def charge_statistics(
 
     A residual above the bound proves that training differs from the declared settings. Examples are gradients clipped
     by value or by tensor, a different weight decay in one layer, an ε that breaks the symmetry, and a wrong backward
-    pass. Clipping by the global norm preserves every law. With Nesterov momentum, it does so only if the optimiser
-    stores its buffer as optax does. Without this buffer, the law assumes that the optimiser used the recorded,
-    unclipped gradient.
+    pass. Clipping by the global norm preserves every law, but with Nesterov momentum only if the optimiser stores its
+    buffer as optax does. Without this buffer, the law assumes that the optimiser used the recorded, unclipped gradient.
 
     Args:
         symmetries: The result of `symmetry.find_symmetries` for a function of
@@ -69,22 +68,22 @@ def charge_statistics(
         gradient_roundings: Number of terms in the longest sum of the backward pass, which enters the bound. Increase
             this number if gradients are dominated by cancellation errors.
         causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The statistics are
-            seven numbers for each part of a charge and 19 for each parameter. For a small network, recording them makes
-            a step up to twice as long.
+            seven numbers for each part of a charge and 19 for each parameter. For a small network, recording these
+            numbers can double the duration of a step.
 
     Returns:
         The `statistics` of a `Descent`, which record `measured_charge`, `predicted_charge`, `charge_bound` and
         `charge_warning` over (step, charge), in the order of `symmetry.charges`. Rounding errors cannot exceed the
-        bound. Rounding errors exceed the warning level only if they repeat, for example for weights at rest. The bound
-        and the warning level are those of `theory.symmetry.rounding_level`. For a charge that is a sum of n weights,
-        the gradient terms may cancel, so that only rounding errors remain. The step size in the bound is therefore
-        Σ|d| + n max |d|, with the maximum over all weights.
+        bound. Independent rounding errors rarely exceed the warning level, but errors that repeat at every step can
+        exceed it, for example if the weights hardly move. The bound and the warning level are those of
+        `theory.symmetry.rounding_level`. For a charge that is a sum of n weights, the gradient terms may cancel, so
+        that only rounding errors remain. The step size in the bound is therefore Σ|d| + n max |d|, with the maximum
+        over all weights.
 
     Raises:
-        InputError: If a number is out of range, if a parameter has no number, or if `symmetries` contains no
-            symmetries. Also if the momentum, or ρλ for decoupled decay, differs between the parameters of a symmetry,
-            because its charge then obeys no law. The run raises this error if layers have different learning rates that
-            were not declared.
+        InputError: If a number is out of range, if a parameter has no number, if `symmetries` contains no symmetries,
+            or if the momentum (or ρλ for decoupled decay) differs between the parameters of a symmetry, whose charge
+            then obeys no law. The run raises this error if layers have different learning rates that were not declared.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, for the laws in continuous time.

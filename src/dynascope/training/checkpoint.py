@@ -64,7 +64,7 @@ class CheckpointFile:
     Attributes:
         path: Path of the file.
         ensemble: The members of the run.
-        identity: A digest or text for each aspect of the run; all digests and texts must match those in the file.
+        identity: A digest or string for each aspect of the run; all of them must match those in the file.
         seconds: Seconds between writes.
         written: Time of the last write, from `time.monotonic`.
     """
@@ -124,7 +124,7 @@ class CheckpointFile:
             for leaf, now, kind in zip(leaves, expected, types, strict=True)
         )
         if not fits:
-            raise self._rejection("contains arrays of other shapes")
+            raise self._rejection("contains arrays of different shapes")
         leaves = [leaf.view(now.dtype) for leaf, now in zip(leaves, expected, strict=True)]
         found = []
         for each, own in zip(results, self.ensemble.parts(leaves), strict=True):
@@ -193,7 +193,7 @@ def digest(*trees: Any) -> str:
 
 
 def _without_addresses(text: str) -> str:
-    """Remove memory addresses, which differ between processes, from a text."""
+    """Remove memory addresses, which differ between processes, from a string."""
     return " ".join(part for part in text.split() if not part.startswith("0x"))
 
 

@@ -44,8 +44,8 @@ class Descent:
             multiply the updates of the optimiser at learning rate one.
         learning_rate: η; a sequence of rates; a mapping from layers to rates; or a schedule, a JAX function of the
             number of updates. A layer is named by a weight array, or by a part of the network that contains weight
-            arrays. None for an optimiser with its own rate; `time` is then the sum of the rates in the optimiser state,
-            or the number of steps if the state contains no rate.
+            arrays. None for an optimiser with its own learning rate; `time` is then the sum of the rates in the
+            optimiser state, or the number of steps if the state contains no rate.
         steps: Number of steps.
         epochs: Number of passes over the data. Give either `steps` or `epochs`.
         loss: "squared", "cross_entropy", "exponential", "logistic", a function, or a `Loss` with label smoothing.
@@ -154,9 +154,9 @@ def descend(
     program. The record has a dimension `seed`, `scale` or `learning_rate` for each list, in this order.
 
     Curves have the dimension `step`. The variable `time` is the sum of the learning rates. If there are several rates,
-    `time` also has the dimension `learning_rate`; if layers have different rates, `time` sums the largest rate. For a
-    schedule, `applied_rate` is the rate of the last step before each recorded step, or zero if that step only
-    accumulated gradients.
+    `time` also has the dimension `learning_rate`; if layers have different rates, `time` is the sum of the largest rate
+    of each step. For a schedule, `applied_rate` is the rate of the last step before each recorded step, or zero if that
+    step only accumulated gradients.
 
     A network may have a method `train_step_outputs`, which maps a batch to (outputs, new network). Training then uses
     this method and passes the running statistics, which are not weights, from step to step. All recorded quantities are
@@ -240,7 +240,7 @@ def descend(
 def _without_rate(ensemble: Ensemble, learning_rate: Any) -> Ensemble:
     """Return the ensemble with the name of the schedule in place of the learning rate.
 
-    If the optimiser has its own rate, the settings of the record contain no learning rate.
+    If the optimiser has its own learning rate, the settings of the record contain no learning rate.
     """
     if learning_rate is not None and not callable(learning_rate):
         return ensemble

@@ -50,8 +50,8 @@ class Loss:
             For a single output with targets −1 and 1, the exponential and the logistic loss are functions of the margin
             y f. For several outputs, these losses are summed over the margins f_y − f_k.
         label_smoothing: s, 0 ≤ s < 1, for the cross-entropy: the targets become (1 − s) y + s/c.
-        over_outputs: "sum" or "mean" of a sample's losses over the outputs. For margins, the mean is over the c − 1
-            other classes. The cross-entropy does not depend on this argument.
+        over_outputs: Whether the loss of a sample is the "sum" or the "mean" over the outputs. For margins, the mean is
+            over the c − 1 other classes. The cross-entropy does not depend on this argument.
 
     Raises:
         InputError: If the name is unknown, or `label_smoothing` is used with a loss other than the cross-entropy.

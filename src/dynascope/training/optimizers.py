@@ -51,8 +51,8 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
         learning_rate: η > 0, or a JAX function of the number of completed steps.
 
     Returns:
-        An optax transformation. The `update` of the transformation needs the parameters and `value_fn`, the loss as a
-        function of the parameters.
+        An optax transformation. The `update` of the transformation requires the parameters and `value_fn`, the loss as
+        a function of the parameters.
 
     References:
         W. Kutta, Beitrag zur näherungsweisen Integration totaler Differentialgleichungen, Z. Math. Phys. 46 (1901).
@@ -196,9 +196,9 @@ def name_of(optimizer: Any) -> str:
 def applied_rate(schedule: Callable[[Any], Any] | None, before: Any, after: Any, step: Any, dtype: Any) -> Any:
     """Return the learning rate of a step from the state of the optimiser or, if it contains no rate, from the schedule.
 
-    The state contains the rate after `optax.inject_hyperparams` and line searches. If there is neither a rate in the
-    state nor a schedule, the rate is one. With `optax.MultiSteps`, the rate is zero at a step without an update, and
-    the schedule is a function of the number of updates.
+    The state contains the rate if `optax.inject_hyperparams` or a line search is used. If there is neither a rate in
+    the state nor a schedule, the rate is one. With `optax.MultiSteps`, the rate is zero at a step without an update,
+    and the schedule is a function of the number of updates.
     """
     rates, updates = _named(after, "learning_rate"), _named(before, "gradient_step")
     if not rates:
@@ -222,7 +222,7 @@ def optimizer_errors(optimizer: Any) -> Iterator[None]:
             f"the optimizer {name_of(optimizer)} {problem}",
             argument="optimizer",
             value=name_of(optimizer),
-            remedy="use one that needs only gradients, parameters, value, grad and value_fn",
+            remedy="use an optimizer that requires only gradients, parameters, value, grad and value_fn",
         ) from error
 
 

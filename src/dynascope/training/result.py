@@ -100,7 +100,7 @@ class Probed:
                 f"the probe returns {name!r} with the axes {tuple(axes)} and a value of shape {array.shape}",
                 argument="probe",
                 value=name,
-                remedy=f"name each axis; the quantity and its axes need different names, other than {', '.join(_OWN)}",
+                remedy=f"name each axis; give the quantity and its axes different names, other than {', '.join(_OWN)}",
             )
             found[name] = (tuple(axes), array)
         return found
@@ -168,7 +168,7 @@ def observed(
 
 
 def _ended(curve: np.ndarray, diverged: np.ndarray, recorded: np.ndarray) -> np.ndarray:
-    """Set the curve of each diverged member to NaN from the step of its divergence on."""
+    """Set the curve of each diverged member to NaN, starting at the step at which it diverged."""
     past = (diverged[..., None] >= 0) & (recorded >= diverged[..., None])
     if not past.any():
         return curve

@@ -28,11 +28,11 @@ __all__ = ["Member", "Problem", "Run", "specified"]
 class Problem(eqx.Module):
     """Settings and data that all members of a run share.
 
-    A program is compiled for the static fields and for all leaves that are not arrays.
+    A program is compiled for each combination of static fields and of leaves that are not arrays.
 
     Attributes:
         frame: The network without its weights.
-        data: Training samples, with a leading axis over tasks if there are several; None without samples.
+        data: Training samples, with a leading axis over tasks if there are several; None if there are no samples.
         test: Test samples in the same format.
         reference: Samples for statistics; None for the training samples.
         average: A loss in closed form, which replaces samples.
@@ -47,7 +47,7 @@ class Problem(eqx.Module):
         statistics: Statistics of networks, as (name, function, names of axes, whether the function takes the reference
             samples).
         layerwise: Whether learning rates multiply the updates of an optimiser at learning rate one.
-        clocked: Whether the learning rate changes, so that the program accumulates the time.
+        clocked: Whether the learning rate changes during the run, in which case the program accumulates the time.
         counts_right: Whether the accuracy is recorded.
         half: Whether outputs are computed in bfloat16.
         several: Whether each network has a separate task.
@@ -79,8 +79,8 @@ class Member(NamedTuple):
     Attributes:
         weights: Initial weights and running statistics.
         rates: Learning rate, or one for each weight array.
-        number: Number of the member in the ensemble.
-        place: Number of the member's network, and of its task if there are several.
+        number: Index of the member in the ensemble.
+        place: Index of the member's network, and of its task if there are several tasks.
     """
 
     weights: Any
@@ -295,7 +295,7 @@ def _checked_step_statistics(found: dict[str, StepStatistic], steps: int) -> tup
     sampled = {tuple(each.steps) for each in found.values() if isinstance(each, Sampled)}
     if len(sampled) > 1 or any(each[-1] >= steps for each in sampled):
         raise InputError(
-            f"the sampled steps are {' and '.join(f'{each[0]} to {each[-1]}' for each in sampled)}",
+            f"the Sampled statistics use the steps {' and '.join(f'{each[0]} to {each[-1]}' for each in sampled)}",
             argument="statistics",
             value=[list(each) for each in sampled],
             remedy=f"use the same steps for all Sampled statistics, from 0 to {steps - 1}",

@@ -35,7 +35,7 @@ class Bounds(NamedTuple):
     Attributes:
         minimum: Smallest value allowed.
         above: Number that every value must exceed.
-        below: Number that every value must stay under.
+        below: Number that every value must be less than.
         maximum: Largest value allowed.
     """
 
@@ -51,12 +51,13 @@ class Bounds(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The bounds in words, such as "above 0 and of at most 1"; empty if every finite number is allowed."""
+        """A phrase for the bounds, such as "above 0 and at most 1"; empty if every finite number is allowed."""
         named = (
             *(("of at least", self.minimum), ("above", self.above)),
             *(("below", self.below), ("of at most", self.maximum)),
         )
-        return " and ".join(f"{words} {_digits(bound)}" for words, bound in named if math.isfinite(bound))
+        phrase = " and ".join(f"{words} {_digits(bound)}" for words, bound in named if math.isfinite(bound))
+        return phrase.replace(" and of at most", " and at most")
 
 
 def _digits(bound: float) -> str:
@@ -70,7 +71,7 @@ def bounds_of(kind: Any) -> Bounds | None:
     Example:
         >>> from annotated_types import Gt, Le
         >>> bounds_of(Annotated[float, Gt(0), Le(1)]).words, bounds_of(float)
-        ('above 0 and of at most 1', None)
+        ('above 0 and at most 1', None)
     """
     if get_origin(kind) is not Annotated:
         return None

@@ -90,7 +90,7 @@ def require_axes(name: str, values: Any, axes: int) -> tuple[int, ...]:
         axes: Required number of axes.
 
     Raises:
-        InputError: The value is not an array of a known library, or it has another number of axes or an empty axis.
+        InputError: The value is not an array of a known library, or it has a different number of axes or an empty axis.
 
     Example:
         >>> import numpy as np
@@ -163,8 +163,8 @@ def require_labels(name: str, labels: Any, samples: int, *, classes: int | None 
         classes: Number of classes, if known.
 
     Raises:
-        InputError: The value is not an array of a known library or has another shape, or its labels are not integers or
-            not within the range of classes.
+        InputError: The value is not an array of a known library or has a different shape, or its labels are not
+            integers or not within the range of classes.
 
     Example:
         >>> import numpy as np
@@ -186,7 +186,7 @@ def require_labels(name: str, labels: Any, samples: int, *, classes: int | None 
         f"{name} has values of type {labels.dtype}",
         argument=name,
         value=str(labels.dtype),
-        remedy="give integers that count the classes from 0",
+        remedy="give integers that number the classes from 0",
     )
     inside = labels >= 0 if classes is None else (labels >= 0) & (labels < classes)
     if not holds(xp.all(inside)):

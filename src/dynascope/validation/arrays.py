@@ -144,7 +144,7 @@ def real_array(
             everything else becomes a float64 NumPy array.
         minimum: Smallest value allowed.
         above: Number that every value must exceed.
-        below: Number that every value must stay under.
+        below: Number that every value must be less than.
         maximum: Largest value allowed.
         dimensions: Number of axes; None for any.
 
@@ -176,7 +176,7 @@ def real_array(
             f"{name} has shape {known.shape}",
             argument=name,
             value=known.shape,
-            remedy=f"pass an array of {dimensions} axes" if dimensions else "pass a single number",
+            remedy=f"pass an array with {dimensions} axes" if dimensions else "pass a single number",
         )
     if is_traced(known):
         require(
@@ -198,7 +198,7 @@ def real_array(
     if not np.isfinite(array).all():
         lost = known[~np.isfinite(array)].ravel()[:1]
         raise InputError(
-            f"{name} has a value of {lost}, which double precision cannot hold",
+            f"{name} has a value of {lost}, which double precision cannot represent",
             argument=name,
             value=lost.tolist(),
             remedy="choose other units",

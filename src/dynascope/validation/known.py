@@ -30,7 +30,7 @@ def require_bounds(
         values: Numbers of any shape.
         minimum: Smallest value allowed.
         above: Number that every value must exceed.
-        below: Number that every value must stay under.
+        below: Number that every value must be less than.
         maximum: Largest value allowed.
 
     Raises:
@@ -41,14 +41,15 @@ def require_bounds(
         >>> require_bounds("noise", np.array([1.0, -0.5]), minimum=0)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: noise has the value -0.5: choose finite numbers not below 0.
+        dynascope.errors.InputError: noise has the value -0.5: choose finite numbers of at least 0.
     """
     inside = (values >= minimum) & (values > above) & (values < below) & (values <= maximum)
     wrong = values[~(inside & (abs(values) < math.inf))]
     if wrong.size:
         worst = float(wrong.ravel()[0])
-        bounds = (("not below", minimum), ("above", above), ("below", below), ("of at most", maximum))
+        bounds = (("of at least", minimum), ("above", above), ("below", below), ("of at most", maximum))
         limits = " and ".join(f"{words} {bound:g}" for words, bound in bounds if math.isfinite(bound))
+        limits = limits.replace(" and of at most", " and at most")
         raise InputError(
             f"{name} has the value {worst:.6g}",
             argument=name,

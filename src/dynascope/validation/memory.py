@@ -39,7 +39,7 @@ def machine_memory() -> int:
 
 
 def require_memory(size: float, what: str, *, argument: str, value: Any = None, remedy: str) -> None:
-    """Raise `InputError` if a computation needs more memory than available.
+    """Raise `InputError` if a computation requires more memory than is available.
 
     The available memory is that of the machine, or the value of the environment variable `DYNASCOPE_MEMORY`, such as
     `8GB`.
@@ -56,11 +56,11 @@ def require_memory(size: float, what: str, *, argument: str, value: Any = None, 
         >>> require_memory(10**18, "the network", argument="width", value=10**15, remedy="choose a smaller one")
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: the network needs 1 EB, but only ... GB of memory are available: choose...
+        dynascope.errors.InputError: the network needs 1 EB, but only ... GB of memory is available: choose...
     """
     limited = bool(os.environ.get("DYNASCOPE_MEMORY"))
     there = _limit() if limited else machine_memory()
-    allowed = "are allowed by DYNASCOPE_MEMORY" if limited else "of memory are available"
+    allowed = "is allowed by DYNASCOPE_MEMORY" if limited else "of memory is available"
     problem = f"{what} needs {formatted_bytes(size)}, but only {formatted_bytes(there)} {allowed}"
     require(size <= there, problem, argument=argument, value=value, remedy=remedy)
 

@@ -22,7 +22,7 @@ def calling(argument: str, name: str, form: str) -> Iterator[None]:
         form: What the function must do, as the remedy in the message.
 
     Raises:
-        InputError: The function has another signature, or performs an operation that JAX does not support.
+        InputError: The function has a different signature, or performs an operation that JAX does not support.
 
     Example:
         >>> with calling("loss", "half", "give a JAX function of outputs and targets"):
