@@ -51,7 +51,7 @@ class AffineMap:
     def centring(cls, values: Float[np.ndarray, "n d"]) -> AffineMap:
         """The map that subtracts the mean of each column.
 
-        Constant columns map to exactly zero, also in other data; otherwise, whitening would amplify the rounding errors
+        Constant columns map to exactly zero, even in other data; otherwise, whitening would amplify the rounding errors
         of their means.
         """
         values = require_array("values", values, (None, None))
@@ -59,7 +59,7 @@ class AffineMap:
 
     @classmethod
     def standardising(cls, values: Float[np.ndarray, "n d"]) -> AffineMap:
-        """The map to columns with mean 0 and E[z²] = 1; constant columns become exactly zero, also in other data."""
+        """The map to columns with mean 0 and E[z²] = 1; constant columns become exactly zero, even in other data."""
         values = require_array("values", values, (None, None))
         kept = varying(values)
         # Dividing by the largest value prevents underflow and overflow of the squares.

@@ -23,7 +23,8 @@ __all__ = ["CropAndFlip"]
 class CropAndFlip:
     """Random crops of zero-padded images, and horizontal flips with probability ½.
 
-    An image x of h × w pixels is padded by p zeros on every side to an image X, which is cropped to the original size,
+    An image x of h × w pixels is padded with p zeros on every side. The padded image X is then cropped to the original
+    size,
 
         z[i, j] = X[a + i, b + j],
 

@@ -37,7 +37,7 @@ class Labelled:
     Attributes:
         inputs: Array (n, …) of float32, float64 or integers, one sample per row: vectors (n, d), images
             (n, height, width, channels), tokens (n, length), ….
-        labels: Array (n,) of integers; classes are counted from 0.
+        labels: Array (n,) of integers; classes are numbered from 0.
         class_names: One name for each of the c classes; empty for "class 0", "class 1", … up to the largest label.
         name: Short name, used in file names and titles.
         description: Sentences about the data and its preprocessing, shown in reports.
@@ -232,6 +232,6 @@ def _checked_names(names: Any, largest: int) -> tuple[str, ...]:
         f"labels contains {largest}, but only {len(names)} classes have a name",
         argument="labels",
         value=largest,
-        remedy="count classes from 0, and give each a name",
+        remedy="number the classes from 0, and give each class a name",
     )
     return names

@@ -35,7 +35,7 @@ def split_rows(
     test = round(samples * test_fraction)
     require(
         _FEWEST <= test <= samples - _FEWEST,
-        f"test_fraction is {test_fraction}, which gives {test} test samples of {samples}",
+        f"test_fraction is {test_fraction}, so the test part has {test} of {samples} samples",
         argument="test_fraction",
         value=test_fraction,
         remedy="choose a fraction that leaves at least two samples in each part",

@@ -37,8 +37,8 @@ def standardising(
     Example:
         >>> _, _, sentence = standardising(np.array([[1.0], [3.0]]), np.array([[10.0], [30.0]]), ["price"])
         >>> sentence
-        "Inputs and target are standardised (mean 0, variance 1); multiply losses by 100 to convert them to 'price'
-        squared."
+        "Inputs and target are standardised (mean 0, variance 1); multiply losses by 100 to convert them to units
+        of 'price' squared."
     """
     scaled = AffineMap.standardising(inputs)
     if are_classes(targets) if classes is None else classes:
@@ -47,5 +47,5 @@ def standardising(
     if len(target_names) > 1:
         return scaled, mapped, f"Inputs and targets are {_WORD}; each target adds 0.5 to the loss of zero outputs."
     variance = float(mapped.inverse[0]) ** 2
-    units = f"multiply losses by {number(variance)} to convert them to {target_names[0]!r} squared"
+    units = f"multiply losses by {number(variance)} to convert them to units of {target_names[0]!r} squared"
     return scaled, mapped, f"Inputs and target are {_WORD}; {units}."

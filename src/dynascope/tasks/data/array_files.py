@@ -63,7 +63,11 @@ def _read_npy_pair(path: Path) -> tuple[np.ndarray, np.ndarray]:
     remedy = "name the files NAME-x.npy and NAME-y.npy, and give the path of the first"
     check(re.fullmatch(r"(.*[-_])?x", path.stem), problem, remedy=remedy)
     sibling = path.with_name(f"{path.stem[:-1]}y{path.suffix}")
-    check(sibling.is_file(), f"there is no file {sibling.name} next to {path.name}", remedy="save the targets there")
+    check(
+        sibling.is_file(),
+        f"there is no file {sibling.name} next to {path.name}",
+        remedy="save the targets under this name",
+    )
     return _undamaged(path, read_array), _undamaged(sibling, read_array)
 
 

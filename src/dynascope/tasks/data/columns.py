@@ -50,9 +50,9 @@ class Column:
 
     Attributes:
         values: The values, indexed by row from 0.
-        kind: Kind of the values that are not missing: "number", "integer", "truth" (booleans), "text", "written
-            number" (text that mostly looks like numbers, for example 12 %), "category" (of pandas), "date"
-            (also times) or "other".
+        kind: Kind of the values that are not missing: "number", "integer", "truth" (booleans), "text", "written number"
+            (text that mostly looks like numbers, for example 12 %), "category" (of pandas), "date" (or time) or
+            "other".
     """
 
     values: pd.Series

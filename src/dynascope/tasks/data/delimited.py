@@ -41,8 +41,8 @@ def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -
 
     The separator (comma, semicolon, tab, bar, blanks or colon) is the one for which all rows have the same number of
     fields. Comments and lines of text before the column names are skipped. Decimal commas and thousands separators are
-    recognised from the whole column or file. An unnamed column is called "Unnamed: 0" by its position, as in pandas.
-    Row names without a header become the first column.
+    recognised from the whole column or file. An unnamed column is named after its position, such as "Unnamed: 0", as in
+    pandas. Row names without a header become the first column.
 
     Args:
         path: The file, in UTF-8, UTF-16 or Windows-1252.

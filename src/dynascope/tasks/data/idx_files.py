@@ -37,7 +37,7 @@ def read_idx(path: Path, allow: Callable[[int, str], None]) -> Iterator[tuple[st
     name = re.sub("images", "labels", re.sub("idx3", "idx1", path.name, flags=re.IGNORECASE), flags=re.IGNORECASE)
     plain = re.sub(r"\.gz$", "", name, flags=re.IGNORECASE)
     beside = [path.with_name(each) for each in (name, plain, f"{plain}.gz") if path.with_name(each).is_file()]
-    check(beside, f"there is no file {name} next to {path.name}", remedy="put the labels there")
+    check(beside, f"there is no file {name} next to {path.name}", remedy="save the labels under this name")
     pixels, labels = _read(path, 3, "images", allow), _read(beside[0], 1, "labels", allow)
     problem = f"{path.name} has {len(pixels)} images and {beside[0].name} has {len(labels)} labels"
     check(len(pixels) == len(labels), problem, remedy="use images and labels of the same part")

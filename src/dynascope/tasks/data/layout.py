@@ -26,7 +26,7 @@ class Layout:
         names: The column names; empty if no line contains them.
         width: Most frequent number of fields per row, without blank fields at the end of every row.
         skipped: Number of lines up to and including the column names.
-        before: Number of lines before the column names that are not blank.
+        before: Number of non-blank lines before the column names.
         rows: The first rows below the names.
         quoted: Whether every row starts with a quotation mark.
         divided: Whether the separator occurs in most rows.

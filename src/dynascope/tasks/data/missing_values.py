@@ -75,7 +75,7 @@ def without_gaps(
 def filled(
     values: Float[np.ndarray, "n d"], names: tuple[str, ...], *, source: str
 ) -> tuple[Float[np.ndarray, "n d"], list[str]]:
-    """Replace values that are not finite by the mean of their column.
+    """Replace values that are not finite with the mean of their column.
 
     Args:
         values: Numbers, shape (n, d).

@@ -68,4 +68,4 @@ def _check(stream: Any, size: int, name: str) -> None:
         raise ValueError(f"{name} is pickled; pickles are not read because they can run code")
     declared, actual = math.prod(header["shape"]) * kind.itemsize, size - len(start) - digits - length
     if declared != actual:
-        raise ValueError(f"the header of {name} declares {declared} bytes, but the data has {actual}")
+        raise ValueError(f"the header of {name} declares {declared} bytes, but the data have {actual}")

@@ -57,7 +57,7 @@ def array_or_frame(value: Any, argument: str) -> np.ndarray | pd.DataFrame | pd.
 
 
 def _numpy(value: Any) -> Any:
-    """Convert PyTorch tensors, also in lists, to NumPy arrays; floating-point tensors become double precision."""
+    """Convert PyTorch tensors, including those in lists, to NumPy arrays; floats become double precision."""
     if hasattr(value, "detach"):
         tensor = value.detach().cpu()
         return (tensor.double() if tensor.is_floating_point() else tensor).numpy()

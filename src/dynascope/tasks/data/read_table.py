@@ -59,8 +59,8 @@ def read_table(
         target: For tables, the name of the target column, or several names.
         name: Name of the task. The default is the name of the file or of the scikit-learn data set, else "table".
         drop: For tables, the name of a column to leave out, or several names.
-        missing: Treatment of missing or infinite values: None raises an error, "drop" removes the rows, "mean"
-            replaces missing inputs by the column mean and removes rows without a target.
+        missing: Treatment of missing or infinite values: None raises an error, "drop" removes the rows, "mean" replaces
+            missing inputs with the column mean and removes rows without a target.
         standardise: Whether to rescale inputs and quantitative targets to mean 0 and variance 1. None standardises
             tables if `centre` is set and the inputs are not images.
         centre: Whether to subtract the mean of every input and target.
@@ -82,8 +82,8 @@ def read_table(
         (Task('trees', 3 × 2 → 2), ('height', 'girth'), ('elm', 'oak'))
         >>> trees = {"height": [9.0, 7.0, 8.0], "girth": [1.0, 3.0, 2.5], "age": [60.0, 90.0, 84.0]}
         >>> read_table(trees, target="age", name="trees").description[-1]
-        "Inputs and target are standardised (mean 0, variance 1); multiply losses by 168 to convert them to 'age'
-        squared."
+        "Inputs and target are standardised (mean 0, variance 1); multiply losses by 168 to convert them to units
+        of 'age' squared."
     """
     options: dict[str, Any] = {"target": target, "name": name, "drop": drop, "missing": missing}
     options |= {"standardise": standardise, "centre": centre, "classification": classification}

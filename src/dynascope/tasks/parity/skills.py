@@ -24,7 +24,8 @@ class SkillStrength(NamedTuple):
 
     Attributes:
         strength: R_k = E[g_k f | skill k], shape (n_s,); equals S when the skill is learned.
-        standard_error: Standard error √(Var(g_k f)/M) of the strength for M samples per skill; zero on the population.
+        standard_error: Standard error √(Var(g_k f)/M) of the strength for M samples per skill; zero if the strength is
+            exact.
         skill_loss: L_k = ½ E[(f − y)² | skill k], shape (n_s,).
         loss: Σ_k P(k) L_k.
     """
