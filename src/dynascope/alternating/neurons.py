@@ -13,6 +13,7 @@ from dynascope.networks.biased_two_layer import BiasedTwoLayer
 from dynascope.protocols import Average, Learnable, OneHiddenLayer, SumOfNeurons
 from dynascope.tasks.task import Task
 from dynascope.validation import require
+from dynascope.validation.kinds import in_words
 
 __all__ = ["average_of", "kinked", "padded", "require_neurons"]
 
@@ -86,7 +87,8 @@ def require_neurons(network: Any, *, exchangeable: bool = False) -> None:
         isinstance(network, SumOfNeurons)
         and network.degree >= 2
         and (not exchangeable or getattr(network, "exchangeable", True)),
-        f"the network is a {name}" + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
+        f"the network is {in_words(type(network))}"
+        + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
         argument="network",
         value=name,
         remedy=f"give a sum of exchangeable neurons of degree two or more: {free}"

@@ -62,12 +62,13 @@ class Alternation:
         self.each, self.power = slopes_by_moments(network, self.average), 0.0 if normalised else network.degree - 2.0
         rows = np.asarray(network.neurons, np.float64)
         norms = np.linalg.norm(rows, axis=1)
+        usable = (norms > 0) & np.isfinite(norms)
         require(
-            bool(np.all(norms > 0) and np.isfinite(norms).all()),
-            f"{int(np.sum(~(norms > 0)))} of {len(rows)} neurons have no nonzero finite weights",
+            bool(usable.all()),
+            f"{int(np.sum(~usable))} of {len(rows)} neurons have zero or non-finite weights",
             argument="network",
             value=float(norms.min(initial=0)),
-            remedy="give every neuron nonzero finite initial weights",
+            remedy="give every neuron finite, non-zero initial weights",
         )
         self.dormant = Dormant(rows / norms[:, None], np.log(norms) + np.log(scale), np.zeros(rows.shape))
         self.leaders: list[set[int]] = [set() for _ in rows]
@@ -106,7 +107,7 @@ class Alternation:
         idle = np.flatnonzero(~np.any(slopes, axis=1))
         require(
             len(idle) < len(slopes),
-            "no neuron has a drift: the gradient of the utility is zero at every neuron",
+            "no neuron moves, because the gradient of the utility is zero at every neuron",
             argument="network",
             remedy="choose other initial weights, or check that the targets vary with the inputs",
         )

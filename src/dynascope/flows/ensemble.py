@@ -315,7 +315,7 @@ def _named_rates(weights: Any, rates: Mapping[str, float]) -> Any:
     for key, rate in rates.items():
         require(
             any(_within(name, key) for name in names),
-            f"learning_rate names {key!r}, which is not a weight",
+            f"learning_rate contains {key!r}, which is not the name of a weight",
             argument="learning_rate",
             value=key,
             remedy=f"choose from {listed}",

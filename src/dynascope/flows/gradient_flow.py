@@ -210,7 +210,7 @@ def _require_solver(solver: str, many: bool) -> None:
         'the solver is "exact", but gradient_flow integrates the weights',
         argument="solver",
         value=solver,
-        remedy="call observe, which uses the exact variables of a network, or choose another solver",
+        remedy="call observe, which supports exact changes of variables, or choose another solver",
     )
     require(
         solver != "fastest" or not many,

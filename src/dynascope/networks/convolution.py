@@ -109,7 +109,7 @@ def as_images(
     """Reshape a batch of images, or of flat images in which the channels of a pixel are adjacent.
 
     Raises:
-        InputError: If the shape of the images does not match.
+        InputError: If the images do not have the given shape.
     """
     require(
         x.shape[1:] in (image_shape, (math.prod(image_shape),)),

@@ -177,7 +177,7 @@ def context_and_query(
         dimension: Dimension d of the inputs x.
 
     Raises:
-        InputError: If the rows have another length.
+        InputError: If the length of the rows is different.
 
     Example:
         >>> context, query = context_and_query(np.array([2.0, 1.0, 3.0, 0.0]), 1)
@@ -191,7 +191,7 @@ def context_and_query(
         f"a prompt has {width} numbers",
         argument="prompts",
         value=width,
-        remedy=f"give (N + 1)·{dimension + 1} numbers: N ≥ 1 examples and the query, each with an input and a label",
+        remedy=f"give (N + 1)·{dimension + 1} numbers for N ≥ 1 examples and the query, each with an input and a label",
     )
     tokens = prompts.reshape(*prompts.shape[:-1], -1, dimension + 1)
     inputs, labels, query = tokens[..., :-1, :-1], tokens[..., :-1, -1], tokens[..., -1, :-1]

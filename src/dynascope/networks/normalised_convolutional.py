@@ -25,7 +25,7 @@ class NormalisedConvolutional(eqx.Module):
     """A network of 3 × 3 convolutions, each with batch normalisation, ReLU and mean pooling, and of two dense layers.
 
     The pooling averages 2 × 2 pixels. The normalisation γ (z − μ)/σ + β has ε = 0 and uses the batch mean and standard
-    deviation, also in evaluation, so the symmetries of the network are exact. The convolutions have no bias, because
+    deviation, even in evaluation, so the symmetries of the network are exact. The convolutions have no bias, because
     the normalisation would remove it. Weights are Gaussian with variance 2/fan-in, or 1/fan-in in the last layer.
 
     Attributes:
@@ -73,7 +73,7 @@ class NormalisedConvolutional(eqx.Module):
         left = side // _POOLED ** len(channels)
         require(
             left > 0,
-            f"images of {side} pixels cannot be halved {len(channels)} times",
+            f"images of {side} × {side} pixels cannot be halved {len(channels)} times",
             argument="channels",
             value=tuple(channels),
             remedy="choose fewer convolutions",

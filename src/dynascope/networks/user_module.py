@@ -177,7 +177,7 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | Diagona
         network: A `TwoLayer`, `BiasedTwoLayer`, `DiagonalLinear` or `DeepLinear` network.
 
     Raises:
-        InputError: If the network has another type, or if its weights are zero or not finite.
+        InputError: If the type of the network is not supported, or if its weights are zero or not finite.
 
     Example:
         >>> network, scale = at_unit_scale(TwoLayer(3, 1000, 2, scale=1e-3))
@@ -205,7 +205,7 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | Diagona
         raise InputError(
             f"the network {type(network).__name__} has no default scale",
             argument="scale",
-            remedy="pass scale=1 to train from the weights as they are, or another factor on all weights",
+            remedy="pass scale=1 to use the given initial weights, or another factor on all weights",
         )
     weights = tuple(np.asarray(each, np.float64) for each in places(network))
     scale = float(np.sqrt(sum(np.sum(each**2) for each in weights) / size))
@@ -328,7 +328,7 @@ def _activation(layers: list[_Layer]) -> HomogeneousActivation:
             return HomogeneousActivation(degree, positive, negative, _named(degree, positive, negative))
     name = " and ".join(layer.name for layer in layers)
     raise InputError(
-        f"the activation {name} is not homogeneous: its value is {high[2]:.4g} at 2 and {high[one]:.4g} at 1",
+        f"the activation {name} is not homogeneous (its value is {high[2]:.4g} at 2 and {high[one]:.4g} at 1)",
         argument="network",
         value=name,
         remedy="use ReLU, LeakyReLU, the identity or a power instead",

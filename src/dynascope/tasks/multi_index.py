@@ -19,6 +19,7 @@ from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.protocols import Network, OneHiddenLayer
 from dynascope.validation import require, require_array
+from dynascope.validation.kinds import in_words
 
 __all__ = ["MultiIndex"]
 
@@ -133,7 +134,7 @@ def _power(network: Network) -> tuple[int, float, Any, Any]:
     activation = network.activation if isinstance(network, OneHiddenLayer) else None
     if activation is None or activation.negative != (-1) ** activation.degree * activation.positive:
         raise InputError(
-            f"the network is a {type(network).__name__} with activation {getattr(activation, 'name', None)}",
+            f"the network is {in_words(type(network))} with activation {getattr(activation, 'name', None)}",
             argument="network",
             value=getattr(activation, "name", type(network).__name__),
             remedy="use a TwoLayer network with the activation linear, quadratic or power-K",

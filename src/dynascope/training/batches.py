@@ -42,9 +42,9 @@ class Batches:
     Attributes:
         size: Batch size; None for all samples. Required for a stream.
         micro_size: Number of samples whose gradient is computed at once, a divisor of the batch size; None for the
-            whole batch. The gradient of the batch is the mean over its micro-batches. Micro-batches need less memory;
-            they are also faster if a micro-batch fits into the cache of a core. With micro-batches, batch normalisation
-            uses the statistics of each micro-batch.
+            whole batch. The gradient of the batch is the mean over its micro-batches. Micro-batches require less
+            memory, and they are faster if a micro-batch fits into the cache of a core. With micro-batches, batch
+            normalisation uses the statistics of each micro-batch.
         independent: Whether each ensemble member draws its own batches; by default, all members use the same batches.
         replacement: Whether samples are drawn with replacement. Without replacement, the data are shuffled in every
             epoch, and an incomplete batch at the end of an epoch is dropped.

@@ -258,7 +258,7 @@ def _by_path(name: str, value: Any, paths: Sequence[str]) -> tuple[tuple[str, fl
         not missing and not unknown,
         f"{name} has no value for {missing[0]}"
         if missing
-        else f"{name} names {shown((unknown or [''])[0])}, which is not a parameter of the symmetries",
+        else f"{name} contains {shown((unknown or [''])[0])}, which is not a parameter of the symmetries",
         argument=name,
         value=list(map(str, value)),
         remedy="give one number for each path of a parameter of the symmetries",

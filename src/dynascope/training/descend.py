@@ -128,7 +128,7 @@ class Descent:
             require_function("probe", self.probe)
         require(
             self.probe is None or self.checkpoint is None,
-            "probe cannot be combined with a checkpoint, which does not store its results",
+            "probe cannot be combined with a checkpoint, which does not store the results of the probe",
             argument="probe",
             remedy="use statistics instead, or omit the checkpoint",
         )

@@ -272,7 +272,7 @@ def _checked_statistics(statistics: Any, *, has_data: bool) -> tuple[tuple[str, 
             not of_data or has_data,
             f"the statistic {name!r} takes data, but the task has no samples",
             argument="reference",
-            remedy="give samples as reference",
+            remedy="pass samples as the argument reference",
         )
     return with_data
 

@@ -129,7 +129,7 @@ def is_array(kind: Any) -> bool:
 
 
 def in_words(kind: Any) -> str:
-    """Describe the type in an annotation for a remedy; `Annotated[…, "text"]` provides its own description.
+    """Describe the type in an annotation for an error; `Annotated[…, "text"]` provides its own description.
 
     Example:
         >>> in_words(Sequence[float] | None)

@@ -19,7 +19,7 @@ def calling(argument: str, name: str, form: str) -> Iterator[None]:
     Args:
         argument: Name of the argument.
         name: Name of the function.
-        form: What the function must do, as the remedy in the message.
+        form: Requirement on the function, which becomes the remedy of the error.
 
     Raises:
         InputError: The function has a different signature, or performs an operation that JAX does not support.

@@ -22,7 +22,7 @@ def test_columns_that_are_dropped_are_neither_inputs_nor_targets(drop):
     ("target", "drop", "argument", "problem"),
     [
         ("age", "grith", "drop", "trees.csv has no column 'grith': choose 'girth' or another of 'height'"),
-        ("age", ["age"], "drop", "'age' is in both target and drop: name it once"),
+        ("age", ["age"], "drop", "both target and drop contain 'age': list each"),
         ("age", ["height", "girth", "kind"], "target", "every column of trees.csv is dropped or a target"),
         (None, "age", "target", "no target column of trees.csv is given"),
         (pd.Series([1.0]), (), "target", "target has the type Series: give the name of a column"),

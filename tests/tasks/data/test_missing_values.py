@@ -52,7 +52,7 @@ def test_labels_are_missed_by_their_name():
 
 def test_what_leaves_too_little_is_refused():
     empty = {"age": Column.of([np.nan] * 5)}
-    with pytest.raises(InputError, match=r"only 0 of 5 rows of trees\.csv have no missing values in 'age': "):
+    with pytest.raises(InputError, match=r"trees\.csv has too few rows without missing values in 'age' \(0 of 5\): "):
         without_gaps(empty, {"kind": Column.of(["oak"] * 5)}, "drop", source="trees.csv")
     with pytest.raises(InputError, match=r"trees\.csv has no values in 'age'"):
         filled(np.full((5, 1), np.nan), ("age",), source="trees.csv")

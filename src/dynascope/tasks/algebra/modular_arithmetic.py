@@ -75,7 +75,7 @@ class ModularArithmetic:
             f"{self.operation} is not symmetric",
             argument="symmetric",
             value=self.symmetric,
-            remedy="omit it, or choose addition or multiplication",
+            remedy="omit symmetric, or choose addition or multiplication",
         )
         require(
             _FEWEST <= self._train_count <= len(self.pairs) - _FEWEST,

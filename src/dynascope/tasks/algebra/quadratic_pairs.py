@@ -6,6 +6,7 @@ from typing import Any
 
 from dynascope.errors import InputError
 from dynascope.protocols import Network, OneHiddenLayer
+from dynascope.validation.kinds import in_words
 
 __all__ = ["quadratic_weights"]
 
@@ -28,7 +29,7 @@ def quadratic_weights(network: Network, n: int) -> tuple[Any, Any, Any]:
             return network.first[:n].T, network.first[n:].T, network.second
         sizes = f" with {shape[0]} inputs and {shape[1]} outputs"
     raise InputError(
-        f"the network is a {name}{sizes}",
+        f"the network is {in_words(type(network))}{sizes}",
         argument="network",
         value=name,
         remedy=f'use TwoLayer({2 * n}, width, {n}, activation="quadratic"), or train on samples of the task',

@@ -92,7 +92,8 @@ def split_columns(
             remedy=f"choose {f'{close[0]!r} or another of' if close else 'from'} {listed(columns)}",
         )
     both = [name for name in dropped if name in wanted]
-    require(not both, f"{listed(both)} is in both target and drop", argument="drop", value=both, remedy="name it once")
+    problem = f"both target and drop contain {listed(both)}"
+    require(not both, problem, argument="drop", value=both, remedy="list each column in one of them only")
     rows = _row_names(columns, wanted, dropped, source)
     inputs = {name: column for name, column in columns.items() if name not in (*wanted, *dropped, *rows)}
     require(

@@ -67,8 +67,8 @@ def encode_inputs(
         Values, names of the columns, and sentences that list the encoded columns.
 
     Raises:
-        InputError: If a column is neither numeric nor text, has too many different values, or needs a name that is
-            already in use.
+        InputError: If a column is neither numeric nor text, has too many different values, or if a new column would
+            have a name that is already in use.
 
     Example:
         >>> inputs = {"kind": Column.of(["oak", "elm", "oak"]), "age": Column.of([31, 35, 33])}

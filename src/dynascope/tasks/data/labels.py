@@ -76,7 +76,7 @@ def one_hot(labels: np.ndarray, name: str) -> tuple[np.ndarray, tuple[str, ...],
         f"the target {name} has {len(classes)} classes in {len(labels)} samples",
         argument="target",
         value=len(classes),
-        remedy=f"give labels with at most {_MOST_CLASSES} different values that repeat, or numbers for a regression",
+        remedy=f"give labels with repeated values and at most {_MOST_CLASSES} classes, or numbers for a regression",
     )
     names = tuple(_class_name(label, name) for label in classes.tolist())
     listed = [

@@ -63,7 +63,7 @@ def without_gaps(
     )
     require(
         kept.sum() >= _FEWEST,
-        f"only {kept.sum()} of {len(kept)} rows of {source} have no missing values in {listed(counts)}",
+        f"{source} has too few rows without missing values in {listed(counts)} ({kept.sum()} of {len(kept)})",
         argument="missing",
         value=missing,
         remedy='use `drop` to leave out columns with many missing values, or set `missing` to "mean"',

@@ -108,7 +108,7 @@ def _recognise(path: Path, coarse: bool, check: Callable[..., None]) -> tuple[Im
         for part in found[0][1:]:
             names = ", ".join(each.name for each in part)
             single = len(part) <= 1 or not found[0][0].one_file
-            check(single, f"{path.name} has several files of images ({names})", remedy="name one of them")
+            check(single, f"{path.name} has several files of images ({names})", remedy="give the path of one of them")
         return found[0]
     problem = f"{path} is the Python version of CIFAR, whose files are pickled"
     remedy = "use the binary version, whose files end in .bin"

@@ -85,7 +85,7 @@ def require_same_rows(inputs: Any, targets: Any) -> None:
         not mixed,
         "x and y have the same rows in different orders",
         argument="y",
-        remedy="pass y.loc[x.index], or apply reset_index(drop=True) to both if their present order matches",
+        remedy="pass y.loc[x.index], or apply reset_index(drop=True) to both if their current order matches",
     )
 
 
