@@ -244,7 +244,7 @@ def _joined(records: list[xr.Dataset], dimensions: dict[str, np.ndarray]) -> xr.
 
 
 def _filled(rows: list[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Join arrays of different lengths, padded with NaN, false or empty text."""
+    """Join arrays of different lengths, padded with NaN, False or empty strings."""
     longest = max(len(row) for row in rows)
     dtype = np.result_type(*rows)
     filled = np.full((len(rows), longest, *rows[0].shape[1:]), np.nan if dtype.kind == "f" else 0, dtype)

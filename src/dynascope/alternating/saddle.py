@@ -32,7 +32,7 @@ class Departure(NamedTuple):
     deviations: np.ndarray
 
     def growth(self, elapsed: float) -> np.ndarray:
-        """Return the change of the weights over the elapsed time, shape (neurons, weights)."""
+        """Return the change in the weights over the elapsed time, shape (neurons, weights)."""
         return np.tensordot(np.expm1(self.rates * elapsed), self.deviations, 1)
 
     def time(self, size: float) -> float:

@@ -114,7 +114,7 @@ def recurrent_composition(group: Group, encoding: ArrayLike, *, fast_multiplicat
         A network that maps inputs of shape (…, k·n) to outputs of shape (…, n).
 
     Raises:
-        InputError: If the encoding is invalid, as for `two_layer_composition`.
+        InputError: If the encoding is invalid (see `two_layer_composition`).
 
     Reference:
         G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.
@@ -145,7 +145,7 @@ def tree_composition(group: Group, encoding: ArrayLike, *, fast_multiplication: 
         A network that maps inputs of shape (…, k·n) to outputs of shape (…, n).
 
     Raises:
-        InputError: If the encoding is invalid, as for `two_layer_composition`.
+        InputError: If the encoding is invalid (see `two_layer_composition`).
 
     Reference:
         G. L. Marchetti et al., Sequential Group Composition, arXiv 2602.03655.

@@ -120,7 +120,7 @@ class TwoLayer(eqx.Module):
         input_dimension: Number d of inputs; None, together with `output_dimension`, for a specification.
         width: Number of hidden neurons.
         output_dimension: Number c of outputs.
-        activation: Name of an activation, as for `homogeneous_activation`.
+        activation: Name of an activation (see `homogeneous_activation`).
         scale: Factor on every weight.
         balance: Logarithm of the ratio of the scales of the second and the first layer; zero for equal scales.
         seed: Seed of the draw.

@@ -36,7 +36,7 @@ def initial_network(
         input_dimension: Number of inputs.
         output_dimension: Number of outputs.
         width: Factor by which the width is multiplied, as in `Parametrisation.at`.
-        activation: Name of an activation, as for `networks.homogeneous_activation`.
+        activation: Name of an activation (see `networks.homogeneous_activation`).
         seed: Seed of the draw.
 
     Returns:

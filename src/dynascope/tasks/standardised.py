@@ -32,7 +32,7 @@ def standardising(
         inputs: Array (n, d).
         targets: Array (n, c).
         target_names: One name per target.
-        classes: Whether the targets are class labels; None decides by their values.
+        classes: Whether the targets are class labels; by default, their values determine this.
 
     Example:
         >>> _, _, sentence = standardising(np.array([[1.0], [3.0]]), np.array([[10.0], [30.0]]), ["price"])

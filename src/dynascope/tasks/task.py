@@ -63,7 +63,7 @@ class Task:
         feature_names: Names of the inputs; if empty, the column names of a data frame are used.
         target_names: Names of the targets; if empty, the names of a data frame or series, or of the classes, are used.
         transform: Preprocessing that has already been applied.
-        classification: Whether the targets are class labels; None decides by the rule above.
+        classification: Whether the targets are class labels; None applies the rule above.
 
     Raises:
         InputError: If values are not numbers, not finite or beyond 1e150, if lengths differ, or if there are fewer than
@@ -224,8 +224,8 @@ class Task:
         description states the units of the loss.
 
         Args:
-            classes: Whether the targets are class labels; None decides by whether they are one-hot, or binary with
-                values that differ by one.
+            classes: Whether the targets are class labels; None treats one-hot targets, and binary targets whose values
+                differ by one, as class labels.
 
         Raises:
             InputError: If all inputs or all targets are constant.

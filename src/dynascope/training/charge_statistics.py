@@ -174,7 +174,7 @@ class _Law:
         return self._rounded(state, step, square, rate)._replace(charge=total, lost=state.lost + lost, crossed=crossed)
 
     def _law(self, state: _State, step: Step, rate: Array, pushed: Array) -> tuple[Array, Array]:
-        """Return the change of the charge, and θᵀGv after the step."""
+        """Return the change in the charge, and θᵀGv after the step."""
         declared, linear, kind = self.declared, self.declared.linear, state.charge.dtype
         beta, decay = declared.momenta(kind), declared.shrinkage(kind)
         now = state.charge + state.lost

@@ -77,7 +77,8 @@ def squared_norms(tree: Any, groups: Mapping[str, str] | None = None) -> Any:
 
     Args:
         tree: Weights, a gradient, an update or a displacement.
-        groups: Name of each group → name of a weight array or of a part of the network, as for learning rates.
+        groups: Name of each group → name of a weight array or of a part of the network, as in a mapping of learning
+            rates.
 
     Raises:
         InputError: If a group contains no weights.

@@ -1,6 +1,6 @@
 """Annotations of arrays with bounds, shared by many functions and enforced by `checked`.
 
-All numbers must be finite. Single numbers must not be traced by JAX. `FiniteArray` and similar annotations are for
+All numbers must be finite. Individual numbers must not be traced by JAX. `FiniteArray` and similar annotations are for
 functions that compute in JAX: they allow any shape, and the function receives a Python number or a floating-point
 array. `FiniteNumbers` and similar annotations are for functions that compute in NumPy and receive float64 NumPy arrays.
 """

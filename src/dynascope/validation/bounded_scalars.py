@@ -1,4 +1,4 @@
-"""Annotations of single numbers with bounds, shared by many functions and enforced by `checked`.
+"""Annotations of individual numbers with bounds, shared by many functions and enforced by `checked`.
 
 All numbers must be finite and must not be traced by JAX. This module is separate from `bounded`, so that functions
 without JAX need not import JAX.

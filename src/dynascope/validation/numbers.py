@@ -1,4 +1,4 @@
-"""Checks of single numbers and choices."""
+"""Checks of individual numbers and choices."""
 
 from __future__ import annotations
 

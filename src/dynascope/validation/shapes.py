@@ -81,7 +81,7 @@ def require_broadcast(**shapes: tuple[int, ...]) -> tuple[int, ...]:
                 f"{name} has the leading shape {shape}, which does not fit the shape {common} of {', '.join(seen)}",
                 argument=name,
                 value=shape,
-                remedy="give single numbers, or shapes that broadcast",
+                remedy="give numbers, or arrays whose shapes broadcast",
             ) from None
         seen.append(name)
     return common

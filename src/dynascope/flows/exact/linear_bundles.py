@@ -31,7 +31,7 @@ class LinearBundles(StiffFlow):
 
         x_j = M (r_j − δF v_j),    δF = [[0, ΛYᵀ], [YΛ, 0]].
 
-    Let Q = Σ_j e^{2l_j} r_j v_jᵀ, and let the subscripts a and b denote blocks. The change Y of the learned map is the
+    Let Q = Σ_j e^{2l_j} r_j v_jᵀ, and let the subscripts a and b denote blocks. The change Y in the learned map is the
     solution of
 
         Y + M_ba ΛYᵀ S_ba + M_bb YΛ S_aa + S_ba ΛYᵀ M_ba + S_bb YΛ M_aa = (MQ + QᵀM)_ba.
@@ -63,7 +63,7 @@ class LinearBundles(StiffFlow):
         return self._pull(self._map(moving, moving, state), moving)
 
     def inverse(self, shift: Array, state: Bundles) -> Callable[[Array], Array]:
-        """Factorise s − J by means of the equation for the change of the learned map."""
+        """Factorise s − J by means of the equation for the change in the learned map."""
         directions, log_norms = state
         outputs, inputs = self.cross.shape
         a, b = slice(None, inputs), slice(inputs, None)
@@ -91,7 +91,7 @@ class LinearBundles(StiffFlow):
         return solve
 
     def size(self, change: Array, state: Bundles) -> Array:
-        """Return the larger of the maximum change of a direction and the relative change of the outputs."""
+        """Return the larger of the maximum change in a direction and the relative change in the outputs."""
         learned = self._map(change, state[0], state) + self._map(state[0], change, state)
         outputs = jnp.sqrt(jnp.sum(learned**2 * self.power) / self.target_power)
         return jnp.maximum(jnp.max(jnp.linalg.norm(change, axis=0)), outputs)

@@ -176,7 +176,7 @@ class _Phases(StiffFlow):
         return solution(shift * jnp.eye(len(state)) - jacobian)
 
     def size(self, change: Array, state: Array) -> Array:
-        """Return the larger of the maximum change of a phase and the relative change of the outputs."""
+        """Return the larger of the maximum change in a phase and the relative change in the outputs."""
         learned = self._slope(state) * change
         return jnp.maximum(jnp.max(jnp.abs(change)), jnp.sqrt(learned @ self._spread(learned) / self.power))
 

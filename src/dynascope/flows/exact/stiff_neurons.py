@@ -120,7 +120,7 @@ class StiffNeurons(StiffFlow):
         return solve
 
     def size(self, change: Array, state: Neurons) -> Array:
-        """Return the larger of the root mean square change of a neuron and the relative change of the outputs."""
+        """Return the larger of the root mean square change in a neuron and the relative change in the outputs."""
         _, outputs = jax.jvp(lambda rows: self._outputs(rows, state), (state.directions,), (change,))
         outputs = jnp.sqrt(jnp.sum(outputs**2) / jnp.sum(self.targets**2))
         return jnp.maximum(jnp.sqrt(jnp.mean(jnp.sum(change**2, axis=1))), outputs)

@@ -46,7 +46,7 @@ class StiffFlow(eqx.Module):
 
     @abc.abstractmethod
     def size(self, change: Array, state: Any) -> Array:
-        """Return the relative size of a change of the variables; 0.1 means ten percent."""
+        """Return the relative size of a change in the variables; 0.1 means ten percent."""
 
     @abc.abstractmethod
     def moved(self, moving: Array, state: Any) -> Any:

@@ -36,8 +36,9 @@ def resolving(record: dict[str, np.ndarray], points: int) -> dict[str, np.ndarra
     """Interpolate a recorded flow to at most `points` times, which are dense where the flow changes quickly.
 
     `loss_between` interpolates the loss, and monotone cubics interpolate all other quantities. The times divide the sum
-    of elapsed time, decrease of the loss, and change of the log descent rate (each normalised) into equal parts. A drop
-    of the loss is therefore resolved equally well even if it is a thousand times smaller than the first drop.
+    of the elapsed time, the decrease in the loss, and the change in the log descent rate (each normalised) into equal
+    parts. A drop in the loss is therefore resolved equally well even if it is a thousand times smaller than the first
+    drop.
     """
     times, loss = resolved_loss(record, points)
     result = {"time": times, "loss": loss}

@@ -19,7 +19,7 @@ _COMMENT = re.compile(r"[\s\"']*(#|//)[#/\s]*")
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Division of a text into columns.
+    """Separator, column names and first rows of a delimited text.
 
     Attributes:
         separator: One character; " " stands for any run of blanks.

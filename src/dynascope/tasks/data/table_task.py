@@ -43,8 +43,8 @@ def assembled(
         notes: Further sentences about how the data were read.
         text: Whether text inputs are encoded; otherwise they raise an error.
         image_shape: (height, width) if a row of inputs is an image.
-        missing: Treatment of missing values, as for `read_table`.
-        classification: Whether the target is a class label; None decides by `encode_targets`.
+        missing: Treatment of missing values, as in `read_table`.
+        classification: Whether the target is a class label; None applies the rule of `encode_targets`.
         centre: Whether to subtract the mean of every input and target.
         standardise: Whether to rescale inputs and quantitative targets to mean 0 and variance 1.
 

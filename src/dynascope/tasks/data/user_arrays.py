@@ -54,7 +54,7 @@ def given_targets(
 
     Args:
         value: The targets, (n,) or (n, c).
-        classification: Whether the targets are class labels; None decides by `encode_targets`.
+        classification: Whether the targets are class labels; None applies the rule of `encode_targets`.
 
     Raises:
         InputError: If the targets are neither finite real numbers nor labels.
