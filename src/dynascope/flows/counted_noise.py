@@ -1,4 +1,4 @@
-"""Counter-based Gaussian noise, which on CPUs is several times faster than the generator of JAX.
+"""Counter-based Gaussian noise, generated several times faster on CPUs than by JAX.
 
 Like JAX, this module uses Threefry (Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2, 3, 2011). The
 rounds of Threefry are unrolled so that CPU compilers can fuse them with the operations that use the numbers.

@@ -83,9 +83,9 @@ def langevin(
     States are in double precision, and random numbers are in single precision. All runs share one compiled `scan`,
     which is reused in later calls with the same gradient function.
 
-    Both integrators are accurate for distributions over runs. For accurate individual paths, choose a `solver` of
-    diffrax: `QUICSORT` has strong order 3 and `ShARK` has strong order 1.5. With a diffrax solver, the seed determines
-    the Brownian path. The path does not change when the time step is halved, so the difference between the two results
+    Both integrators are accurate for distributions over runs. For accurate individual paths, choose a diffrax `solver`:
+    `QUICSORT` has strong order 3 and `ShARK` has strong order 1.5. With a diffrax solver, the seed determines the
+    Brownian path. The path does not change when the time step is halved, so the difference between the two results
     estimates the error. A step of a diffrax solver is about 50 to 700 times slower than a step of the default
     integrators.
 
@@ -107,9 +107,9 @@ def langevin(
         runs: Number of runs.
         velocity: Initial velocity v of all runs, shape (d,), or of each run, shape (runs, d); zero by default.
         dynamics: "underdamped" or "overdamped".
-        solver: A solver of diffrax that replaces the default integrator: `ALIGN`, `ShOULD` or `QUICSORT` for
-            underdamped runs; for overdamped runs, any solver of stochastic differential equations, such as `Heun`,
-            `SRA1` or `ShARK`.
+        solver: A diffrax solver that replaces the default integrator: `ALIGN`, `ShOULD` or `QUICSORT` for underdamped
+            runs; for overdamped runs, any solver of stochastic differential equations, such as `Heun`, `SRA1` or
+            `ShARK`.
         seed: Seed of the noise.
 
     Raises:

@@ -111,8 +111,8 @@ def margin_flow(
         params: A tree whose floating-point arrays are the parameters. There may be at most 2000 parameters and margins
             in total.
         inputs: All samples, in the format of `apply`.
-        labels: For a single output, y = ±1, with margins q_i = y_i f(x_i). For several outputs, classes from 0, with
-            margins q_ic = f_y(x_i) − f_c(x_i) for all c ≠ y.
+        labels: For a single output, y = ±1, with margins q_i = y_i f(x_i). For several outputs, classes numbered from
+            0, with margins q_ic = f_y(x_i) − f_c(x_i) for all c ≠ y.
         levels: Increasing levels ν to record, up to 1e6 and beyond. The first level must exceed the initial log(1/L).
         loss: "exponential", or "cross_entropy" (logistic for one output), which has the same limit.
         solver: "implicit", for any level if the network is smooth along the trajectory; "explicit", small descent steps

@@ -58,11 +58,11 @@ class MarginProblem:
         return tuple(np.asarray(each) for each in found)
 
     def velocity(self, y: float, state: np.ndarray) -> np.ndarray:
-        """Compute the derivatives of θ, q − ν and the normalised time with respect to y."""
+        """Compute the derivatives of θ, q − ν and the normalised time with respect to y = asinh ν."""
         return np.asarray(_velocity(self.model, self.shapes, self.loss, y, state, *self.fixed))
 
     def paces(self, y: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """Compute the velocity of the normalised time at many points."""
+        """Compute the derivative of the normalised time with respect to y at many points."""
         found = []
         for start in range(0, len(y), _ROWS):
             places = np.minimum(np.arange(start, start + _ROWS), len(y) - 1)

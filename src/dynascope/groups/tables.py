@@ -72,7 +72,7 @@ class Group:
         return bool(np.array_equal(self.table, self.table.T))
 
     def product(self, elements: Sequence[Any]) -> np.ndarray | np.int64:
-        """Compute the product g₁·g₂⋯ of elements, or elementwise of arrays of elements.
+        """Compute the product g₁·g₂⋯ of elements, or the elementwise product of arrays of elements.
 
         Example:
             >>> int(group_from_table([[0, 1, 2], [1, 2, 0], [2, 0, 1]]).product([2, 2, 2]))

@@ -24,10 +24,10 @@ _GROWN = 16.0  # e-folds of growth after which a bundle can lose about seven of 
 class LinearBundles(StiffFlow):
     """Gradient flow of bundles of neurons θ_j = e^{l_j} v_j of a linear network.
 
-    Each step starts at unit directions v_j and moves them by v_j' = F v_j, while l_j is constant. Let v = (a, b), with
-    the input weights a in the eigenbasis of Σxx = Λ and the output weights b. Then F = [[0, Rᵀ], [R, 0]] depends only
-    on the residual R = Σyx − WΛ of the learned map W = Σ_j e^{2l_j} b_j a_jᵀ. With M = (s − F)⁻¹ and S = Σ_j e^{2l_j}
-    v_j v_jᵀ, the columns x_j of (s − J)⁻¹ r are
+    Each step starts at unit directions v_j and moves them according to v_j' = F v_j, while l_j is constant. Let v = (a,
+    b), with the input weights a in the eigenbasis of Σxx = Λ and the output weights b. Then F = [[0, Rᵀ], [R, 0]]
+    depends only on the residual R = Σyx − WΛ of the learned map W = Σ_j e^{2l_j} b_j a_jᵀ. With M = (s − F)⁻¹ and
+    S = Σ_j e^{2l_j} v_j v_jᵀ, the columns x_j of (s − J)⁻¹ r are
 
         x_j = M (r_j − δF v_j),    δF = [[0, ΛYᵀ], [YΛ, 0]].
 

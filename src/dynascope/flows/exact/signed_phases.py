@@ -37,7 +37,7 @@ def diagonal_flow(
 ) -> xr.Dataset:
     """Solve the gradient flow of f(x) = (u ⊙ v)ᵀ x from u = scale·1, v = 0.
 
-    With the integral G of −∂L/∂β, the weights are u ± v = scale·exp(±G). The flow therefore reduces exactly to d
+    With the time integral G of −∂L/∂β, the weights are u ± v = scale·exp(±G). The flow therefore reduces exactly to d
     equations,
 
         G' = E[x (y − βᵀx)],   β = (scale²/2) sinh 2G.

@@ -27,7 +27,7 @@ _AT_ONCE = 32  # steps per call of the compiled program by default
 
 
 class StiffFlow(eqx.Module):
-    """A flow whose variables, an array `moving` with the initial value `start(state)`, are redefined before every step.
+    """A flow in variables that are redefined before every step: an array `moving`, which starts at `start(state)`.
 
     Array fields are arguments of the compiled program; all other fields are static.
     """
@@ -103,7 +103,7 @@ def integrate_adaptively(
         state: Initial state.
         method: Step method.
         duration: Final time.
-        tolerance: Largest error of a step, measured by the `size` of the flow.
+        tolerance: Largest allowed error of a step, measured by the `size` of the flow.
         start: Initial time.
         max_steps: Maximum number of steps.
         partial: Whether to return the trajectory so far, instead of raising an error, if `max_steps` is reached.

@@ -36,7 +36,7 @@ ERROR = (
 def tsitouras_step(
     velocity: Callable[[Array], Array], _: object, start: Array, step: Array | float
 ) -> tuple[Array, Array]:
-    """Take one step of order five of an autonomous flow y' = f(y), with an error estimate of order four.
+    """Take one fifth-order step of an autonomous flow y' = f(y), with a fourth-order error estimate.
 
     Args:
         velocity: f.
@@ -45,7 +45,7 @@ def tsitouras_step(
         step: Step size h.
 
     Returns:
-        y after the step, of order five; and the estimated error of the embedded solution of order four.
+        y after the step, to fifth order; and the estimated error of the embedded fourth-order solution.
 
     References:
         Tsitouras, Computers & Mathematics with Applications 62 (2011) 770.

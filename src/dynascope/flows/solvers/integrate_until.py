@@ -65,7 +65,7 @@ def integrate_until(
         method: Step method.
         happened: Condition that ends the integration, as a function of the time, state and velocity after a step.
         order: Order of the error in the step size.
-        tolerance: Largest error of a step, relative to the state.
+        tolerance: Largest allowed error of a step, relative to the state.
         most: Maximum number of steps, including rejected steps.
         memory: Memory that the method receives in the first step.
 

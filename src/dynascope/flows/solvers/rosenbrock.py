@@ -44,7 +44,7 @@ def rosenbrock_step(
     start: Array,
     step: Array | float,
 ) -> tuple[Array, Array]:
-    """Take one step of order four of an autonomous flow y' = f(y), with an error estimate of order three.
+    """Take one fourth-order step of an autonomous flow y' = f(y), with a third-order error estimate.
 
     With γ = 1/4 and J = ∂f/∂y at the beginning of the step, each of the six stages solves
 
@@ -57,7 +57,7 @@ def rosenbrock_step(
         step: Step size h.
 
     Returns:
-        y after the step, of order four; and the estimated error of the embedded solution of order three.
+        y after the step, to fourth order; and the estimated error of the embedded third-order solution.
 
     References:
         Hairer & Wanner, Solving Ordinary Differential Equations II (1996), IV.7 and the program RODAS.

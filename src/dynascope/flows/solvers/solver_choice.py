@@ -92,7 +92,7 @@ class PreparedFlow(NamedTuple):
 
         Args:
             duration: Final time.
-            tolerance: Largest error of a step.
+            tolerance: Largest allowed error of a step.
             max_steps: Maximum number of steps.
             operations: Maximum number of floating-point operations; None for no limit.
             solver: "explicit" or "stiff". By default, the flow switches to "stiff" if "explicit" takes too many steps.
