@@ -177,7 +177,7 @@ def context_and_query(
         dimension: Dimension d of the inputs x.
 
     Raises:
-        InputError: If the length of the rows is different.
+        InputError: If the rows do not have this length.
 
     Example:
         >>> context, query = context_and_query(np.array([2.0, 1.0, 3.0, 0.0]), 1)

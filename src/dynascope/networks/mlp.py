@@ -125,6 +125,6 @@ class MLP(eqx.Module):
 
 
 def with_random_biases(network: MLP, draw: np.random.Generator) -> MLP:
-    """Replace the biases by uniform random numbers between ±1/√fan-in."""
+    """Replace the biases with uniform random numbers between ±1/√fan-in."""
     biases = tuple(draw.uniform(-1, 1, w.shape[1]) / np.sqrt(w.shape[0]) for w in network.weights)
     return eqx.tree_at(lambda network: network.biases, network, biases)

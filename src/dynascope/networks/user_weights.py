@@ -32,8 +32,8 @@ def weights_from_file(
 
     Args:
         path: An `.npz` archive with the arrays `W1` (d, width) and `W2` (width, c), where f(x) = σ(x W₁) W₂; or with
-            both arrays transposed, as in `torch.nn.Linear`. Biases are optional: `b1` (width,) of the hidden neurons,
-            and `b2` (c,) of the outputs.
+            both arrays transposed, as in `torch.nn.Linear`. Biases are optional: `b1` (width,) for the hidden neurons,
+            and `b2` (c,) for the outputs.
         kind: "relu", "quadratic" or "linear".
         task: A task with d inputs and c outputs.
 

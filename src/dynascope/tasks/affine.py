@@ -124,7 +124,7 @@ class AffineMap:
         return original, -self.shift @ original
 
     def then(self, following: AffineMap) -> AffineMap:
-        """The composition of this map with a following map."""
+        """The composition of this map with a subsequent map."""
         return AffineMap(
             self.shift + _times(following.shift[None], self.inverse)[0], _product(self.matrix, following.matrix)
         )

@@ -28,11 +28,11 @@ class CropAndFlip:
 
         z[i, j] = X[a + i, b + j],
 
-    with a and b uniform on 0, …, 2p. With probability ½ it is then flipped to z[i, w − 1 − j]. All draws are
+    with a and b uniform on 0, …, 2p. With probability ½, the crop is then flipped to z[i, w − 1 − j]. All draws are
     independent.
 
-    An instance can be called inside and outside of `jax.jit`. Instances with equal attributes share compiled programs.
-    A key produces the same images in single and double precision.
+    An instance can be called inside and outside `jax.jit`. Instances with equal attributes share compiled programs. A
+    key produces the same images in single and double precision.
 
     Attributes:
         padding: Number p of zeros on every side, at least 0; 0 disables cropping.

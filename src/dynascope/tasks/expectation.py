@@ -15,9 +15,9 @@ __all__ = ["Expectation"]
 class Expectation(eqx.Module):
     """A loss L(network) = ½ E‖f(x) − y‖² given by a formula instead of samples.
 
-    `gradient_flow`, `alternating_flow` and all other functions that need no samples accept an `Expectation` in place of
-    a `Task`. If the formula contains arrays, write an equinox module with the same attributes and methods, so that the
-    arrays are leaves of the module.
+    `gradient_flow`, `alternating_flow` and all other functions that require no samples accept an `Expectation` in place
+    of a `Task`. If the formula contains arrays, write an equinox module with the same attributes and methods, so that
+    the arrays are leaves of the module.
 
     Attributes:
         function: L, a differentiable JAX function of the network.

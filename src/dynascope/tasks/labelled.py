@@ -141,7 +141,7 @@ class Labelled:
 
     @checked
     def split(self, *, test_fraction: OpenFraction = 0.2, seed: Seed = 0) -> tuple[Labelled, Labelled]:
-        """Split the data randomly into a training and a test part with the same classes, like `Task.split`.
+        """Split the data randomly into a training and a test part with the same classes, as `Task.split` does.
 
         Raises:
             InputError: If either part has fewer than two samples.

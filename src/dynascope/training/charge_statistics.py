@@ -1,4 +1,4 @@
-"""Statistics that record the charges of symmetries (conserved by gradient flow), predictions and error bounds."""
+"""Statistics that record the charges of symmetries (conserved by gradient flow), with predictions and bounds."""
 
 from __future__ import annotations
 

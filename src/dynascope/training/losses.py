@@ -130,7 +130,7 @@ class Loss:
         return values / (outputs.shape[-1] - 1) if self.over_outputs == "mean" else values
 
     def right(self, outputs: Float[Array, "n c"], targets: Any) -> Bool[Array, " n"]:
-        """Whether the class has the largest output; for a single output, whether it has the sign of its target."""
+        """Whether the output of the class is the largest; for a single output, whether it has the target's sign."""
         rows = _numbers(targets, outputs)
         if outputs.shape[-1] == 1:
             return (outputs * rows > 0)[..., 0]

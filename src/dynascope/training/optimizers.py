@@ -95,7 +95,7 @@ def runge_kutta(learning_rate: Any) -> optax.GradientTransformationExtraArgs:
 
 
 def decayed(optimizer: Callable[..., Any], weight_decay: Any, **options: Any) -> Partial:
-    """Optimiser of the loss plus ½ λ‖θ‖²; λθ is added to the gradient, as in PyTorch's SGD and Adam.
+    """Optimiser for the loss plus ½ λ‖θ‖²; λθ is added to the gradient, as in PyTorch's SGD and Adam.
 
     Args:
         optimizer: A function from a learning rate to an optax transformation.
@@ -114,7 +114,7 @@ def decayed(optimizer: Callable[..., Any], weight_decay: Any, **options: Any) ->
 def annealed(
     name: Literal["sgd", "adam"], steps: int, *, largest_gradient: float | None = None, weight_decay: float = 0.0
 ) -> Partial:
-    """Optimiser whose learning rate decreases to zero along a cosine.
+    """Optimiser whose learning rate decreases to zero on a cosine schedule.
 
     Args:
         name: Name of the optax optimiser.

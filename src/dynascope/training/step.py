@@ -1,4 +1,4 @@
-"""The training step that statistics receive, and squared norms of weights."""
+"""The training step that is passed to statistics, and squared norms of weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Step", "squared_norms"]
 
 
 class Step:
-    """One training step θ(t + 1) = θ(t) + Δ(t), which step statistics receive.
+    """One training step θ(t + 1) = θ(t) + Δ(t), the argument of the functions of step statistics.
 
     Weights, gradients and updates are networks in which all leaves except the weights are None. An array is accessible
     by its name, e.g. `step.gradient.weights[0]`.

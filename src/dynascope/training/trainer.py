@@ -178,7 +178,7 @@ class Trainer:
         )
 
     def _limit(self, first: Any) -> Any:
-        """Return the loss above which a run with this first loss has diverged."""
+        """Return the loss above which a run has diverged, given its first loss."""
         power = self._own(self.problem.target_power)
         largest = jnp.maximum(jnp.abs(first), jnp.asarray(power, self.dtype) / 2)
         return jnp.where(largest > 0, EXPLODED * largest, jnp.inf)

@@ -36,9 +36,9 @@ class ModularArithmetic:
         operation: "addition", "subtraction", "multiplication" or "division".
         p: The modulus, from 3 to 256.
         train_fraction: Fraction of the pairs used for training, rounded to whole pairs.
-        symmetric: Whether (a, b) and (b, a) are on the same side of the split, so that no test pair is a training
-            pair in reverse order. Only for addition and multiplication. The training set can be one pair smaller than
-            `train_fraction` requires if no pair (a, a) remains to complete it.
+        symmetric: Whether (a, b) and (b, a) are on the same side of the split, so that no test pair is a training pair
+            in reverse order. Supported only for addition and multiplication. The training set can be one pair smaller
+            than `train_fraction` requires if no pair (a, a) remains to complete it.
         seed: Seed of the split.
 
     Raises:

@@ -23,7 +23,7 @@ def split_frame(
     source: str,
     argument: str,
 ) -> tuple[dict[str, Column], dict[str, Column], list[str]]:
-    """Split the columns of a data frame like `split_columns`, without its index.
+    """Split the columns of a data frame as `split_columns` does, excluding the index.
 
     Raises:
         InputError: If two columns have the same name, or if `split_columns` raises an error.

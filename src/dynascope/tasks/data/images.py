@@ -71,7 +71,7 @@ class Images:
 
     @property
     def samples(self) -> int:
-        """Number of images n, without the test images."""
+        """Number of images n, excluding the test images."""
         return len(self.pixels)
 
     @checked
@@ -79,7 +79,7 @@ class Images:
         """Convert the images to float32 and scale them; test images are scaled in the same way.
 
         Args:
-            scaling: "unit" divides by 255, so that pixels lie in [0, 1]; "standardised" gives every channel mean zero
+            scaling: "unit" divides by 255, so that pixels are in [0, 1]; "standardised" gives every channel mean zero
                 and variance one over the pixels of all training images.
 
         Raises:

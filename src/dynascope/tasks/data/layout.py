@@ -171,7 +171,7 @@ def _may_name_rows(layout: Layout) -> bool:
     """Whether the first fields are all different and are text or integers.
 
     If the separator is a comma, the fields must also be quoted, or the file must have decimal points and integers must
-    count the rows. Otherwise, the first fields could be parts of numbers with decimal commas.
+    number the rows. Otherwise, the first fields could be parts of numbers with decimal commas.
     """
     numbers = [each for each in layout.firsts if _is_number(each)]
     if len(set(layout.firsts)) < len(layout.firsts) or not all(each.isdigit() for each in numbers):

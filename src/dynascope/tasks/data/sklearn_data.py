@@ -38,7 +38,7 @@ class BunchParts:
 
     @classmethod
     def of(cls, bunch: Any) -> BunchParts:
-        """Extract the parts of a bunch.
+        """Extract the parts of a `Bunch`, the type of scikit-learn data sets.
 
         Raises:
             InputError: If the bunch has no inputs or no targets.

@@ -1,4 +1,4 @@
-"""Sampling of multitask sparse parity in JAX, inside and outside of compiled loops."""
+"""Sampling of multitask sparse parity in JAX, inside and outside compiled loops."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class SparseParity(Stream):
         Args:
             key: JAX random key.
             samples: Number n of samples, static under `jax.jit`.
-            skill: Index of a single skill to draw, from 0; can be traced. None draws all skills.
+            skill: Index of a single skill to draw, from 0; can be traced. None draws from all skills.
             dtype: Type of inputs and targets; by default JAX's floating-point type.
 
         Raises:
