@@ -57,7 +57,7 @@ def alternating_flow(
             list of networks that differ only in the weights of their neurons. A single PyTorch or equinox module that
             `networks.user_network` supports is rescaled to unit scale, and `scale` multiplies its original scale.
         task: Samples, or an expectation in closed form (see `tasks.Expectation`).
-        scale: Factor α of the initial weights, between 0 and 1, or a list of factors. Values above 0.3 raise a warning.
+        scale: Factor α of the initial weights, between 0 and 1, or a list of factors. Values above 0.3 cause a warning.
             Lists of networks and scales form an ensemble of all combinations, for which programs are compiled once. On
             accelerators, the members run in batches.
         normalised: Whether to use the homogeneity-normalised flow, in which the rate of neuron i is ‖θ_i‖^(2−κ).

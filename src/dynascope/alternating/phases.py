@@ -329,7 +329,7 @@ class Alternation:
         return Call(_grown, own)
 
     def _gathered(self, members: np.ndarray) -> tuple[Any, Any]:
-        """Return the active rows, padded so that few programs are compiled, and the indices of the members in them."""
+        """Return the active rows, padded so that few programs are compiled, and the indices of `members` among them."""
         if not getattr(self.network, "exchangeable", True):
             return self.active.copy(), members
         samples = 1 if self.kinked else self.effort.samples
