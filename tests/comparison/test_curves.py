@@ -85,7 +85,7 @@ def refused(observed, predicted):
 def test_records_without_a_common_variable_are_refused():
     error = refused(curve(TIME, loss=TIME), curve(TIME, accuracy=TIME))
     assert error.argument == "predicted"
-    assert "predict one of loss" in str(error)
+    assert "predict at least one of loss" in str(error)
     # A variable that does not run along time in both is not common.
     final = make_record({"loss": ([], 1.0), "accuracy": (["time"], TIME)}, {"time": TIME})
     assert refused(final, curve(TIME, loss=TIME)).argument == "predicted"

@@ -210,7 +210,7 @@ def test_slopes_need_two_scales():
 def test_ensembles_are_refused():
     time, loss = staircase()
     ensemble = make_record({"loss": (["seed", "time"], [loss, loss])}, {"seed": [0, 1], "time": time})
-    with pytest.raises(InputError, match="no single loss over time") as caught:
+    with pytest.raises(InputError, match="does not contain exactly one loss over time") as caught:
         compare_staircases(ensemble, prediction(), None)
     assert caught.value.argument == "observed"
     assert errors(ensemble.isel(seed=0), prediction())["missing_jumps"] == 0

@@ -1,4 +1,4 @@
-"""Comparison: observation and prediction on the same axes, with a verdict."""
+"""Compare observations with predictions on the same axes, and reach a verdict."""
 
 from dynascope.validation import face
 

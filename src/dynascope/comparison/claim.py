@@ -31,8 +31,8 @@ def claim_on_mean(
         name: A short name.
         statement: The claim as a sentence.
         runs: The measured value of each run, shape (n,) with n ≥ 2.
-        least: Claimed lower bound of the mean.
-        most: Claimed upper bound of the mean.
+        least: Claimed lower bound on the mean.
+        most: Claimed upper bound on the mean.
 
     Raises:
         InputError: There are fewer than two runs, values that are not finite, or no finite bound.
@@ -48,14 +48,14 @@ def claim_on_mean(
         f"runs has shape {values.shape}",
         argument="runs",
         value=values.shape,
-        remedy="give an array of at least two runs, from which an interval can be computed",
+        remedy="give the values of at least two runs, which an interval requires",
     )
     mean, half = float(np.mean(values)), student_half(float(np.var(values, ddof=1)), len(values))
     return Claim(name, statement, mean, mean - half, mean + half, float(least), float(most))
 
 
 def report_claims(claims: Sequence[Claim]) -> dict[str, tuple[tuple[str], Any]]:
-    """Return the record variables, over the dimension `hypothesis`, that report claims; pages show them as a table.
+    """Return the record variables that report claims, over the dimension `hypothesis`; pages show them as a table.
 
     Returns:
         The variables by name: `statement`, `change` (the value), `low`, `high`, `least`, `most`, `holds` (the outcome)

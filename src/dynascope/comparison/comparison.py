@@ -1,4 +1,4 @@
-"""Comparison of an observation with a prediction, with a verdict."""
+"""Compare an observation with a prediction, and reach a verdict."""
 
 from __future__ import annotations
 
@@ -67,36 +67,38 @@ def compare(
     levels before and after it. The comparison covers the initial loss, the times (relative to the observed times), the
     level of each plateau (relative to the initial loss) and the number of jumps. A predicted jump is missing if the run
     lasts long enough but never reaches it, or if it merges with its neighbour although theory predicts a long plateau
-    between them. An observed plateau at a level that theory does not predict is extra, up to the end of the predicted
-    loss curve. Slow jumps, and jumps predicted after the end of the run, are shown but not scored; the `status` of each
-    jump is in the residual. If the prediction estimates the error of each time and level at its scale, these estimates
-    are the tolerances. If the prediction contains a loss curve at its scale, the loss is also compared with this curve,
-    by the mean distance over log time (`curve`). If the run was integrated in the same variables as the predicted
-    curve, the comparison with the curve is only a check.
+    between them. An observed plateau is extra if theory does not predict its level; plateaus after the end of the
+    predicted loss curve are not counted. Slow jumps, whose times are uncertain, and jumps predicted after the end of
+    the run are shown but not scored; the `status` of each jump is in the residual. If the prediction contains an
+    estimated error of each time and level at its scale, these estimates are the tolerances. If the prediction contains
+    a loss curve at its scale, the observed loss is also compared with this curve, by the mean distance over log time
+    (`curve`). If the run was integrated in the same variables as the predicted curve, the comparison with the curve is
+    only a check.
 
-    Curves: every variable over `time` in both records is compared on the shared times, by the relative L2 norm and by
-    the largest error relative to the largest predicted value. `along` selects dimensions other than time. Scalars are
-    compared if the prediction states their tolerance.
+    Curves: every variable over `time` in both records is compared over the shared range of times, by the relative L2
+    error and by the largest error relative to the largest predicted value. `along` selects dimensions other than time.
+    Scalars are compared if the prediction states their tolerance.
 
-    Your loss curve, read by `user_curve`: results are in its units. Jumps that the curve does not resolve, because it
-    is noisy or was logged too rarely, are `unclear` and not scored. A noisy curve is not searched for extra plateaus.
-    If the first loss is above the loss of the predicted initial weights, the verdict is "undecided": the weights are
-    not those of step 0 (for example after `predict(data, model)` on a trained model), or the data or `loss` differ.
+    Your loss curve, read by `user_curve`: the results are in the units of the curve. Jumps that the curve does not
+    resolve, because it is noisy or was logged too rarely, are `unclear` and not scored. A noisy curve is not searched
+    for extra plateaus. If the first loss is above the loss of the initial weights given to `predict`, the verdict is
+    "undecided": these weights are not those of step 0 (for example, because the model was already trained), or the data
+    or `loss` do not match the run.
 
-    The verdict depends on the quantities of the theory and on statistical claims about networks. Identities, which hold
-    in every run, are checks: they are listed separately and cannot support a claim. A violated identity points to an
-    error in the measurement, so the verdict is undecided. The verdict is also undecided if nothing could be scored, or
-    if more than half of the claims are undecided and nothing disagrees. If the verdict is agreement but less than half
-    of the decrease of the loss was scored, its sentence states the share.
+    The verdict depends on the compared quantities and on statistical claims about networks. Identities, which hold in
+    every run, are checks: they are listed separately and are no evidence for the theory. A violated identity points to
+    an error in the measurement, so the verdict is undecided. The verdict is also undecided if nothing could be scored,
+    or if more than half of the claims are undecided and nothing disagrees. If the verdict is agreement but less than
+    half of the decrease in the loss was scored, the sentence of the verdict states the share.
 
     Args:
         observed: The result of `observe`, or the record of a run with `loss` over `time`, or over `step` with the times
             of the steps. For losses that you logged yourself, `user_curve(losses, learning_rate=0.05, loss="mse")`.
         predicted: The result of `predict`, or the record of a theory, whose attributes may state `<quantity>_tolerance`
             and `<quantity>_tolerance_reason`.
-        at_other_scale: A run of the same network from another initial scale, to compare the slopes of the jump times
-            against the unit of accelerated time (dt/dlog(1/scale) for degree 2).
-        along: For curves, the dimension or dimensions along which they are compared; variables without any of them are
+        at_other_scale: A run of the same network from another initial scale, to also compare the slope of each jump
+            time against `results.time_unit` (dt/dlog(1/scale) for degree 2).
+        along: The dimension or dimensions along which curves are compared; variables with none of these dimensions are
             not compared.
         tolerance: Tolerances by quantity, which replace those of the theory.
         checks: Names of the compared quantities that are identities.
@@ -105,8 +107,7 @@ def compare(
 
     Returns:
         The comparison. It contains the records `predicted`, `observed` and `residual`; the `verdict` with its sentence
-        and
-        the scored share of the decrease of the loss; the error, tolerance, reason and agreement of each of the
+        and the scored share of the decrease in the loss; the error, tolerance, reason and agreement of each of the
         `quantities` and `checks`; and all `claims` of the observed record.
 
     Raises:
@@ -265,7 +266,7 @@ def _record_of(side: Any, kind: type[Prediction | Observation]) -> Any:
 
 
 def _differences(observed: xr.Dataset, predicted: xr.Dataset) -> list[str]:
-    """Warn if run and prediction use different data or scales, as far as the records state them."""
+    """Warn if the records state different data or scales for the run and the prediction."""
     found, run, theory = [], observed.attrs, predicted.attrs
     if "data_hash" in run and "data_hash" in theory and run["data_hash"] != theory["data_hash"]:
         found.append("The run and the prediction use different data; pass the same task to observe and predict.")
@@ -278,14 +279,14 @@ def _differences(observed: xr.Dataset, predicted: xr.Dataset) -> list[str]:
 
 
 def _along_time(record: xr.Dataset) -> xr.Dataset:
-    """Replace the axis `step` of a descent record by its times; return other records unchanged."""
+    """Replace the axis `step` of a descent record with the times of the steps; return other records unchanged."""
     steps = "time" in record and record["time"].dims == ("step",)
     return record.swap_dims(step="time") if steps else record
 
 
 _DEFAULTS = {
     names.INITIAL_LOSS: (0.02, "a network with small weights starts near the loss of the zero function"),
-    names.JUMP_TIME: (0.12, "neighbouring jumps shift each other in time by about a tenth at usual scales"),
+    names.JUMP_TIME: (0.12, "neighbouring jumps change each other's times by about a tenth at usual scales"),
     names.LEVEL: (0.02, "the loss leaves a plateau before it has fully converged to it"),
     names.MISSING_JUMPS: (0.0, "every predicted jump must be observed"),
     names.EXTRA_JUMPS: (0.0, "no other plateau may be observed"),

@@ -1,4 +1,4 @@
-"""The share of the decrease of the loss that a comparison scores."""
+"""The share of the decrease in the loss that a comparison scores."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LEAST = 0.01  # of the initial loss; below this decrease, nothing has been lear
 
 
 def share_of_fall(view: Result, *, jumps: bool = True) -> float | None:
-    """Return the share of the decrease of the loss that a comparison scores.
+    """Return the share of the decrease in the loss that a comparison scores.
 
     The total decrease is L₀ − min(L_end, L_last): from the predicted initial loss to the last observed loss, or to the
-    last predicted loss (of plateaus and curve) if that is lower. For a staircase, the scored part is Σ
+    last predicted loss (of the plateaus or the curve) if the latter is lower. For a staircase, the scored part is Σ
     (L_before − L_after) over the scored jumps that were observed. For a loss curve, the scored part is the predicted
     decrease over the times that both records share.
 
@@ -28,8 +28,8 @@ def share_of_fall(view: Result, *, jumps: bool = True) -> float | None:
         jumps: Whether the jumps of a staircase were scored; otherwise only its loss curve was.
 
     Returns:
-        The share; None if a record does not contain a single loss over time, or if the loss decreases by less than one
-        percent.
+        The share; None if a record does not contain exactly one loss over time, or if the loss decreases by less than
+        one percent.
 
     Example:
         >>> from dynascope.results import Result, make_record
@@ -58,7 +58,7 @@ def share_of_fall(view: Result, *, jumps: bool = True) -> float | None:
 
 
 def _curve(record: xr.Dataset | None) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the times and the loss of a record, if it contains a single loss."""
+    """Return the times and the loss of a record, if it contains exactly one loss over time."""
     curve = None if record is None else record.get(names.CURVE_LOSS)
     if curve is None or curve.dims != ("time",) or not curve.size:
         return None

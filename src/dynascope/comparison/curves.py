@@ -28,7 +28,8 @@ def compare_curves(
 
     Returns:
         The residuals `<name>_residual` (observed − predicted), and for each variable two errors: `<name>`, the relative
-        L2 norm √(Σ residual² / Σ predicted²), and `<name>_maximum`, the largest residual over the largest prediction.
+        L2 norm √(Σ residual² / Σ predicted²), and `<name>_maximum`, the largest residual divided by the largest
+        prediction.
 
     Raises:
         InputError: The records share no such variable, their times hardly overlap, or their other dimensions differ.
@@ -48,7 +49,7 @@ def compare_curves(
         f"the two records share no variable over {' or '.join(along)}",
         argument="predicted",
         value=sorted(map(str, predicted.data_vars)),
-        remedy=f"predict one of {', '.join(sorted(map(str, observed.data_vars)))}",
+        remedy=f"predict at least one of {', '.join(sorted(map(str, observed.data_vars)))}",
     )
     if any("time" in predicted[name].dims for name in shared):
         times = _shared_times(observed, predicted)

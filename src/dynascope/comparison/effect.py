@@ -19,7 +19,7 @@ from dynascope.validation.bounded_scalars import OpenFraction
 
 __all__ = ["Effect", "Hypothesis", "report_effects", "report_runs"]
 
-_ONE_RUN = "an interval needs at least two runs"
+_ONE_RUN = "an interval requires at least two runs"
 
 
 class Effect(NamedTuple):
@@ -30,8 +30,8 @@ class Effect(NamedTuple):
             minus one. With two levels, the change is the difference between them.
         low: Lower end of the confidence interval of the change; −∞ for a single run.
         high: Upper end of the interval; ∞ for a single run.
-        size: The change divided by the standard deviation between runs of one level; NaN if that is zero or unknown,
-            and for medians.
+        size: The change divided by the standard deviation between runs at the same level; NaN for medians, or if this
+            deviation is zero or unknown.
         sign: +1 or −1 if the interval excludes zero, otherwise 0.
         holds: "holds" if the sign is the expected one, "does not hold" if it is the opposite, "undecided" if it is 0.
         why_undecided: The reason why the effect is undecided; empty if it is decided.
@@ -60,7 +60,7 @@ class Hypothesis:
         name: Short name, such as "H1".
         statement: The claim as a sentence.
         median: Whether the claim is about the median over runs. Use it for skewed metrics, or metrics that can be ∞,
-            such as the delay of a run that never generalises.
+            such as the delay until a run generalises.
 
     Example:
         >>> claim = Hypothesis(factor="number of samples", metric="kappa_cka", direction=-1)
@@ -80,9 +80,9 @@ class Hypothesis:
         """Compute the effect over runs at increasing levels of the factor, with its Student interval.
 
         The interval has its stated coverage if the trends of the runs are normally distributed, even for two runs. For
-        unpaired runs, the interval is conservative. For a single run, it is infinite and the effect is undecided. The
-        interval of a median consists of two order statistics of the paired trends (`median_interval`), which requires
-        six runs for 95 %.
+        unpaired runs, the interval is conservative. For a single run, the interval is infinite and the effect is
+        undecided. The interval of a median consists of two order statistics of the paired trends (`median_interval`);
+        at least six runs are required for 95 %.
 
         Args:
             runs: The metric, shape (levels, runs), levels in increasing order of the factor.
@@ -127,13 +127,13 @@ class Hypothesis:
             f"the trend of {np.isnan(trends).sum()} runs is undefined",
             argument="runs",
             value=values,
-            remedy="give finite numbers, or ∞ at no more than one level of a run",
+            remedy="give finite numbers, or ∞ at no more than one level per run",
         )
         low, high = median_interval(trends, confidence)
         sign = 1 if low > 0 else -1 if high < 0 else 0
         why = _why(low, high)
         if len(trends) < (fewest := fewest_for_median(confidence)):
-            why = f"{len(trends)} runs are too few for an interval of the median, which needs {fewest}"
+            why = f"an interval of the median requires at least {fewest} runs, but there are only {len(trends)}"
         return Effect(float(np.median(trends)), low, high, np.nan, sign, self._outcome(sign), why)
 
     def _outcome(self, sign: int) -> Outcome:
@@ -148,7 +148,7 @@ def _why(low: float, high: float) -> str:
 
 
 def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) -> dict[str, tuple[tuple[str], Any]]:
-    """Return the record variables, over the dimension `hypothesis`, that report hypotheses; pages show them as a table.
+    """Return the record variables that report hypotheses, over the dimension `hypothesis`; pages show them as a table.
 
     Returns:
         The variables by name: `statement`, `factor`, `metric` and `direction` of the hypotheses, and all fields of the
@@ -170,10 +170,10 @@ def report_effects(hypotheses: Sequence[Hypothesis], effects: Sequence[Effect]) 
 def report_runs(
     claims: Sequence[tuple[Hypothesis, ArrayLike]], *, undecided: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, tuple[tuple[str], Any]]:
-    """Test hypotheses on their runs and report the effects, with the names as labels.
+    """Test hypotheses on their runs and report the effects, labelled by the names of the hypotheses.
 
     Args:
-        claims: Pairs of a hypothesis and its runs, in the form that `Hypothesis.compare` accepts.
+        claims: Pairs of a hypothesis and its runs, as accepted by `Hypothesis.compare`.
         undecided: The reason, by name, for each hypothesis that the runs cannot decide.
 
     Example:

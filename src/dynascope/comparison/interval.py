@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean and of a median from few runs."""
+"""Confidence intervals for a mean or a median of few runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["fewest_for_median", "median_interval", "student_half"]
 
 @checked
 def student_half(variance: float, runs: int, confidence: OpenFraction = 0.95) -> float:
-    """Return the half-width of the Student interval of the mean over normally distributed runs.
+    """Return the half-width of the Student interval for the mean of normally distributed runs.
 
     Args:
         variance: Sample variance of the runs (with n − 1).
@@ -38,7 +38,7 @@ def median_interval(runs: np.ndarray, confidence: OpenFraction = 0.95) -> tuple[
     """Return the narrowest interval of order statistics x₍ₖ₎, x₍ₙ₊₁₋ₖ₎ that covers the median with this confidence.
 
     The interval is valid for any distribution, as P(x₍ₖ₎ ≤ median ≤ x₍ₙ₊₁₋ₖ₎) ≥ 1 − 2 P(Binomial(n, ½) < k). Censored
-    values can be infinite, such as ∞ for a step that was never reached.
+    values can be infinite, for example ∞ for a step that was never reached.
 
     Args:
         runs: One value per run, shape (n,); some may be infinite.
@@ -63,7 +63,7 @@ def median_interval(runs: np.ndarray, confidence: OpenFraction = 0.95) -> tuple[
 
 @checked
 def fewest_for_median(confidence: OpenFraction = 0.95) -> int:
-    """Return the smallest number n of runs for which `median_interval` is finite, 2·2⁻ⁿ ≤ 1 − confidence.
+    """Return the smallest number n of runs for which `median_interval` is finite, that is, 2·2⁻ⁿ ≤ 1 − confidence.
 
     Example:
         >>> fewest_for_median(), fewest_for_median(0.5)

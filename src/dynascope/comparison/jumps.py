@@ -35,23 +35,24 @@ def compare_staircases(
     """Return the residual of a staircase, the errors of its quantities, and the tolerances that theory estimates.
 
     Errors are predicted minus observed: positive if theory predicts a later time or a higher level. A jump is scored
-    unless it is slow, or is predicted after the end of the run and was not observed. If theory estimates the error of
-    each time and level, the returned error is the one with the largest ratio to its estimate.
+    unless its time is uncertain (a slow jump), or it is predicted after the end of the run and was not observed. If
+    theory estimates the error of each time and level, the returned error is the largest relative to its estimate.
 
     Args:
         observed: Record of a run.
         predicted: Record of a staircase.
         at_other_scale: Record of a run of the same network from another scale.
-        tolerance: The tolerance of the relative error of times; replaces the estimates of the theory.
+        tolerance: The tolerance of the relative error of times; it replaces the estimates of the theory.
 
     Returns:
         The residual over `jump` (see `results.staircase.staircase_residual`); the errors of times, levels, slopes and
         the initial loss, with the numbers of missing and extra jumps; and the tolerances of times and levels, if theory
-        estimates them. The level of a plateau is read halfway in time between two jumps. Slopes are differences of
-        times divided by differences of the unit of accelerated time.
+        estimates them. The level of a plateau is read halfway in time between two jumps. Slopes are differences between
+        times at two scales, divided by the difference in `results.time_unit`.
 
     Raises:
-        InputError: An observed record lacks a scale or a single loss over time, or both have the same scale.
+        InputError: An observed record lacks a scale or does not contain exactly one loss over time, or both observed
+            records have the same scale.
     """
     time, loss = _curve(observed)
     staircase = StaircaseView(predicted)
@@ -120,7 +121,7 @@ def compare_staircases(
 
 
 def _unsettled(staircase: StaircaseView, found: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Select the observed plateaus that end before theory expects them to be flat, so that they do not show a level."""
+    """Select the observed plateaus that end before they are expected to be flat, and so do not show a level."""
     settling = staircase.settling_times
     return np.zeros(len(found), bool) if settling is None else np.isfinite(found) & (ends - found < settling)
 
@@ -150,7 +151,7 @@ def _obstacles_to_levels(
         (unsettled, "the next jump begins before the loss is flat"),
         (
             np.zeros(jumps, bool) if allowed is None else ~np.isfinite(allowed),
-            "its estimated error exceeds a quarter of the adjacent drop of the loss",
+            "its estimated error exceeds a quarter of the adjacent drop in the loss",
         ),
     ]
 
@@ -227,7 +228,7 @@ def _initial_error(times: np.ndarray, levels: np.ndarray, time: np.ndarray, loss
 def _curve(record: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
     require(
         "loss" in record and record["loss"].dims == ("time",),
-        "the observed record has no single loss over time",
+        "the observed record does not contain exactly one loss over time",
         argument="observed",
         value=dict(record.sizes),
         remedy="select one member of the ensemble, or observe one run",
@@ -240,7 +241,7 @@ def _scale(record: xr.Dataset) -> float:
         "scale" in record.attrs,
         "an observed record has no attribute 'scale'",
         argument="at_other_scale",
-        remedy="pass results of observe",
+        remedy="pass the results of observe",
     )
     return float(record.attrs["scale"])
 
@@ -260,7 +261,7 @@ def _worst(errors: np.ndarray, allowed: np.ndarray) -> tuple[float, float]:
 
 
 def _merged(staircase: StaircaseView, found: np.ndarray, time: np.ndarray, loss: np.ndarray) -> int:
-    """Count predicted jumps that merge with the previous one although a long plateau is predicted between them."""
+    """Count the predicted jumps that merge with the previous one although a long plateau is predicted between them."""
     times, growth, slow = staircase.times, staircase.accelerated_times, staircase.slow
     log_inverse_scale = -np.log(float(staircase.record.attrs.get("scale", 1.0)))
     rate = np.maximum(-np.gradient(loss, time), 0.0)
@@ -342,6 +343,6 @@ def later_descent(observed: xr.Dataset, predicted: xr.Dataset) -> str:
 
 
 def _covered(staircase: StaircaseView, time: np.ndarray) -> np.ndarray:
-    """Select the times covered by the predicted loss curve; later jumps may be absent from the limit."""
+    """Select the times covered by the predicted loss curve; the small-scale limit may not contain later jumps."""
     last = np.inf if staircase.curve is None else staircase.curve["time"].to_numpy()[-1]
     return time <= last

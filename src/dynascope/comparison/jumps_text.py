@@ -40,7 +40,7 @@ def miscounted_jumps(missing_jumps: int = 0, extra_jumps: int = 0) -> str:
 
     Example:
         >>> miscounted_jumps(extra_jumps=1)
-        'The loss rested on one plateau that theory does not predict.'
+        'The loss shows one plateau that theory does not predict.'
         >>> miscounted_jumps(missing_jumps=2)
         'Two predicted jumps were not observed, or merged with others.'
     """
@@ -52,7 +52,7 @@ def miscounted_jumps(missing_jumps: int = 0, extra_jumps: int = 0) -> str:
         )
     if extra_jumps:
         plateaus = "plateau" if extra_jumps == 1 else "plateaus"
-        sentences.append(f"The loss rested on {counted(extra_jumps)} {plateaus} that theory does not predict.")
+        sentences.append(f"The loss shows {counted(extra_jumps)} {plateaus} that theory does not predict.")
     return " ".join(sentences)
 
 
@@ -67,7 +67,8 @@ def _seen(rows: Sequence[Jump], predicted: str, least: str) -> tuple[str, int]:
     kinds = [row.status for row in rows]
     scored, left = kinds.count(names.JUDGED), len(kinds) - kinds.count(names.JUDGED)
     if not rows:
-        return f"{predicted}, and none explains more than {least}", 0
+        none = "it does not explain" if predicted.startswith("One") else "none of them explains"
+        return f"{predicted}, but {none} more than {least}", 0
     number_of = counted(len(rows))
     explain = f"explains more than {least}" if len(rows) == 1 else f"each explain more than {least}"
     those = f"{predicted}. Of the {number_of} that {explain}," if least else f"{predicted} and"
@@ -90,7 +91,7 @@ def _within(errors: Sequence[float], scored: int) -> str:
     worst = max(errors, key=abs)
     if abs(worst) > _FAR:
         one, off = "" if scored == 1 else " one of them", 1 / (1 + worst)
-        return f",{one} at {number(off, 2)} {'of' if off < 1 else 'times'} its predicted time"
+        return f",{one} at {number(off, 2)} times its predicted time"
     whose = "" if scored == 1 else " each" if len(errors) == scored else f" {counted(len(errors))} of them"
     an_error = "timing errors" if "of them" in whose and len(errors) > 1 else "a timing error"
     return f",{whose} with {an_error} of at most {percent_up(abs(worst))}"

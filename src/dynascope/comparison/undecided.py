@@ -1,4 +1,4 @@
-"""Comparisons with a verdict that is undecided for a stated reason."""
+"""Comparisons whose verdict is set to undecided, with the reason."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ __all__ = ["leave_undecided"]
 
 
 def leave_undecided(compared: Comparison, sentence: str) -> Comparison:
-    """Set the verdict to undecided, with a sentence that states the reason, and all errors to unknown."""
+    """Set the verdict to undecided, with a sentence that states the reason, and mark all errors as unknown."""
     unknown = {name: dataclasses.replace(each, error=math.nan) for name, each in compared.quantities.items()}
     return dataclasses.replace(compared, verdict=Verdict("undecided", sentence), quantities=unknown)

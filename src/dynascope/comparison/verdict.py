@@ -22,7 +22,7 @@ HEADINGS = {
     "undecided": "Undecided",
 }
 _MAXIMUM = "_maximum"
-_HALF = 0.5  # of the decrease of the loss; an agreement that scores less is qualified
+_HALF = 0.5  # of the decrease in the loss; an agreement that scores less is qualified
 _OUTCOMES: dict[Outcome, tuple[str, str]] = {  # for one claim, for several
     "holds": ("holds", "hold"),
     "does not hold": ("is refuted", "are refuted"),
@@ -142,7 +142,7 @@ def verdict_sentence(
 ) -> str:
     """Summarise the comparison in a sentence: the observed jumps, or the largest error relative to its tolerance.
 
-    If the verdict is agreement but less than half of the decrease of the loss was scored, the sentence states the
+    If the verdict is agreement but less than half of the decrease in the loss was scored, the sentence states the
     share.
 
     Args:
@@ -151,7 +151,7 @@ def verdict_sentence(
         claims: The outcomes of the claims that decide the verdict.
         reported: The outcomes of the claims that do not decide the verdict.
         checks: The identities.
-        share: The share of the decrease of the loss that was scored (`share_of_fall`), if known.
+        share: The share of the decrease in the loss that was scored (`share_of_fall`), if known.
         unscored: The reason why a quantity could not be scored, by its name in the record.
 
     Example:
@@ -182,9 +182,9 @@ def _mostly_undecided(claims: Sequence[Outcome]) -> bool:
 
 
 def _of_share(share: float, jumps_scored: bool) -> str:
-    """State how little of the decrease of the loss was scored."""
+    """State how little of the decrease in the loss was scored."""
     what = "the scored jumps account" if jumps_scored else "the times shared by both curves account"
-    return f"However, {what} for only {number(100 * max(share, 0.0), 2)} % of the decrease of the loss."
+    return f"However, {what} for only {number(100 * max(share, 0.0), 2)} % of the decrease in the loss."
 
 
 def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None, unscored: Mapping[str, str]) -> str:

@@ -43,7 +43,7 @@ _LATE = 0.05  # relative delay of jumps due to large steps, above which there is
 _VERY_LATE = 2.0  # above which the learning rate or the units of the data are probably wrong
 _ROUGH = 0.1  # of the initial loss; a larger tolerance could not exclude half or twice the times
 _STEPS_REASON = (
-    "the predicted lag of gradient descent behind gradient flow, and the change of the loss in one logged step"
+    "the predicted lag of gradient descent behind gradient flow, and the change in the loss between logged steps"
 )
 
 
@@ -69,7 +69,7 @@ def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
 
     A first loss above the loss of the predicted weights shows that the run started from other weights. A lower first
     loss may be a mean over steps, or logged after some steps. Noise, for example due to minibatches, is bounded by the
-    largest rise of the curve; with fewer than 20 logged losses, the bound is half of the first loss.
+    largest rise of the curve; with fewer than 20 logged losses, the bound is at least half of the first loss.
 
     Args:
         observed: The record of a curve, as returned by `user_curve`.
@@ -102,7 +102,7 @@ def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
     if others:
         return f"{found}. Is the definition {_named(others)} rather than loss={convention!r}?"
     return (
-        f"{found}, so these weights are probably not those of step 0. Copy the model before training with "
+        f"{found}, so these weights are probably not those of step 0. Before training, copy the model with "
         "copy.deepcopy(model), and predict from the copy. Also check that the data and loss= match the run."
     )
 
@@ -114,7 +114,7 @@ def compare_with_staircase(
 
     A jump is `unclear` and not scored if the curve was logged too rarely, if noise hides the jump, if large steps
     explain its delay, or if the tolerance exceeds a third, which would hide a wrong learning rate. The errors due to
-    logging and noise are added to the tolerance of times. The level of a plateau is scored if the next jump is
+    logging and noise are added to the tolerance of the times. The level of a plateau is scored if the next jump is
     observed, or if it is the last plateau and lasts long enough.
 
     Args:
@@ -150,7 +150,7 @@ def compare_with_staircase(
     late = delay_by_steps(growth, step / first if first > 0 else 0.0, momentum)
     known = staircase.time_uncertainty
     if known is not None and tolerance[0] > TOO_ROUGH and not chosen and not staircase.slow.all():
-        delay = f"; plus {100 * late:.1g} % for the size of the steps" if late >= 0.005 else ""
+        delay = f"; plus {100 * late:.1g} % for the step size" if late >= 0.005 else ""
         tolerance = float(known[~staircase.slow].max()) + late, ESTIMATED + delay
     units = observed["time"].attrs["units"].removeprefix("optimiser ")
     resolved = resolve_jumps(staircase, curve, tolerance[0], late=late, chosen=chosen, units=units)
@@ -206,7 +206,7 @@ def with_step_tolerances(
         errors: The mean and the largest error of the loss.
 
     Returns:
-        The prediction with tolerances widened by the effect of the lag, and at least as large as the change of the loss
+        The prediction with tolerances widened by the effect of the lag, and at least as large as the change in the loss
         between logged steps. If the effect or the change exceeds a tenth of the initial loss, the errors are NaN and
         nothing can be scored.
 
@@ -274,15 +274,15 @@ def fastest_growth(staircase: StaircaseView) -> float:
 
 
 def delay_by_steps(growth: float, step: float, momentum: float) -> float:
-    """Return the relative delay of the first jump of gradient descent with momentum β, behind gradient flow.
+    """Return the relative delay of the first jump under gradient descent with momentum β, compared with gradient flow.
 
     Small weights that grow as eᵍᵗ under gradient flow follow wₙ₊₁ = (1 + β + (1 − β) x) wₙ − β wₙ₋₁ in steps of
     duration s, where x = g s. They grow by the factor z = (b + √(b² − 4β)) / 2 with b = 1 + β + (1 − β) x in each step,
-    so that times are longer by the factor x / ln z. From rest, the growing solution has the amplitude
-    (z − β) / (z − β / z), which adds the delay until the velocity has built up.
+    so times are longer by the factor x / ln z. From rest, the growing solution has the amplitude (z − β) / (z − β / z),
+    which adds the delay until the velocity has built up.
 
     Args:
-        growth: x, the growth of the fastest weights of gradient flow in one step; zero if they do not grow
+        growth: x, the growth in one step of the fastest-growing weights under gradient flow; zero if they do not grow
             exponentially.
         step: The duration s of a step, relative to the time of the first jump.
         momentum: β, at least 0 and below 1.
@@ -316,12 +316,12 @@ def _curve_warnings(
         yield (
             f"The loss rises by up to {number(100 * curve.rise, 2)} % of its initial value, as with minibatches or a "
             "large learning rate, but theory assumes small full-batch steps. The best decreasing fit of the loss is "
-            "compared, without a search for extra plateaus."
+            "compared instead, and extra plateaus are not counted."
         )
     if late > _VERY_LATE:
         yield (
-            "The learning rate is much too large for data in these units: jumps occur at about "
-            f"{number(1 + late, 2)} times the times under gradient flow. Check that the data are standardised as in "
+            "The learning rate is much too large for data in these units: jumps occur about "
+            f"{number(1 + late, 2)} times as late as under gradient flow. Check that the data are standardised as in "
             "the run, or train with a smaller learning rate."
         )
     elif late > _LATE:
@@ -345,7 +345,7 @@ def _with_curve_tolerance(predicted: xr.Dataset, blurred: float) -> xr.Dataset:
 
 
 def _with_levels_to_judge(predicted: xr.Dataset, found: np.ndarray) -> xr.Dataset:
-    """Exclude the levels of plateaus whose end the run does not show, by infinite settling times."""
+    """Exclude the levels of plateaus whose end the run does not show, by making their settling times infinite."""
     staircase = StaircaseView(predicted)
     settling = np.zeros(len(found)) if staircase.settling_times is None else staircase.settling_times.copy()
     settling[:-1][np.isnan(found[1:])] = np.inf

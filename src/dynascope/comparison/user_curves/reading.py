@@ -51,14 +51,15 @@ def user_curve(
 
     Args:
         losses: The loss before each step: a NumPy, JAX or PyTorch array, or a list, shape (n,); a pandas Series whose
-            index contains the steps; or a DataFrame or a file, read as by `read_table`, with the columns `step` and
+            index contains the steps; or a DataFrame, or a file that `read_table` accepts, with the columns `step` and
             `loss`, with `time` and `loss` (time is the sum of the learning rates so far), or with a single column.
             Exports of TensorBoard, Weights & Biases and Lightning can be read without changes. If the loss column has
             another name, the attribute `warnings` of the record states the name.
         learning_rate: The learning rate of all steps, or an array with the rate of each step from step 0. Omit it for a
             curve over time, or if the table has a column `learning_rate` or `lr`.
-        momentum: β of `torch.optim.SGD`, at least 0 and below 1. A step of rate η then covers the time η / (1 − β), and
-            lags behind gradient flow as much as a step without momentum of rate (1 + β) η / (1 − β)², to first order.
+        momentum: β of `torch.optim.SGD`, at least 0 and below 1. A step of learning rate η then covers the time η /
+            (1 − β). To first order, it lags behind gradient flow as much as a step of learning rate (1 + β) η /
+            (1 − β)² without momentum.
         loss: How the loss is defined: "mse" (mean over samples and outputs, as `torch.nn.MSELoss`), "half_mse" (half
             of it), "squared_norm" (mean over samples of the sum over outputs), "squared" (half of that, the convention
             of this package), or "sum" (over samples and outputs, `torch.nn.MSELoss(reduction="sum")`).
@@ -185,7 +186,7 @@ def _on_clock(
         learning_rate is not None,
         "the curve is over steps, but the learning rate is missing",
         argument="learning_rate",
-        remedy="give learning_rate= as one number or one for each step, or a column of that name",
+        remedy="give learning_rate= as one number or one per step, or add a column of that name",
     )
     if bool(np.isscalar(learning_rate)) or getattr(learning_rate, "ndim", None) == 0:
         single = learning_rate.detach().cpu() if hasattr(learning_rate, "detach") else learning_rate
@@ -283,7 +284,7 @@ def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequ
     losses = _loss_candidates(called, values)
     alone = not clocks and len(table.columns) - len(rows) == 1
     names = [str(name) for i, name in enumerate(table.columns) if i not in rows]
-    problem = "and the columns of the loss and the steps cannot be identified"
+    problem = "but the columns of the loss and the steps cannot be identified"
     remedy = "name one column 'loss' and one 'step' (or 'time', the sum of learning rates)"
     if len(losses) > 1 and len(clocks) == 1:
         problem = f"and each of {listed(str(table.columns[i]) for i in losses)} may be the loss"
@@ -303,7 +304,7 @@ def _from_table(table: pd.DataFrame, empty: np.ndarray, source: str, notes: Sequ
     if len(values) > 1 or (not alone and len(called) > 2 and called[loss] != "loss"):
         notes.append(f"The loss is read from the column {str(table.columns[loss])!r} of {source}.")
     if not kept.all():
-        notes.append(f"Skipped {np.sum(~kept)} of {len(kept)} rows, which contain no loss.")
+        notes.append(f"Skipped {np.sum(~kept)} of {len(kept)} rows because they contain no loss.")
     rates = next((table.iloc[:, called.index(name)] for name in _RATES if name in called), None)
     return LoggedCurve(
         table.iloc[:, loss].to_numpy()[kept],

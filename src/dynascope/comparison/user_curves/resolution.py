@@ -62,7 +62,7 @@ def monotone_fit(time: Float[np.ndarray, " n"], loss: Float[np.ndarray, " n"], r
     Args:
         time: The logged times, shape (n,).
         loss: The logged loss, shape (n,).
-        rest: The time before which theory predicts a constant loss, so that all earlier losses are averaged.
+        rest: The time before which theory predicts a constant loss; all earlier losses are averaged.
 
     Example:
         >>> time, noise = np.arange(4000.0), np.random.default_rng(0).normal(size=4000)
@@ -95,7 +95,7 @@ class Resolution(NamedTuple):
         found: Times at which the curve passes the midpoint of each jump; NaN if it never does or starts below it.
         reasons: The reason why each jump is not scored; empty if it is scored.
         allowed: The relative tolerance of the times of scored jumps.
-        added: The part of the tolerance that is due to the curve, as the end of a sentence.
+        added: The part of the tolerance that is due to the curve, formatted as the end of a sentence.
     """
 
     found: np.ndarray
@@ -143,7 +143,7 @@ def resolve_jumps(
     closeness = np.append(np.inf, np.diff(found))
     rarely = [f"the curve was logged every {number(gap, 3)} {units} there, too rarely to" for gap in gaps]
     vague = (
-        f"at this scale, theory predicts times only within {100 * allowed:.0f} %, too roughly to detect that the "
+        f"at this scale, theory predicts times only to within {100 * allowed:.0f} %, too roughly to detect that the "
         "learning rate is wrong by a factor of two"
     )
     against = [

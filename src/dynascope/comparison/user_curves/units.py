@@ -64,7 +64,7 @@ _RATES = (names.GROWTH_RATE, names.UNSTABLE_RATE)
 
 
 def needed_facts(loss: LossName) -> set[str]:
-    """Return the attributes of a prediction that a loss definition needs.
+    """Return the attributes of a prediction that a loss definition requires.
 
     Example:
         >>> needed_facts("mse"), needed_facts("squared")
@@ -82,7 +82,7 @@ def factor_of(loss: LossName, facts: Mapping[Any, Any]) -> float:
 
     Args:
         loss: Name of the loss definition.
-        facts: Attributes of a prediction with the numbers of outputs and samples, if the definition needs them.
+        facts: Attributes of a prediction with the numbers of outputs and samples, if the definition requires them.
 
     Raises:
         InputError: The prediction does not state its number of outputs or samples.
@@ -96,7 +96,7 @@ def factor_of(loss: LossName, facts: Mapping[Any, Any]) -> float:
         if name in needed_facts(loss):
             require(
                 name in facts,
-                f"the prediction has no attribute {name}, which the loss {loss!r} needs",
+                f"the prediction has no attribute {name}, which the loss {loss!r} requires",
                 argument="loss",
                 value=loss,
                 remedy="convert the losses to 'squared', ½ E‖f(x) − y‖²",
@@ -129,7 +129,8 @@ def is_user_curve(observed: xr.Dataset) -> bool:
 def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
     """Convert the losses, times and rates of a prediction to the units of a user's curve.
 
-    Gradient descent on a L is a times as fast as on L, so a step of rate η takes the gradient-flow time a η.
+    Gradient descent on the loss a L is a times as fast as on L, so a step of learning rate η corresponds to the
+    gradient-flow time a η.
 
     Args:
         predicted: A prediction for the loss L.
