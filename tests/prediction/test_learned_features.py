@@ -204,4 +204,4 @@ def test_user_neurons_are_described_by_the_inputs_on_which_they_depend():
         {"jump": [1, 2], "weight": [0, 1], "neuron": np.arange(4)},
     )
     words = with_words(record, task, network)["learned"].to_numpy().tolist()
-    assert words == ["moves price and risk by size and rent; and 1 more neuron", "active neurons move on"]
+    assert words == ["changes price and risk based on size and rent; and 1 more neuron", "active neurons move on"]

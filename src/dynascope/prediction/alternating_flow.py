@@ -43,11 +43,11 @@ def predict_by_alternation(
     """Predict the staircase of any sum of homogeneous neurons.
 
     Alternating gradient flow is run at two scales. The jump times are those at the given scale. The accelerated time of
-    a jump is the slope of its time against the unit of accelerated time, in which constant offsets cancel.
+    a jump is the slope of its time against `results.time_unit`; constant offsets cancel in this slope.
 
     Args:
         task: The data, or an expectation in closed form.
-        network: A sum of neurons of degree two or more, with its weights at unit scale.
+        network: A sum of homogeneous neurons of degree two or more, with its weights at unit scale.
         scale: Factor on the initial weights, below one.
         normalised: Whether to predict the homogeneity-normalised flow.
         jumps: Maximum number of jumps; None for all.
@@ -55,11 +55,11 @@ def predict_by_alternation(
 
     Returns:
         A staircase record, as returned by `alternating.alternating_flow`. For a `TwoLayer` network, the record also
-        contains `input_feature` and `output_feature`: the first- and second-layer weights of the first neuron that each
-        jump activates, and `hidden_bias` if the network has hidden biases. They are the weights on the plateau after
-        the jump, in which the network uses them, with all weights of the neuron at unit norm (`settled_direction`). On
-        correlated inputs they can differ much from the weights at activation (`direction`). The weights at activation
-        are given if the neuron is dormant again on the plateau.
+        contains the weights of the first neuron that each jump activates: `input_feature` (first layer),
+        `output_feature` (second layer) and, if there are hidden biases, `hidden_bias`. These are the weights on the
+        plateau after the jump, divided by the norm of all weights of the neuron (`settled_direction`). On correlated
+        inputs, they can differ strongly from the weights at activation (`direction`). If the neuron is dormant (small)
+        again on the plateau, the weights at activation are returned instead.
 
     Example:
         >>> from dynascope.tasks import Task
@@ -90,8 +90,8 @@ def predict_by_alternation(
     left = float(here["loss_after"][-1] / here["loss_before"][0]) if here.sizes["jump"] else 0.0
     if here.attrs["stopped"].startswith("no dormant neuron") and left > _LEFT:
         notes.append(
-            f"The staircase ends at {100 * left:.2g} % of the initial loss, because no dormant neuron reduces it "
-            "further. More neurons or a larger scale may."
+            f"The staircase ends at {100 * left:.2g} % of the initial loss, because no dormant (small) neuron "
+            "reduces the loss further. More neurons or a larger scale may help."
         )
     exponential = is_exponential(**kind)
     if exponential and here.sizes["jump"]:
@@ -114,14 +114,14 @@ def expected_time_error(network: SumOfNeurons, scale: float, *, normalised: bool
 
 
 def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
-    """Mark jumps preceded by a plateau that is too short for the active neurons to converge, and all later jumps."""
+    """Mark as slow all jumps from the first plateau that is too short for the active neurons to converge."""
     gaps = np.diff(StaircaseView(record).times)
     e_folds = np.append(np.inf, gaps * record[GROWTH_RATE].to_numpy()[1:])
     reasons, marked = [], False
     for each in e_folds:
         after = "an earlier plateau is too short, so the path may differ from there on" if marked else ""
         marked = marked or bool(each < _REST)
-        reasons.append(f"the plateau before it lasts only {each:.1f} e-folds" if each < _REST else after)
+        reasons.append(f"the plateau before it lasts only {each:.1f} e-folds of growth" if each < _REST else after)
     known = record[REASON].to_numpy().tolist()
     return with_slow_jumps(record, [old or new for old, new in zip(known, reasons, strict=True)])
 

@@ -54,8 +54,8 @@ class Candidate:
         status: "applies"; "almost" if some violations are tolerable; "unknown" if some assumption could not be measured
             and no other is violated too much; or "no".
         assumptions: Its measured assumptions.
-        cost: The estimated run time, in words.
-        error: The expected error, in words; empty if unknown.
+        cost: The estimated run time, as text.
+        error: The expected error, as text; empty if unknown.
         call: The Python call that predicts with this theory, given `task` and `network`; empty if the structure of the
             network rules the theory out.
         obstacle: The property of the network that rules the theory out, if any.
@@ -139,7 +139,7 @@ def rank(candidate: Candidate) -> tuple[float, ...]:
 
 
 def _excess(measured: Measured) -> float:
-    """Return the violation relative to the largest tolerable one."""
+    """Return the violation divided by the largest tolerable violation."""
     assert measured.value is not None
     acceptable = measured.assumption.almost
     return measured.value / acceptable if acceptable > 0 else float("inf")

@@ -1,4 +1,4 @@
-"""A case: data, a network and its training, the input of theories."""
+"""The input of a theory: data, a network and its training."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LARGEST = 1e50  # largest scale for which products over layers do not overflow
 @checked
 @dataclasses.dataclass(frozen=True, eq=False)
 class Case:
-    """The input of a theory: data, network and training.
+    """A case: the data, the network and the training to which a theory is applied.
 
     Attributes:
         task: The data, or an expectation in closed form.
@@ -73,7 +73,7 @@ class Case:
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """The learning rates of the layers, or the single rate of all; empty for gradient flow."""
+        """The learning rates of the layers, or the one rate that they share; empty for gradient flow."""
         if self.learning_rate is None:
             return ()
         return tuple(np.atleast_1d(np.asarray(self.learning_rate)).tolist())
@@ -177,7 +177,7 @@ class Case:
 
     @cached_property
     def maps_rows(self) -> bool:
-        """Whether the network maps rows of the samples to as many outputs as the task has targets."""
+        """Whether the network accepts the samples in rows and has one output per target."""
         if self.samples is None or not callable(self.network):
             return False
         rows = jax.ShapeDtypeStruct((1, self.task.input_dimension), np.float64)
@@ -222,8 +222,8 @@ class Case:
 def without_biases(network: Any) -> tuple[Any, bool]:
     """Omit the biases of a linear network of two or more layers, and return whether there were any.
 
-    On centred data, the loss has zero gradient in the biases when they are zero, and from small values they decay. The
-    remaining weights then have the gradient flow of a network without biases.
+    On centred data, the gradient with respect to the biases is zero if the biases are zero, and small biases decay. The
+    other weights then follow the gradient flow of a network without biases.
     """
     if not (isinstance(network, MLP) and network.biases and len(network.weights) > 1):
         return network, False

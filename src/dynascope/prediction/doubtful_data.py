@@ -33,9 +33,10 @@ def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
     found_warnings = []
     determining = determining_inputs(task)
     if determining:
+        subject = "One input determines" if len(determining) == 1 else "Each of these inputs determines"
         found_warnings.append(
-            f"A single input determines the target: {listed(determining)}. If it is a copy of the target, or is known "
-            "only after the target, exclude it with `drop`."
+            f"{subject} the target by itself: {listed(determining)}. If it is a copy of the target, or is known only "
+            "after the target, exclude it with `drop`."
         )
     found = placeholders(task)
     if found:
@@ -49,7 +50,7 @@ def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
 
 
 def determining_inputs(task: Task) -> list[str]:
-    """Return the inputs that determine the target, either by an affine function or by one target for each value.
+    """Return the inputs that determine the target, through an affine function or through one target for each value.
 
     The columns "kind=oak", "kind=elm" of a category are treated as one input. Repeated values are considered only if
     their equal targets are unlikely to arise by chance. If there is only one input, nothing is examined.

@@ -22,7 +22,7 @@ from dynascope.tasks.task import Task
 
 __all__ = ["exact_flow", "in_context", "kinked"]
 
-_EXACT = 1e-7  # tolerance of a step for linear and diagonal networks, far stricter than a verdict needs
+_EXACT = 1e-7  # tolerance of a step for linear and diagonal networks, far stricter than a verdict requires
 _POLAR = 3e-4  # tolerance for directions and log-norms; the error of the loss is below a thousandth of the initial loss
 _FEW_STEPS = 1e5  # maximum number of explicit steps for attention; beyond, steps are implicit
 _MOST_WORK = 1e10  # maximum operations of an implicit step for attention; beyond, it needs gigabytes of memory
@@ -36,8 +36,8 @@ def exact_flow(task: Any, network: Any, duration: float, *, normalised: bool, al
 
     | network | variables |
     | --- | --- |
-    | linear attention | directions and log-norms for a few prompts, if the weights would need too many steps |
-    | two layers with a kink, or of degree above two | directions and log-norms of the neurons |
+    | linear attention | directions and log-norms for a few prompts, if the weights would take too many steps |
+    | two layers with a kinked activation, or of degree above two | directions and log-norms of the neurons |
     | linear | see `flows.linear_flow` |
     | diagonal, with equal weights | see `flows.diagonal_flow` |
 

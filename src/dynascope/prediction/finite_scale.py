@@ -74,8 +74,9 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
     if first < (1 - _TRAINED) * initial:
         result = _warned(
             result,
-            f"The given weights have a loss of {first:.3g}, below the loss of {initial:.3g} of small weights, so they "
-            "are large or already trained. The predicted jumps assume small weights: give the weights before training.",
+            f"The given weights have a loss of {first:.3g}, but small weights have a loss of {initial:.3g}, so the "
+            "given weights are large or already trained. The predicted jumps assume small weights: give the initial "
+            "weights.",
         )
     if failed is None:
         return result

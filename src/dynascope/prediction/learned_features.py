@@ -32,9 +32,9 @@ _CLEAR = 0.6  # fraction of the largest output on a side from which another outp
 class Side(enum.Enum):
     """The range of pre-activations for which a neuron is active."""
 
-    BOTH = "with either sign, as linear ones do"
-    HIGH = "for positive values alone, or mainly"
-    FAR = "for large values of either sign, equally"
+    BOTH = "any sign, as for linear neurons"
+    HIGH = "only or mainly positive"
+    FAR = "large values of either sign equally"
 
 
 def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
@@ -50,11 +50,12 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
         The record with new descriptions in `learned`, and with `learned_direction` over (jump, feature): the dominant
         linear map added at the jump (`main_map`) or, if unavailable, the input weights that grow (`input_feature`), at
         unit norm. The direction is in units of the standard deviation of each input, so entries are comparable and do
-        not depend on units such as metres or feet. If the activation is odd, the sign is such that the most affected
-        output increases along the direction. For other activations of `alternating_flow`, `output_effect` over (jump,
-        target) is the change of each output when the inputs move by one along this direction, from the point where the
-        neuron becomes active: its output weight times the norm of its input weights for a ReLU neuron. It is NaN if the
-        neuron has no effect of its own on the plateau (see `settled_norm` of `alternating_flow`).
+        not depend on units such as metres or feet. If the activation is odd, the sign is chosen such that the most
+        affected output increases along the direction. For other activations of `alternating_flow`, `output_effect` over
+        (jump, target) is the change in each output when the inputs move by one unit along this direction from the point
+        where the neuron becomes active. For a ReLU neuron, `output_effect` is the output weight times the norm of the
+        input weights. It is NaN if the neuron has no separate effect on the plateau (see `settled_norm` of
+        `alternating_flow`).
     """
     if "input_feature" not in record:
         return _of_any_neurons(record, task, network)
@@ -88,7 +89,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
 
 
 def _of_any_neurons(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
-    """Describe neurons about which only the output function is known."""
+    """Describe neurons of which only the output function is known."""
     if "settled_direction" not in record or not isinstance(network, NeuronSum) or not isinstance(task, Task):
         return record
     texts = [str(each) for each in record[names.LEARNED].to_numpy()]
@@ -115,12 +116,12 @@ def dependence_words(
 
     Example:
         >>> dependence_words(np.array([0.0, 0.8, 0.6]), ("age", "size", "rent"), np.eye(2)[1], ("oak", "elm"))
-        'moves elm by size and rent'
+        'changes elm based on size and rent'
     """
     if not parts.any() or not moved.any():
         return ""
-    by = f"by {_listed_inputs(parts, features)}" if features else "by a pattern"
-    return f"moves {_listed_inputs(moved, labels) if len(labels) > 1 else 'the output'} {by}"
+    basis = _listed_inputs(parts, features) if features else "a pattern"
+    return f"changes {_listed_inputs(moved, labels) if len(labels) > 1 else 'the output'} based on {basis}"
 
 
 def direction_words(direction: Float[np.ndarray, " d"], features: Sequence[str]) -> str:
@@ -159,7 +160,7 @@ def output_words(
     """Describe the effect of an input direction on the outputs.
 
     Args:
-        output: Weight of the neuron to each output.
+        output: Weight from the neuron to each output.
         labels: Names of the outputs.
         direction: Entry of each input, at unit norm.
         features: Names of the inputs; empty for images, which are shown as pictures.

@@ -87,8 +87,8 @@ def loss_curve(
     """Integrate gradient flow from a given scale as accurately as predictions require, and estimate the error.
 
     The integrated variables depend on the network. Two-layer linear networks are integrated as bundles of neurons
-    (`flows.linear_flow`), and diagonal networks by the time integral of the gradient (`flows.diagonal_flow`). Any other
-    sum of neurons of degree two or more, including attention, is integrated in directions and log-norms
+    (`flows.linear_flow`), and diagonal networks through the time integral of the gradient (`flows.diagonal_flow`). Any
+    other sum of neurons of degree two or more, including attention, is integrated in directions and log-norms
     (`flows.polar_flow`). The flow is integrated twice, with different tolerances. For neurons with kinks, a third,
     finer integration follows if the two curves differ too much.
 

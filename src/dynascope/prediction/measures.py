@@ -53,7 +53,7 @@ def _on_a_line(case: Case) -> float | None:
 
 
 def _orthogonal(case: Case) -> float | None:
-    """Return the largest cosine; for very many samples a lower bound, since at most d samples can be orthogonal."""
+    """Return the largest |cosine| between samples or, for very many samples, a lower bound on it."""
     if case.samples is None:
         return None
     x = case.task.inputs

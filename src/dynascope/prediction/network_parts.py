@@ -1,4 +1,4 @@
-"""Descriptions of networks that no theory covers, by their layers, and the nearest theories."""
+"""Describe networks that no theory covers by their layers, and list the nearest theories."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ _PARTS = (  # layer types, name patterns, and the nearest theories with the reas
     (
         "normalisation",
         r"norm",
-        (("alternating-flow", "normalisation removes the scale of the weights, so no initialisation is small"),),
+        (("alternating-flow", "normalisation layers cancel the scale of the weights, so no initialisation is small"),),
     ),
 )
 _LINEAR = re.compile(r"^(Linear|LazyLinear|Dense)$")
 _ACTIVATION = re.compile(r"relu|gelu|tanh|sigmoid|silu|elu|softplus|mish|swish|erf", re.IGNORECASE)
 _MOST = 160  # characters of an error message of a user's module
 _PYTORCH = (
-    "it is a PyTorch module, but the theory needs a JAX function: implement it in equinox, or measure its NTK before "
-    "and after training, as shown at the end"
+    "it is a PyTorch module, but the theory requires a JAX function: implement it in equinox, or measure its NTK "
+    "before and after training, as shown at the end"
 )
 _LIBRARIES = {"torch.nn.": "PyTorch", "equinox.nn.": "equinox"}  # modules with known behaviour
 _TO_READ = "give a Linear, an MLP or a Sequential of equinox.nn"
@@ -127,14 +127,14 @@ def readable(network: Any) -> Any:
 
 
 def misfit_of(task: Any, network: Any) -> str:
-    """Explain why a network does not fit the rows of a task; empty if it fits, or if it is a PyTorch module.
+    """Explain why a network does not accept the samples of a task; empty if it does, or if it is a PyTorch module.
 
     Args:
         task: The data.
         network: A network that takes a batch of inputs in rows, or a PyTorch module.
     """
     if not isinstance(task, Task):
-        return "the task has no samples for a tangent kernel"
+        return "the task has no samples on which to compute a tangent kernel"
     if _is_torch(network):
         return ""
     d, c = task.input_dimension, task.output_dimension
@@ -198,7 +198,7 @@ def network_parts(module: Any, problem: str = "") -> NetworkParts:
         "x = INPUTS  # a batch of inputs",
         f"before = {kernel}.values",
         f"after = {kernel}.values  # after training",
-        "probes.kernel.kernel_distance(before, after)  # compare with that of two random initialisations",
+        "probes.kernel.kernel_distance(before, after)  # compare with the distance between two random initialisations",
     )
     unique = dict(reversed(obstacles))  # the first reason of each theory
     return NetworkParts(name, tuple((each, unique[each]) for each in dict.fromkeys(k for k, _ in obstacles)), observing)

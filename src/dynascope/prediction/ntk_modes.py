@@ -72,7 +72,7 @@ def tangent_modes(network: Any, inputs: Float[np.ndarray, "n d"], targets: Float
     side = min(rows, columns)
     require_memory(
         8.0 * COPIES * side**2,
-        f"a kernel of {side} × {side} numbers",
+        f"a {side} × {side} kernel matrix",
         argument="theory",
         value=side,
         remedy="use fewer samples or a smaller network",
@@ -148,7 +148,7 @@ class _Blocks:
 
 
 def _tangent_features(network: Any) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
-    """Return ∂f/∂θ (n, c, weights) as a function of the inputs, and θ; closed form for two layers, else JAX."""
+    """Return ∂f/∂θ (n, c, weights) as a function of the inputs, and θ; for two layers in closed form, else by JAX."""
     if isinstance(network, TwoLayer):
         first, second = (np.asarray(each, np.float64) for each in (network.first, network.second))
         return lambda x: _of_two_layers(network.activation, first, second, x), np.append(first, second)

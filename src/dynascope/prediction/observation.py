@@ -38,7 +38,7 @@ _TIMES, _EARLIEST = (
     1e-7,
 )  # recorded times: evenly spaced, and as many geometrically, from this fraction of the duration
 _UNCOUNTED = 10**9  # steps, if a time limit ends the run
-_STOPPED = "Only jumps predicted before that are scored."
+_STOPPED = "Only jumps predicted before this time are scored."
 
 Probe = Callable[[Any], Mapping[str, tuple[Sequence[str], Any]]]
 
@@ -63,11 +63,12 @@ def observe(
             of a kind ("linear", "diagonal", "relu", "quadratic", "attention"), a `TwoLayer` without dimensions, or a
             PyTorch or equinox module, as for `predict`.
         method: The training method: `GradientFlow(…)`, by default, or an optimiser,
-            `Descent(optax.sgd(0.1), steps=1000, batches=32)`. Both also specify further quantities to record, and when.
+            `Descent(optax.sgd(0.1), steps=1000, batches=32)`. Both also specify further quantities to record, and when
+            to record them.
         scale: Factor on the initial weights; a sequence creates an ensemble. By default, a module starts from its
             weights, and a network given by name or without dimensions starts at `prediction.default_scale`.
-        probes: Functions of the network that return further quantities to record: the result of a function of
-            `dynascope.probes`, or a mapping from each name to its dimension names and values. Probes are compiled, so
+        probes: Functions of the network that return further quantities to record, either as the result of a function of
+            `dynascope.probes` or as a mapping from each name to its dimension names and values. Probes are compiled, so
             they must be written in JAX.
         seconds: Time limit; none by default. A run that reaches the limit is recorded up to that point, and its
             attribute `stopped` states where it ended.
@@ -83,8 +84,8 @@ def observe(
     diagonal network or linear attention, it integrates variables that remain accurate at any scale (`Solver("exact")`),
     unless probes or the method need the weights. The attribute `variables` of the record names the integrated
     variables. All other flows integrate the weights. With `seconds`, they use the solver "fastest" with a relative
-    tolerance of 1e-5; without, they use the defaults of `Solver`, but the same tolerance if an activation has a kink.
-    An explicit solver or tolerance takes precedence.
+    tolerance of 1e-5. Without it, they use the defaults of `Solver`, except that the tolerance is also 1e-5 if an
+    activation has a kink. An explicit solver or tolerance takes precedence.
 
     Raises:
         InputError: An argument is outside its domain, or no duration is given and no theory predicts one.
@@ -150,10 +151,11 @@ def _gradient_flow(task: Any, network: Any, method: GradientFlow, scale: Any, pr
         return exact(float(np.asarray(scale)))
     require(
         solver.name != "exact",
-        "the solver 'exact' does not support this network, or this run needs the weights",
+        "the solver 'exact' does not support this network, or this run requires the weights",
         argument="solver",
         value="exact",
-        remedy="give a single network and scale, no probes and only a duration, or choose another solver",
+        remedy="give one network, one scale, no probes and no option of the method except the duration, or choose "
+        "another solver",
     )
     if single:
         method = _with_defaults(task, network, method)
@@ -189,7 +191,7 @@ def _with_defaults(task: Any, network: Any, method: GradientFlow) -> GradientFlo
 
 @dataclasses.dataclass(frozen=True)
 class _Reading:
-    """One quantity of a probe. Equal readings are equal objects, so that compiled programs are reused."""
+    """One quantity of a probe. Readings of the same quantity compare equal, so compiled programs are reused."""
 
     probe: Probe
     name: str

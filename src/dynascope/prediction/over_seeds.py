@@ -46,10 +46,10 @@ def predict_seeds(
 
     Returns:
         The prediction for the first seed, with additional variables for all seeds. `seed_jump_time` over (`seed`,
-        `jump`) contains the times, and `seed_learned` a description of what is learned. This description is that of the
-        jump if it is the same for all seeds or if inputs have no names; otherwise it is the input with the largest
-        weight. Jumps that a seed lacks are NaN or empty. If there are loss curves, `loss_low`, `loss_median` and
-        `loss_high` contain the minimum, median and maximum over the seeds, at the times of the first curve.
+        `jump`) contains the times, and `seed_learned` a description of what is learned: the input with the largest
+        weight, or the description of the jump if it is the same for all seeds or if the inputs have no names. Jumps
+        that a seed lacks are NaN or empty. If there are loss curves, `loss_low`, `loss_median` and `loss_high` contain
+        the minimum, median and maximum over the seeds, at the times of the first curve.
 
     Raises:
         InputError: As for `predict`, or the weights of this kind of network are not random.
@@ -113,7 +113,7 @@ def _labels(found: list[xr.Dataset], jumps: int, *, named: bool) -> list[list[st
 
 
 def _curves(found: list[xr.Dataset]) -> dict[str, tuple[str, np.ndarray]]:
-    """Return minimum, median and maximum of the losses at the times of the first curve, ignoring ended curves."""
+    """Return minimum, median and maximum of the losses at the times of the first curve, without ended curves."""
     if any(names.CURVE_LOSS not in each for each in found):
         return {}
     time = found[0]["time"].to_numpy()

@@ -66,8 +66,8 @@ def predict(
             "attention"), or a `TwoLayer` without dimensions. Alternatively, your module with its initial weights: a
             `torch.nn.Sequential`, `equinox.nn.Sequential` or `equinox.nn.MLP` of two linear layers and a homogeneous
             activation between them, with or without biases.
-        scale: Factor that multiplies the initial weights: below one, or so large that training is lazy and
-            kernel-regression applies. For a network given by name or without dimensions, the default is
+        scale: Factor that multiplies the initial weights: below one, or so large that training is lazy and the theory
+            "kernel-regression" applies. For a network given by name or without dimensions, the default is
             `prediction.default_scale`, which is 1e-8 for most networks. A module keeps its weights by default, and
             their scale is measured: their norm divided by that of weights at unit scale.
         seed: Seed of the initial weights if the network is given by name or without dimensions; the record then has the
@@ -83,15 +83,15 @@ def predict(
 
     Returns:
         The prediction: `jumps` is a table of the predicted jumps, and `record` contains everything as arrays. For a
-        small scale the record is a staircase (see `results.staircase_record`). For each jump it contains the time at
-        this scale; the accelerated time, which is the limit of the time divided by `results.time_unit` (log(1/scale)
-        for degree 2); the loss before and after; what is learned, in terms of input and output names; and whether and
-        why the jump is slow. If a jump involves several inputs, `learned_direction` contains the weight of each input
-        in units of its standard deviation. The attribute `theory_choice` states why this theory was chosen, and
-        `complete` is 1 if there are no further jumps. With `curve`, for samples and sums of homogeneous neurons, the
-        record also contains `loss` over `time` (with the attribute `curve_error`) and the estimated error of each time
-        and level. A theory that is exact at any scale gives `loss` over `time` instead of jumps, and further quantities
-        such as the linear map.
+        small scale, the record is a staircase (see `results.staircase_record`). For each jump it contains the time at
+        this scale; the accelerated time, which is the small-scale limit of the time divided by `results.time_unit`
+        (log(1/scale) for degree 2); the loss before and after; what is learned, in terms of input and output names; and
+        whether and why the jump is slow. If a jump involves several inputs, `learned_direction` contains the weight of
+        each input in units of its standard deviation. The attribute `theory_choice` states why this theory was chosen,
+        and `complete` is 1 if there are no further jumps. With `curve`, for samples and sums of homogeneous neurons,
+        the record also contains `loss` over `time` (with the attribute `curve_error`) and the estimated error of each
+        time and level. A theory that is exact at any scale predicts `loss` over `time` instead of jumps, and further
+        quantities such as the linear map.
 
     Raises:
         InputError: No theory covers the task and network (the message lists the alternatives), or an argument is out of
@@ -159,7 +159,7 @@ def _computed(case: Case, name: str | None, *, measured: bool) -> xr.Dataset:
     """Compute the record with the named theory, or with the one that fits best."""
     likely = _likely(case, name)
     if likely is not None:
-        # Measuring the assumptions of a theory can need as much memory as the theory.
+        # Measuring the assumptions of a theory can take as much memory as the theory.
         require_fitting_memory(likely, case)
     candidate = chosen(case, name) if name is not None else _first(case, measured=measured)
     theory = candidate.theory
@@ -231,7 +231,8 @@ def _why(case: Case, theory: Theory, *, selected: bool) -> str:
         else "is the first theory that applies"
     )
     why = "was selected by the user" if selected else first
-    return f"{theory.name} {why}." + (f" Exact here at any scale: {', '.join(others)}." if others else "")
+    exact = f" Theories that are exact here at any scale: {', '.join(others)}." if others else ""
+    return f"{theory.name} {why}.{exact}"
 
 
 def _first(case: Case, *, measured: bool) -> Candidate:
@@ -260,7 +261,7 @@ def _first(case: Case, *, measured: bool) -> Candidate:
     if len(others) == 1 and others[0].status == "no":
         only = others[0]
         raise InputError(
-            f"{only.theory.name} is the only theory for a {case.name}, and it does not apply "
+            f"{only.theory.name} is the only theory for a {case.name}, but it does not apply "
             f"({'; '.join(map(str, only.violated))})",
             argument="network",
             value=case.name,

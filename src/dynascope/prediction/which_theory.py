@@ -47,7 +47,7 @@ def which(
     seed: Seed = 0,
     width: PositiveInt = 50,
 ) -> Candidates:
-    """List the theories for a network and data, in the order: theories that apply, almost apply, and do not apply.
+    """List the theories for a network and data: first those that apply, then those that almost apply, then the others.
 
     Every theory states its assumptions as measurable numbers (`theory.assumptions`), and this function measures them.
     Exact solutions come before small-scale limits, and smaller violations before larger ones.
@@ -232,7 +232,7 @@ def chosen(case: Case, name: str) -> Candidate:
     broken = [each for each in candidate.violated if each.almost is False]
     require(
         not broken,
-        f"the theory {name!r} does not hold here: {'; '.join(map(str, broken))}",
+        f"the theory {name!r} does not apply here: {'; '.join(map(str, broken))}",
         argument="theory",
         value=name,
         remedy=f"{broken[0].assumption.remedy}, or choose another theory: dynascope.which" if broken else "",

@@ -78,8 +78,8 @@ ALGEBRA = (
                 kind="two-layer power",
                 time_offset=2.7,
                 time_floor=0.0,
-                time_offset_reason="times are known up to an offset independent of log(1/scale), at most 2.6 in "
-                "thirty runs",
+                time_offset_reason="times are known up to an offset that is independent of log(1/scale) and was "
+                "at most 2.6 in thirty runs",
                 slope_tolerance=0.05,
                 slope_reason="the neglected part of the times is nearly the same at both scales",
             ),

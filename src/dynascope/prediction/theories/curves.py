@@ -156,7 +156,7 @@ def _two(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _imbalance(case: Case) -> float:
-    """Return the initial δ; zero if it is within rounding or the measured imbalance."""
+    """Return the initial imbalance δ; zero if it is within rounding errors or the measured imbalance."""
     first, second = _two(case)
     charges, width = layer_charges(first, second), first.shape[1]
     size, delta = float(charges.size), float(charges.total) / width
@@ -219,7 +219,7 @@ def _roots(case: Case) -> float:
 
 
 def _eigenvectors(case: Case) -> float:
-    """Estimate the operations for the eigenvectors of the inputs per output, and for sums over them."""
+    """Estimate the operations for an eigendecomposition of the inputs per output, and for sums over its modes."""
     sizes = sorted((case.task.samples, case.task.input_dimension))
     return POINTS * 1.6e5 + 3.0 * case.task.output_dimension * sizes[1] * sizes[0] ** 2
 

@@ -38,8 +38,8 @@ def _solve(case: Case) -> xr.Dataset:
         Curve(modes.loss(times), {}),
         notes=[],
         tolerance=max(_LEAST, _ERROR * moved),
-        reason=f"the weights of the linearised network move by {moved:.2g} of their norm; the error of the loss is at "
-        f"most {_ERROR:g} of this fraction of the initial loss",
+        reason=f"the weights of the linearised network move by {moved:.2g} of their norm, so the error of the loss "
+        f"is at most {_ERROR:g} times this fraction of the initial loss",
     )
     return record.assign_attrs(movement=moved, kernel_modes=len(modes.rates))
 

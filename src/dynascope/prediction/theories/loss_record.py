@@ -95,7 +95,7 @@ def curve_record(
             "loss_tolerance": tolerance,
             "loss_tolerance_reason": reason,
             "loss_maximum_tolerance": 10 * tolerance,
-            "loss_maximum_tolerance_reason": "the same, with interpolation of steep drops between recorded times",
+            "loss_maximum_tolerance_reason": f"{reason}; steep drops are interpolated between recorded times",
             **task.attributes(),
         },
     )

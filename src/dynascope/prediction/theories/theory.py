@@ -31,23 +31,23 @@ class Theory:
     Attributes:
         name: Its name.
         function: The function of `dynascope.theory`, or the algorithm, that computes the prediction.
-        network: The networks it covers, in words.
-        gives: Its predictions, in words.
+        network: Description of the networks it covers.
+        gives: Description of its predictions.
         fits: Returns whether it covers the network and the task of a case.
         solve: Returns the record of a case.
         domain: The domain of validity of the function; None for an algorithm.
         assumes: Its assumptions, in addition to the kind of network.
         assumes_too: Returns further assumptions that can be measured only for some cases.
         exact: Whether it is exact if its assumptions hold; otherwise it is the leading order of a limit.
-        limit: The limit, in words.
+        limit: Description of the limit.
         staircase: Whether its record is a staircase rather than a loss over time.
         operations: Approximate number of floating-point operations, for many jumps.
         cost_factor: Factor by which the actual number may differ.
-        memory: Approximate memory in bytes, besides the data.
+        memory: Approximate memory in bytes, excluding the data.
         special: Whether it needs special data that a more general theory also covers.
         beside: Further functions for the same cases.
         equation: The equation that it solves or states, as LaTeX.
-        error: Returns the expected error, in words, if neither exactness nor the record implies it.
+        error: Returns the expected error as text, if it follows neither from exactness nor from the record.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Theory:
 
     @property
     def kind(self) -> str:
-        """Either "exact" or the limit, in words."""
+        """Either "exact" or a description of the limit."""
         return "exact" if self.exact else self.limit
 
     @classmethod

@@ -75,5 +75,5 @@ def neurons_of(case: Case) -> float:
 
 
 def time_error(error: float) -> str:
-    """Describe the relative error of times in words; empty if it is one or more."""
+    """Format the relative error of times as text; empty if it is one or more."""
     return f"error of the times up to {100 * error:.0f} % at this scale" if error < 1 else ""
