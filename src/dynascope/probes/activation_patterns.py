@@ -46,7 +46,7 @@ class NeuronCounts:
         shapes = [[tuple(each.shape) for each in counts.layers] for counts in (self, other)]
         require(
             self.event == other.event and shapes[0] == shapes[1],
-            f"counts of {self.event} over neurons {shapes[0]} and of {other.event} over {shapes[1]} cannot be added",
+            f"counts of {self.event!r} (shapes {shapes[0]}) and {other.event!r} (shapes {shapes[1]}) cannot be added",
             argument="other",
             value=other.event,
             remedy="add batches of the same network and event",
@@ -131,13 +131,14 @@ def count_flips(before: Any, after: Any) -> NeuronCounts:
 def hamming_distance(flips: NeuronCounts) -> HammingDistance:
     """Compute the fraction of (sample, neuron) pairs whose activation has flipped.
 
-    Unrelated activation patterns give about one half if neurons are active on half of the samples. Some publications
-    sum over the neurons of a layer; to compare with these, multiply by the number of neurons.
+    For unrelated activation patterns, the fraction is about one half if each neuron is active on half of the samples.
+    Some publications sum over the neurons of a layer; to compare with them, multiply the fraction by the number of
+    neurons.
 
     Cost: a few operations and memory for a few numbers per neuron.
 
     Args:
-        flips: The result of `count_flips`, added over all batches.
+        flips: The result of `count_flips`, summed over all batches.
 
     Raises:
         InputError: If `flips` counts another event.
@@ -190,7 +191,7 @@ def activity(active: NeuronCounts) -> Activity:
     Cost: a few operations and memory for a few numbers per neuron.
 
     Args:
-        active: The result of `count_active`, added over all batches.
+        active: The result of `count_active`, summed over all batches.
 
     Raises:
         InputError: If `active` counts another event.
@@ -212,7 +213,7 @@ def activity(active: NeuronCounts) -> Activity:
 def _layers(name: str, preactivations: Any) -> Sequence[Any]:
     """Return the layers after checking them; a single array is one layer."""
     layers = list(preactivations) if isinstance(preactivations, list | tuple) else [preactivations]
-    require(len(layers) > 0, f"{name} has no layer", argument=name, value=0, remedy="give one array for each layer")
+    require(len(layers) > 0, f"{name} has no layers", argument=name, value=0, remedy="give one array for each layer")
     array_namespace(*layers)
     shapes = [tuple(each.shape) for each in layers]
     require(

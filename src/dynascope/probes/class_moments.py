@@ -66,7 +66,7 @@ class ClassMoments:
 
 @checked
 def class_moments(features: Any, labels: Any, *, classes: Annotated[int, Ge(2)]) -> ClassMoments:
-    """Compute the moments of one batch; add them over batches and pass the sum to `collapse_metrics`.
+    """Compute the moments of one batch; sum them over batches and pass the result to `collapse_metrics`.
 
     Sums are in double precision if the library supports it (in JAX, within `jax.enable_x64(True)`).
 

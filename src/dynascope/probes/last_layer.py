@@ -69,7 +69,7 @@ def last_layer(network: Any, inputs: np.ndarray) -> LastLayer:
 
 
 def layer_metrics(*samples: Any, **options: Any) -> dict[str, np.ndarray]:
-    """Return the results of `feature_metrics` by name, without its warnings about small or unbalanced samples.
+    """Return the results of `feature_metrics` by name, without its warnings about few samples or unbalanced classes.
 
     Example:
         >>> found = layer_metrics(np.array([[1, 0], [0, 1], [2, 1]]), np.array([[1], [0], [3]]), threshold=0.2)
@@ -116,7 +116,7 @@ def metrics_over_time(
         targets: Targets, shape (n, c). If c = 1, the class is one for targets above one half, otherwise zero.
         times: The recorded times.
         samples: Number of training samples.
-        held_out: Whether overlaps are computed on the held-out samples instead of the training samples.
+        held_out: Whether quality and utilization are computed on the held-out samples instead of the training samples.
         **options: Options of `feature_metrics`.
 
     Raises:

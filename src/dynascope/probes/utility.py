@@ -1,4 +1,4 @@
-"""Utilities of neurons: the growth rate of each neuron, and which dormant neuron becomes active next, and when."""
+"""Utilities of neurons: how fast each neuron grows, which dormant (small) neuron becomes active next, and when."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ class Imbalance(NamedTuple):
     """The imbalance of consecutive layers over `layer` 1 … L−1, with a leading `time` axis if the weights have one.
 
     Attributes:
-        imbalance: ‖D_ℓ‖_F.
+        imbalance: ‖D_ℓ‖_F with D_ℓ = W_ℓᵀ W_ℓ − W_{ℓ+1} W_{ℓ+1}ᵀ.
         relative_imbalance: ‖D_ℓ‖_F / (‖W_ℓ‖² + ‖W_{ℓ+1}‖²), from 0 for balanced layers to 1; zero if both layers
             vanish.
         balance: λ = −tr D_ℓ/h, positive if the later layer has the larger norm.
-        unevenness: ‖D_ℓ + λI‖_F, zero for λ-balanced layers.
+        unevenness: ‖D_ℓ + λI‖_F, zero for λ-balanced layers (D_ℓ = −λI).
     """
 
     imbalance: Annotated[Any, "time layer"]
@@ -43,7 +43,8 @@ def layer_imbalance(weights: Sequence[Any]) -> Imbalance:
     biases. Gradient descent with learning rate η changes the conserved quantities by O(η) over a fixed training time.
     −D_ℓ is the matrix of charges between two layers that `symmetry.find_symmetries` finds.
 
-    Cost: 4 a h² operations and memory for 2h² numbers, for each pair of layers (a, h), (h, a) and each time.
+    Cost: 4 a h² operations and memory for 2h² numbers, for each time and each pair of layers of shapes (a, h) and (h,
+        a).
 
     Args:
         weights: W_1 … W_L, L ≥ 2, as for `layer_alignment`.

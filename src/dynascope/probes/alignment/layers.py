@@ -18,7 +18,8 @@ class LayerAlignment(NamedTuple):
     """Alignment of each layer with the next, with a leading `time` axis if the weights have one.
 
     Attributes:
-        layer_alignment: |⟨v_ℓ, u_{ℓ+1}⟩| over `layer` 1 … L−1; zero if either layer vanishes.
+        layer_alignment: |⟨v_ℓ, u_{ℓ+1}⟩| over `layer` 1 … L−1, for the top output direction v_ℓ of one layer and the
+            top input direction u_{ℓ+1} of the next; zero if either layer vanishes.
         gap: The smaller relative gap 1 − s_2/s_1 of the two layers, over the same axis.
     """
 
@@ -32,8 +33,10 @@ class DataAlignment(NamedTuple):
     """Alignment of the outer layers with the data, as a scalar or over `time` if the weights have a time axis.
 
     Attributes:
-        input_alignment: |⟨u_1(W_1), e⟩|; zero if the layer or the moment vanishes.
-        target_alignment: |⟨v_1(W_L), o⟩|; zero if the layer or the moment vanishes.
+        input_alignment: |⟨u_1(W_1), e⟩| for the top direction e of the inputs; zero if the layer or the moment
+            vanishes.
+        target_alignment: |⟨v_1(W_L), o⟩| for the top direction o of the targets; zero if the layer or the moment
+            vanishes.
     """
 
     input_alignment: Annotated[Any, "time"]
@@ -123,10 +126,11 @@ def data_alignment(
     got = (inputs.shape[1], targets.shape[1])
     require(
         got == expected,
-        f"the network maps {expected[0]} inputs to {expected[1]} outputs, but the data map {got[0]} to {got[1]}",
+        f"the network maps {expected[0]} inputs to {expected[1]} outputs, but the data have {got[0]} inputs and "
+        f"{got[1]} targets",
         argument="inputs",
         value=got,
-        remedy="give the data that the network was trained on",
+        remedy="give the data on which the network was trained",
     )
     # Divide by the largest entries, because squares of small numbers can underflow.
     x, y = inputs / largest(inputs, (0, 1)), targets / largest(targets, (0, 1))

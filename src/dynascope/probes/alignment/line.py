@@ -18,7 +18,8 @@ class LineAlignment(NamedTuple):
     """The alignment of two layers along a line.
 
     Attributes:
-        alignment: ζ between −1 and 1, as a scalar or over `time`; zero if u or v vanishes.
+        alignment: The cosine ζ of the output weights u and the input weights v along the line, as a scalar or over
+            `time`; zero if u or v vanishes.
     """
 
     alignment: Annotated[Any, "time"]

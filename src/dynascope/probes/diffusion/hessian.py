@@ -78,7 +78,8 @@ def top_curvatures(
             convex in the outputs. In JAX, this option requires `model`.
         reduction: For a module, "mean" or "sum" over the samples of a batch if the loss is a function; None for a
             `torch.nn` loss.
-        products: In JAX, the number of products for the eigenvalues; None for max(2k, k + 40), or d if that is smaller.
+        products: In JAX, the number of matrix-vector products for the eigenvalues; None for max(2k, k + 40), or d if
+            that is smaller.
         seed: Seed of the initial vector of the iteration.
 
     Raises:

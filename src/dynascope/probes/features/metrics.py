@@ -29,19 +29,20 @@ class FeatureMetrics(NamedTuple):
     """Metrics of the features of a network; `mode` is in descending order of intensity, with zeros beyond the rank.
 
     Attributes:
-        intensity: ρ_k over `mode`.
+        intensity: ρ_k over `mode`, the eigenvalues of the feature kernel on the training samples.
         effective_dimension: Effective dimension of the intensity, with the first mode treated according to
             `exclude_first`.
         effective_dimension_all_modes: Effective dimension of the intensity of all modes.
         constant_overlap: |⟨e_1|1⟩|/‖e_1‖.
-        quality: Q*_k over `mode`; None without targets, like the quantities derived from it.
+        quality: Q*_k over `mode`, the share of the targets' span that the mode covers; None without targets, like the
+            quantities derived from it.
         cumulative_quality: Π*(k) over `mode`.
         effective_dimension_quality: Effective dimension of the quality.
-        utilization: Q̂_k over `mode`.
+        utilization: Q̂_k over `mode`, the share of the outputs' span that the mode covers.
         cumulative_utilization: Π̂(k) over `mode`.
         effective_dimension_utilization: Effective dimension of the utilization.
-        output_dimension: dim Ĥ.
-        kappa_cka: κ.
+        output_dimension: dim Ĥ, the dimension of the outputs' span.
+        kappa_cka: κ, the distance of the features from minimal features.
         minimum_features: Whether κ < ε: true in the minimum-feature regime, false in the extended-feature regime.
         threshold: ε.
     """
@@ -92,17 +93,17 @@ def feature_metrics(
 
     Args:
         features: Φ, the inputs of the last layer, shape (n, p), as a NumPy, JAX or PyTorch array; or the
-            `FeatureMoments` summed over batches. Moments give the same numbers, but omit modes with √ρ_k below 5·10⁻⁷
+            `FeatureMoments` summed over batches. Moments yield the same results, but omit modes with √ρ_k below 5·10⁻⁷
             √ρ_1.
-        outputs: f̂, the logits, shape (n, C). Not with moments.
+        outputs: f̂, the logits, shape (n, C). Omit them if `features` are moments.
         targets: f*, shape (n, c), or integer labels 0..C−1, shape (n,). Without targets, the quality is not computed.
         held_out: (features, outputs) or (features, outputs, targets) of held-out samples, or their moments.
         bias: Whether the last layer has a bias. The constant function is then one of the features and adds a mode. If
             this is False for a network with a bias, the utilization does not sum to one.
         output_function: "logits" (the default) to use the outputs unchanged, for networks trained on squared loss;
-            "softmax" to use their softmax, for cross-entropy. With moments, choose it when they are computed.
-        exclude_first: Whether `effective_dimension` is one plus the effective dimension of all modes but the first, as
-            suits features whose first mode is the constant function (check `constant_overlap`).
+            "softmax" to use their softmax, for cross-entropy. For moments, choose it in `feature_moments` instead.
+        exclude_first: Whether `effective_dimension` is one plus the effective dimension of all modes but the first,
+            which is appropriate for features whose first mode is the constant function (check `constant_overlap`).
         threshold: ε; features with κ < ε are called minimal.
 
     Raises:
@@ -215,7 +216,7 @@ def _check_same(rows: Rows, held_out: Rows) -> None:
     shapes = [(each.features.shape[1], each.outputs.shape[1]) for each in (rows, held_out)]
     require(
         shapes[0] == shapes[1],
-        f"the samples have {shapes[0]} features and outputs, but those held out have {shapes[1]}",
+        f"the samples have {shapes[0]} features and outputs, but the held-out samples have {shapes[1]}",
         argument="held_out",
         value=shapes[1],
         remedy="measure the same network on both sets of samples",
@@ -239,7 +240,7 @@ def _warn(rows: Rows) -> None:
     one_hot = off < 1e-12 * rows.samples**2
     if not holds(~(one_hot & (xp.max(counts) > _IMBALANCE * xp.min(counts)))):
         warnings.warn(
-            f"The largest class has {float(xp.max(counts)):.0f} samples and the smallest {float(xp.min(counts)):.0f}: "
-            "κ and the quality treat classes as balanced.",
+            f"The largest class has {float(xp.max(counts)):.0f} samples and the smallest {float(xp.min(counts)):.0f}, "
+            "but κ and the quality treat classes as balanced.",
             stacklevel=3,
         )

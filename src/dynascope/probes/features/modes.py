@@ -170,9 +170,9 @@ def effective_dimension(weights: Any, *, exclude_first: bool = False) -> Any:
 def kappa_cka(features: Any, outputs: Any, *, output_function: OutputFunction = "logits") -> Any:
     """Compute the distance of the features from minimal features, κ = 1 − CKA(T, T_MP).
 
-    κ is zero in the minimum-feature regime. T_MP = a₁|1⟩⟨1| + a₂P has only the features that the outputs need; P is the
-    orthogonal projector on the span of the outputs. With orthonormal functions Z of that span, and centred columns Φ_c
-    and Z_c,
+    κ is zero in the minimum-feature regime. T_MP = a₁|1⟩⟨1| + a₂P contains only the features that the outputs require;
+    P is the orthogonal projector on the span of the outputs. With orthonormal functions Z of that span, and centred
+    columns Φ_c and Z_c,
 
         CKA = ‖Φ_cᵀZ_c‖_F² / (‖Φ_cᵀΦ_c‖_F ‖Z_cᵀZ_c‖_F),
 

@@ -89,7 +89,7 @@ class FeatureMoments:
 def feature_moments(
     features: Any, outputs: Any, targets: Any | None = None, *, output_function: OutputFunction = "logits"
 ) -> FeatureMoments:
-    """Compute the moments of one batch; add them over batches and pass the sum to `feature_metrics`.
+    """Compute the moments of one batch; sum them over batches and pass the result to `feature_metrics`.
 
     Sums are in double precision if the library supports it (in JAX, within `jax.enable_x64(True)`).
 

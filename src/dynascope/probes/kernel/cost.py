@@ -112,7 +112,7 @@ def choose(
                 break
             block = math.ceil(block / 2)
     raise InputError(
-        f"the kernel needs {least:.1e} bytes in blocks of {block} examples, but memory is {memory:.1e}",
+        f"the kernel requires {least:.1e} bytes in blocks of {block} examples, but memory is {memory:.1e}",
         argument="memory",
         value=memory,
         remedy="increase memory, use smaller batches or fewer examples, or contract over the outputs",
@@ -126,7 +126,7 @@ def largest_block(size: Size, batch_size: int | None) -> int:
 
 
 def _structured(size: Size, contraction: Contraction) -> tuple[tuple[float, float], float, float]:
-    """Return multiply-adds per kernel entry and per example, the size of the largest gradient, and that of signals."""
+    """Return multiply-adds per kernel entry and per example, and the sizes of the largest gradient and the signals."""
     c = size.outputs
     products = c**2 if contraction == "full" else c
     layers: dict[int, list[DenseUse]] = {}

@@ -1,4 +1,4 @@
-"""Products z = h W with dense weights, which account for most of a kernel, collected while a program is read."""
+"""Collects the products z = h W with dense weights while a program is read."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
         InputError: If shapes do not match, values are not finite, or a kernel is zero (after centring).
 
     Warns:
-        UserWarning: If the kernels have one entry, so that the distance is always zero.
+        UserWarning: If the kernels have one entry, so the distance is always zero.
 
     References:
         Deep learning versus kernel learning, arXiv:2010.15110, eq. (4).

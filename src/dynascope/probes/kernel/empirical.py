@@ -93,7 +93,7 @@ def neural_tangent_kernel(
     Raises:
         InputError: If an option is unknown, parameters or outputs are not finite, inputs are empty or have different
             lengths, rates do not match the parameters, outputs depend on the batch, or the kernel does not fit into
-            memory. In PyTorch also if layers in training mode draw random numbers or use batch statistics, or if
+            memory. In PyTorch, also if layers in training mode draw random numbers or use batch statistics, or if
             repeated evaluation changes the outputs.
 
     References:

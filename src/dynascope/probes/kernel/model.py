@@ -1,4 +1,4 @@
-"""A function of parameters and inputs in the form that the kernel algorithms need, for one example at a time."""
+"""The function whose derivatives the kernel algorithms compute, evaluated for one example at a time."""
 
 from __future__ import annotations
 
