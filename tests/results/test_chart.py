@@ -35,9 +35,9 @@ def test_one_variable_may_be_named_alone():
     ("fields", "problem"),
     [
         ({"variables": ()}, "no variables are given"),
-        ({"variables": ("a", "b"), "words": ("one",)}, "1 words for 2 variables"),
-        ({"variables": ("a", "b"), "error": "c"}, "2 variables have 1 kinds of interval"),
-        ({"variables": "a", "error": "c", "interval": ("d", "e")}, "1 variables have 2 kinds of interval"),
+        ({"variables": ("a", "b"), "words": ("one",)}, "words has length 1, but there are 2 variables"),
+        ({"variables": ("a", "b"), "error": "c"}, "an interval is given for 2 variables"),
+        ({"variables": "a", "error": "c", "interval": ("d", "e")}, "both interval and error are given"),
         ({"variables": "accuracy", "staircase": True}, "a staircase of accuracy"),
     ],
 )

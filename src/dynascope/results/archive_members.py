@@ -57,7 +57,7 @@ def read_members(path: Path) -> Members:
             (deepest, _DEEPEST, "levels of groups"),
             (len(entries), _MOST_MEMBERS + size // _BYTES_OF_A_MEMBER, "files"),
         ):
-            _require(count <= most, path, f"contains {count} {what}, more than a record of its size has")
+            _require(count <= most, path, f"contains {count} {what}, more than a record of this size can have")
         _require(bool(chunks), path, "contains no array")
         require_unpacked(size, repr(path.name), value=path.name)
         return Members({name: _content(archive, entries[name]) for name in belonging}, groups, chunks)

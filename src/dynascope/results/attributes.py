@@ -26,7 +26,7 @@ class _Kind(NamedTuple):
 
     Attributes:
         check: Returns whether a value has this type.
-        words: The type in words, after "is not".
+        words: Name of the type, as it follows "is not" in messages.
     """
 
     check: _Check
@@ -120,8 +120,8 @@ _TOLERANCE = _Kind(_tolerance, "a non-negative number")
 _SHARE = _Kind(_between(0, 1), "a number from 0 to 1")
 _COUNT = _Kind(_count, "a positive integer")
 _FLAG = _Kind(_flag, "0 or 1")
-_TEXTS = _Kind(_list(_text), "a list of texts")
-_NAMED_TEXTS = _Kind(_object(_text), "an object of texts")
+_TEXTS = _Kind(_list(_text), "a list of strings")
+_NAMED_TEXTS = _Kind(_object(_text), "an object of strings")
 _QUANTITIES = _Kind(_object(_QUANTITY), "an object with an error, a tolerance and whether it agrees for each quantity")
 _KINDS = {
     **dict.fromkeys(("convention", "version", "title", "claim", "reference", "question", "meaning"), _TEXT),
@@ -143,7 +143,7 @@ _KINDS = {
         _object(_one_of("holds", "does not hold", "undecided")),
         "an object with holds, does not hold or undecided for each claim",
     ),
-    "parameters": _Kind(_object(_PARAMETER), "an object of numbers, texts and lists of them"),
+    "parameters": _Kind(_object(_PARAMETER), "an object of numbers, strings and lists of these"),
     "image_shape": _Kind(
         _either(_none, _list(_count, 2)),
         "a list of a height and a width, or null",

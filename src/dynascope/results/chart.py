@@ -33,8 +33,8 @@ class Chart:
         members: The labels of the members to draw, by dimension.
         places: The positions of the members to draw, by dimension, counted from 0 at the start or from −1 at the end;
             for labels that are not known in advance. Positions beyond an end select the end.
-        symbols: Symbol of a dimension in line labels: {"exponent": "α"} gives α = 0.3. With an empty symbol, the
-            members share one colour and thin lines, for example for many neurons.
+        symbols: Symbol of a dimension in line labels: {"exponent": "α"} labels a line α = 0.3. With an empty symbol,
+            the members share one colour and thin lines, for example for many neurons.
         interval: The variables with the lower and the upper end of an interval around the only drawn variable. The
             interval is a band, or error bars around points.
         error: The variable with the half-width of this interval, instead of `interval`.
@@ -88,15 +88,15 @@ class Chart:
             (names, "no variables are given", "variables", "name the variables to draw"),
             (
                 len(self.words) in (0, len(names)),
-                f"there are {len(self.words)} words for {len(names)} variables",
+                f"words has length {len(self.words)}, but there are {len(names)} variables",
                 "words",
-                "give one for each variable, or none",
+                "give one label for each variable, or none",
             ),
             (
                 bounds == 0 or (bounds == 1 and len(names) == 1),
-                f"{len(names)} variables have {bounds} kinds of interval",
+                "both interval and error are given" if bounds == 2 else f"an interval is given for {len(names)} variables",
                 "interval",
-                "give interval or error, of a chart with one variable",
+                "give either interval or error, and only for a chart with one variable",
             ),
             (
                 not self.staircase or names == ("loss",),

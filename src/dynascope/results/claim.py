@@ -26,7 +26,7 @@ _BOUNDS_OF_EFFECTS = {1: (0.0, math.inf), -1: (-math.inf, 0.0), 0: (0.0, 0.0)}  
 class Claim:
     """A claim about one number, with the measured value.
 
-    An effect is a claim about the change of a quantity with a factor: a change above zero means that the quantity
+    An effect is a claim about the change in a quantity with a factor: a change above zero means that the quantity
     rises.
 
     Attributes:
@@ -90,7 +90,7 @@ class Claim:
 
         Args:
             known: Whether the measurement can decide the claim: for example, whether the network has learned.
-            reason: Why it cannot, without a full stop.
+            reason: Why the measurement cannot decide the claim, without a full stop.
 
         Example:
             >>> claim = Claim("width", "Training needs fewer than 100 neurons.", 40, most=99)
@@ -225,7 +225,7 @@ def _claim(name: str, decides: bool, row: Mapping[str, Any], words: Names) -> Cl
             f"the direction of the claim {name!r} is {row['direction']}",
             argument="direction",
             value=row["direction"],
-            remedy="give 1 for rises, -1 for falls or 0 for stays",
+            remedy="give 1 for rises, -1 for falls or 0 for stays constant",
         )
         least, most = _BOUNDS_OF_EFFECTS[row["direction"]]
         quantity, units = describe(str(row["metric"]), words)

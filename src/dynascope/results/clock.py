@@ -23,7 +23,7 @@ def time_unit(scale: OpenFraction, *, degree: _Degree = 2, normalised: bool = Fa
 
     The norm of a neuron of degree κ grows as ‖θ‖' ∝ ‖θ‖^(κ−1). The norm therefore reaches order one after a time
     log(1/α) if κ = 2, and after a time proportional to α^(2−κ) if κ > 2. In the homogeneity-normalised flow, in which
-    each neuron has the rate ‖θ‖^(2−κ), neurons of every degree grow exponentially.
+    each neuron has the learning rate ‖θ‖^(2−κ), neurons of every degree grow exponentially.
 
     Args:
         scale: α, the factor on the initial weights.
@@ -57,7 +57,7 @@ def time_unit(scale: OpenFraction, *, degree: _Degree = 2, normalised: bool = Fa
 
 
 def is_exponential(*, degree: int = 2, normalised: bool = False) -> bool:
-    """Whether a small neuron grows exponentially, ‖θ‖' ∝ ‖θ‖, so that times grow as log(1/α) and not as a power of α.
+    """Whether a small neuron grows exponentially, ‖θ‖' ∝ ‖θ‖, so times grow as log(1/α) and not as a power of α.
 
     Args:
         degree: κ, the degree of homogeneity of a neuron in its own weights.
@@ -79,13 +79,13 @@ def other_scale(
     factor: PositiveFloat = 1e-4,
     divisor: PositiveFloat = 3.0,
 ) -> float:
-    """Return a second scale for measuring the slope of jump times against the unit of accelerated time.
+    """Return a second scale for measuring the slope of jump times against `time_unit`.
 
     Args:
         scale: α, the first initialisation scale.
         degree: κ ≥ 2, the degree of homogeneity of a neuron in its own weights.
         normalised: Whether the flow is homogeneity-normalised.
-        factor: Factor on the scale if times grow as log(1/α), which needs a distant second scale.
+        factor: Factor on the scale if times grow as log(1/α), which requires a distant second scale.
         divisor: Divisor of the scale if times grow as a power of α, because a much smaller scale would take too long.
 
     Returns:

@@ -1,8 +1,8 @@
 """Growing records: a zarr folder that grows along one axis and is readable at any time.
 
 The folder is one dataset, preallocated along its growing axis, with the number of complete rows in `written`. Rows are
-written before this number, and every file is replaced atomically. A reader therefore finds each counted row complete,
-even after the writer was killed.
+written before this number is increased, and every file is replaced atomically. A reader therefore finds every counted
+row complete, even if the writer was killed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dynascope.validation.bounded_scalars import NonNegativeFloat, NonNegativeIn
 
 __all__ = ["GrowingRecord"]
 
-# Writing takes at most one part of this many of the time, unless rows would wait for longer than ten seconds.
+# Writing takes at most 1/_PAUSE of the time, unless rows would wait for longer than _LONGEST seconds.
 _PAUSE, _LONGEST = 100, 10.0
 _Place = int | slice | Sequence[int]
 
@@ -54,9 +54,9 @@ class GrowingRecord:
         written = int(xr.open_zarr(path)["written"])
         record = xr.open_zarr(path).isel(step=slice(written))
 
-    Appended rows stay in memory until a chunk is full, or until the first call after `seconds`. On a slow disk they
-    stay for longer, so that writing takes about 1 % of the time; with `seconds=0`, every row is written at once. If
-    the process is killed, rows in memory are lost, but counted rows survive. Files are not flushed to disk, so a power
+    Appended rows stay in memory until a chunk is full, or until the first call after `seconds`. On a slow disk, they
+    stay longer, which limits writing to about 1 % of the time; with `seconds=0`, every row is written at once. If the
+    process is killed, rows in memory are lost, but counted rows survive. Files are not flushed to disk, so a power
     failure may lose more rows.
 
     Attributes:
@@ -126,7 +126,7 @@ class GrowingRecord:
             axis: The growing dimension.
             coords: Labels of the other dimensions, and further coordinates, in any form that xarray accepts.
             attrs: Plain values, stored as JSON; `convention` and `version` are added.
-            names: Long name and units by name, in the form of `name_all`.
+            names: Long name and units by name, as for `name_all`.
             chunks: Chunk sizes along other dimensions, by default their full lengths. Writing is fastest if each region
                 is a whole chunk, for example `{"cell": 1}` if the cells of a sweep are written one by one.
             seconds: See `seconds` of the class.
@@ -213,7 +213,7 @@ class GrowingRecord:
         """
         self.flush()
         known = {dimension for name in values for dimension in self._dimensions.get(name, [])}
-        for names, all_of, what in ((values, self._dimensions, "variables"), (places, known, "dimensions of them")):
+        for names, all_of, what in ((values, self._dimensions, "variables"), (places, known, "dimensions of values")):
             require(
                 set(names) <= set(all_of),
                 f"{sorted(set(names) - set(all_of))} are not {what}",

@@ -33,7 +33,7 @@ class Parameter:
     """One parameter of a result.
 
     Attributes:
-        value: Its value: a number, a text, or a list of them.
+        value: Its value: a number, a string, or a list of these.
         description: Its description.
         shown: Text to show instead of the value, for placeholder values.
     """
@@ -55,7 +55,7 @@ class Result:
         question: The question that the result answers.
         equation: The governing equation, as LaTeX.
         claim: The claim that is tested.
-        findings: What to know about the result, one sentence each. The page of an observation starts with them.
+        findings: Statements about the result, one sentence each. The page of an observation starts with them.
         meaning: What the result means, in a few sentences.
         reference: The paper, with its arXiv id.
         study: The name of the study.

@@ -40,8 +40,8 @@ def make_record(
     Args:
         variables: The dimension names and values of each variable.
         coordinates: The labels of each dimension.
-        attributes: Metadata: text, numbers, and lists and dictionaries of them; `convention` and `version` are added.
-        names: Long name and units by name, in the form of `name_all`.
+        attributes: Metadata: text, numbers, and lists and dictionaries of these; `convention` and `version` are added.
+        names: Long name and units by name, as for `name_all`.
 
     Returns:
         The validated record.
@@ -145,5 +145,5 @@ def _plain(name: str, value: Any) -> Any:
         f"the attribute {name!r} is a {type(value).__name__}",
         argument=name,
         value=type(value).__name__,
-        remedy="use text, numbers, or lists and dictionaries of them",
+        remedy="use text, numbers, or lists and dictionaries of these",
     )

@@ -35,8 +35,8 @@ class Staircase:
     """Plateaus of the loss and the jumps between them, in order.
 
     Attributes:
-        accelerated_times: Limit of t / T at each jump as the scale goes to zero, shape (J,), with T the unit of
-            accelerated time (see `results.time_unit`): log(1/scale) for degree 2.
+        accelerated_times: Limit of t / T at each jump as the scale goes to zero, shape (J,), where T is given by
+            `results.time_unit`: log(1/scale) for degree 2.
         times: Gradient-flow time t of each jump at the given scale, shape (J,): when the loss passes the midpoint
             between the two plateaus.
         levels: Loss of each plateau, L = ½ E‖f(x) − y‖², shape (J + 1,); the first is the initial loss.
@@ -73,7 +73,7 @@ class Staircase:
 
 @runtime_checkable
 class Described(Protocol):
-    """The part of a task that a record needs; `feature_names` and similar attributes label its dimensions."""
+    """The part of a task that a record requires; `feature_names` and similar attributes label its dimensions."""
 
     def attributes(self) -> Mapping[str, Any]:
         """Return the attributes of the task for a record."""
@@ -97,8 +97,7 @@ def staircase_record(
         scale: Factor on the initial weights.
         network: Name of the kind of network.
         jump_time_tolerance: Relative tolerance of times, and its reason; by default that of `compare`.
-        slope_tolerance: Relative tolerance of the slopes of the times against the unit of accelerated time, and its
-            reason.
+        slope_tolerance: Relative tolerance of the slopes of the times against `results.time_unit`, and its reason.
 
     Returns:
         A staircase record. Over `jump`: `jump_time` (gradient-flow time at this scale), `accelerated_time`,
@@ -163,7 +162,7 @@ def slopes_between(record: xr.Dataset, at_other_scale: xr.Dataset) -> xr.Dataset
 
     Args:
         record: A staircase.
-        at_other_scale: The staircase of the same network with as many jumps, predicted from another scale.
+        at_other_scale: The staircase of the same network at another scale, with the same number of jumps.
     """
     here, there = StaircaseView(record), StaircaseView(at_other_scale)
     return record.assign({names.ACCELERATED_TIME: ("jump", (there.times - here.times) / (there.unit() - here.unit()))})

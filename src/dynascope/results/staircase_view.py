@@ -38,8 +38,8 @@ class SeenJump:
         loss_after: Loss of the plateau after it.
         status: "judged" if the jump is scored; "slow" if theory predicts its time only roughly; "unclear" if a user's
             curve does not resolve it; or "not due" if it is predicted after the end of the run.
-        slope: Difference of its times at two scales, divided by the difference of the unit of accelerated time; None
-            for a single scale.
+        slope: Difference between its times at two scales, divided by the difference in `results.time_unit`; None for a
+            single scale.
         settled: Whether the plateau after it is flat where its level is read.
         time_tolerance: Tolerance of `time_error`; NaN if unknown.
     """
@@ -56,16 +56,16 @@ class SeenJump:
 
 @dataclasses.dataclass(frozen=True)
 class Jump:
-    """One jump of a predicted staircase. Numbers missing from the record are NaN, and missing texts are empty.
+    """One jump of a predicted staircase. Numbers missing from the record are NaN, and missing strings are empty.
 
     Attributes:
         number: Index, counted from 1.
         time: Gradient-flow time at the scale of the record.
-        accelerated_time: Limit of the time divided by the unit of accelerated time.
+        accelerated_time: Small-scale limit of the time divided by `results.time_unit`.
         loss_before: Loss of the plateau before it.
         loss_after: Loss of the plateau after it.
         learned: What is learned at the jump.
-        slow: Whether its time converges slowly to the small-scale limit, so that it is not scored.
+        slow: Whether its time converges slowly to the small-scale limit, so the jump is not scored.
         reason: Why it is slow.
         seen: Its observation, if the record was compared with one.
         step: The training step of the jump, if a learning rate is given.
@@ -141,7 +141,7 @@ class StaircaseView:
 
     @property
     def accelerated_times(self) -> Float[np.ndarray, "*members jump"]:
-        """Limit of each time divided by the unit of accelerated time."""
+        """Small-scale limit of each time divided by `results.time_unit`."""
         return self.record[names.ACCELERATED_TIME].to_numpy()
 
     @property
@@ -193,12 +193,12 @@ class StaircaseView:
         return "step" if self.record[names.JUMP_TIME].attrs.get("units") == STEPS else "time"
 
     def unit(self, scale: float | None = None) -> float:
-        """The unit of accelerated time at a scale, by default that of the record."""
+        """`results.time_unit` at a scale, by default at the scale of the record."""
         return time_unit(float(self.record.attrs["scale"]) if scale is None else scale, **self._clock)
 
     @functools.cached_property
     def rows(self) -> list[Jump]:
-        """The jumps one by one; for an ensemble, median numbers and the texts of the first member."""
+        """The jumps one by one; for an ensemble, the medians of numbers and the strings of the first member."""
         predicted = functools.partial(_column, self.record, self.record["jump"])
         columns = zip(
             self.record["jump"].to_numpy().tolist(),
@@ -336,7 +336,7 @@ def is_staircase(record: xr.Dataset) -> bool:
 
 
 def _column(record: xr.Dataset, jumps: xr.DataArray, name: str, absent: object = np.nan) -> list:
-    """Return a variable over the jumps as plain values; for an ensemble the median, logical or, or first text."""
+    """Return a variable over the jumps as plain values; for an ensemble the median, logical or, or first string."""
     if name not in record:
         return [absent] * len(jumps)
     values = record[name]
