@@ -50,7 +50,7 @@ class Charge:
     """A symmetry of a function of parameters, with the charges that it conserves under gradient flow of any loss.
 
     - "scale", "rescale": each unit u can be multiplied by exp(f t) independently. The charge is Q_u = Σ f ‖θ_u‖² over
-      the parts, e.g. the squared norm of weights followed by a normalisation, or ‖out‖² − ‖in‖² of a homogeneous unit.
+      the parts, e.g. the squared norm of weights before a normalisation layer, or ‖out‖² − ‖in‖² of a homogeneous unit.
     - "matrix": the units of a block can be mixed by any invertible matrix. The charges are Q_ab = Σ f ⟨θ_a, θ_b⟩ for
       a ≤ b in the same block, e.g. AᵀA − WWᵀ of linear layers.
     - "translation": one number can be added to all elements of unit u. The charge Q_u = Σ θ over the unit is linear.
@@ -90,7 +90,7 @@ class Charge:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The name of each charge: kind, parameters, and the index of its unit or of its two units of a block."""
+        """The name of each charge: kind, parameters, and the index of its unit, or of its two units in a block."""
         stem = f"{self.kind} {' '.join(self.paths)}"
         if self.kind != "matrix":
             return tuple(f"{stem} [{unit}]" for unit in range(self.units))

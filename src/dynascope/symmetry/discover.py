@@ -77,8 +77,8 @@ def discover(
 
     as the null vectors of ⟨∇f(x; θ), Gθ + c⟩ = 0 over many points, and verifies them at new points. The ranks are
     correct only if the inputs cover every activation pattern. The random inputs therefore have a wide distribution;
-    `example_inputs` gives only their shape. The cost is of order (D²/2)³ operations for D parameters: 40 parameters
-    take seconds. For larger functions, `discover_blocks` is faster but less general.
+    `example_inputs` determines only their shape. The cost is of order (D²/2)³ operations for D parameters: 40
+    parameters take seconds. For larger functions, `discover_blocks` is faster but less general.
 
     Args:
         apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy.

@@ -30,11 +30,11 @@ class BlockDiscovery:
     """Symmetries that act on the units along axes of equal length, found from gradients.
 
     Attributes:
-        units: By axis length, the number of rescalings of a single unit that leave the outputs unchanged.
+        units: By axis length, the number of rescalings of individual units that leave the outputs unchanged.
         pairs: By axis length, the number of pairs of units that mix.
-        translations: Number of sums of elements along an axis that have no gradient, without counting dead elements.
-        wholes: Number of rescalings of whole parameters that are not rescalings of single units, e.g. before a layer
-            norm.
+        translations: Number of sums of elements along an axis that have no gradient, excluding dead elements.
+        wholes: Number of rescalings of whole parameters that are not rescalings of individual units, e.g. before a
+            layer norm.
         dead: Number of elements without a gradient.
         charges: Number of independent charges of all symmetries together.
         unclear: By axis length, the number of units that are not counted, because their singular values have no gap.
@@ -62,10 +62,10 @@ def discover_blocks(
     along the generator is Σ factor · ⟨∂L/∂θ_i, θ_j⟩. The factors for each pair of units are therefore the null vectors
     of a small matrix with one row per random point. The method assumes that the units are in the same order in all
     parameters. The order differs if a reshape intervenes or if a loop reads layers from a stack; `find_symmetries` does
-    not need the assumption.
+    not make this assumption.
 
     Cost: one gradient per axis of the most frequent axis length, plus twelve. Memory: the gradients with their points,
-    and one units × units matrix per gradient and axis of one length.
+    and one matrix (units × units) per gradient and axis of one length.
 
     Args:
         apply: (params, inputs) → outputs from which the loss is computed; log-probabilities for a cross-entropy.
@@ -194,7 +194,7 @@ def _unseen(samples: _Samples) -> tuple[int, int]:
 
 
 def _diagonal(samples: _Samples, length: int, members: list[_Slot]) -> tuple[np.ndarray, list[tuple[int, np.ndarray]]]:
-    """Count the rescalings of each single unit (−1 if unclear), and return their null vectors."""
+    """Count the rescalings of each individual unit (−1 if unclear), and return their null vectors."""
     rows = np.stack([samples.along(each) for each in members], -1)
     visible = np.stack([samples.seen(each) for each in members], -1)
     counts, null = np.zeros(length, int), []

@@ -20,7 +20,7 @@ class Cause:
     Attributes:
         name: Name of the cause.
         supported: Whether the test supports the cause.
-        evidence: The result of the test, in words and numbers.
+        evidence: The result of the test, as text with numbers.
         paths: The affected parameters; empty if the test does not support the cause.
         rivals: Other causes that fit equally well and that the record cannot distinguish from this one.
     """
@@ -40,8 +40,8 @@ class Cause:
 class Evidence:
     """Recorded statistics of training steps, in 64 bits.
 
-    Arrays have shape (step, charge, part) unless stated otherwise. Arrays from `gradient_norm` on have shape (step,
-    layer).
+    Arrays have shape (step, charge, part) unless stated otherwise. `gradient_norm` and the arrays listed after it have
+    shape (step, layer).
 
     Attributes:
         symmetries: The symmetries; their charges are concatenated along `charge`.

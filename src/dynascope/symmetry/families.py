@@ -1,4 +1,4 @@
-"""Groups rescalings of single units into symmetries of layers."""
+"""Groups rescalings of individual units into symmetries of layers."""
 
 from __future__ import annotations
 

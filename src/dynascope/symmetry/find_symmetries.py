@@ -40,8 +40,8 @@ class BrokenSymmetry:
     Attributes:
         charge: The symmetry and its charges.
         defect: For each unit, the largest observed |⟨g, ξ⟩| / (‖g‖ ‖ξ‖), where g is the gradient of a random
-            combination of the outputs and ξ is the symmetry direction. If the ε of a normalisation breaks the symmetry,
-            the defect is evaluated at the given point; otherwise, at random points.
+            combination of the outputs and ξ is the symmetry direction. If the ε of a normalisation layer breaks the
+            symmetry, the defect is evaluated at the given point; otherwise, at random points.
         reason: Why the symmetry does not hold.
 
     Example:
@@ -67,7 +67,7 @@ class SymmetryStructure:
 
     Attributes:
         symmetries: The symmetries that hold, in the order in which the program reads their parameters.
-        broken: Symmetries that the ε of a normalisation breaks, and symmetries of the program that its gradients
+        broken: Symmetries that the ε of a normalisation layer breaks, and symmetries of the program that its gradients
             violate.
         rounding: The largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) of any symmetry that holds, at random points.
         unused: Paths of parameters that no output depends on; all their elements are conserved.
@@ -142,7 +142,7 @@ def find_symmetries(
 
     - linear symmetries in a basis other than that of the units, e.g. behind a fixed matrix or a sort;
     - shifts that leave the sum of a parameter's elements unchanged, or shifts of weights whose inputs sum to zero, e.g.
-      after a normalisation without a gain;
+      after a normalisation layer without a gain;
     - shifts through a variance that is written as a difference of means;
     - shifts that are compensated by more than one other parameter;
     - shifts that are compensated by a rescaling, e.g. b → b + s with c → c exp(−s) in c exp(a·x + b), which conserves

@@ -163,7 +163,7 @@ def _shares(evidence: Evidence, number: int) -> tuple[dict[str, float] | None, f
 def _inside(charge: Charge, times: np.ndarray) -> Cause:
     """Test whether only the off-diagonal charges of a matrix symmetry are broken.
 
-    Elementwise operations preserve the diagonal, because they commute with rescalings of single units.
+    Elementwise operations preserve the diagonal, because they commute with rescalings of individual units.
     """
     name = "elementwise operation inside"
     if charge.kind != "matrix" or charge.block == 1:
@@ -234,7 +234,7 @@ def _others(names: list[str], name: str) -> tuple[str, ...]:
 def _norm(charge: Charge, sums: np.ndarray, others: tuple[Cause, ...]) -> Cause:
     name = "norm: its ε, statistics or backward pass"
     if charge.kind != "scale":
-        return Cause(name, False, "the symmetry does not rescale weights followed by a normalisation")
+        return Cause(name, False, "the symmetry does not rescale weights followed by a normalisation layer")
     if any(each.supported for each in others):
         return Cause(name, False, "another cause explains the slopes")
     return Cause(name, True, f"the slope along the weights is {np.abs(sums).max():.1e} instead of zero", charge.paths)
@@ -281,7 +281,7 @@ def _randomness(relative: np.ndarray) -> tuple[bool, str]:
     mean = float(np.sqrt(np.mean(means**2)))
     # Charges of the same step may be correlated, so they are summed before the standard error is computed.
     (correlation,) = _deviations((moved[1:] * moved[:-1]).sum(1, keepdims=True))
-    text = f"their mean is {mean:.2g} standard errors, and that of products of successive steps is {correlation:.2g}"
+    text = f"their mean is {mean:.2g} standard errors, and the mean product of successive steps is {correlation:.2g}"
     return bool(mean <= _DEVIATIONS and abs(correlation) <= _DEVIATIONS), text
 
 

@@ -68,7 +68,7 @@ def mixing_units(
 def _linear(charge: Charge, blocks: list[list[int]], size: int, model: Model, point: Point) -> list[list[int]]:
     """Return the blocks whose units mix everywhere, not only near the point.
 
-    If all units with a kink are on one side of it for all inputs, they appear to mix.
+    Units with a kink appear to mix if no input moves them across the kink.
     """
     if holds_globally(_of_units(charge, list(chain.from_iterable(blocks)), size), model, point, size):
         return blocks

@@ -57,7 +57,7 @@ def rescalings(program: ClosedJaxpr, parameters: int, *, exact: bool = True) -> 
     Args:
         program: A program whose first arguments are the parameters.
         parameters: Number of parameters.
-        exact: Whether the ε of a normalisation breaks rescalings.
+        exact: Whether the ε of a normalisation layer breaks rescalings.
     """
     return _read(program, parameters, exact=exact).found()
 

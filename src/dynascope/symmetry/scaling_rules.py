@@ -36,8 +36,8 @@ class ScalingRules:
 
     Args:
         solver: The solver that collects the equations between exponents.
-        exact: Whether the ε of a normalisation breaks rescalings. If False, an added small positive number is treated
-            as zero.
+        exact: Whether the ε of a normalisation layer breaks rescalings. If False, an added small positive number is
+            treated as zero.
     """
 
     def __init__(self, solver: Exponents, *, exact: bool):

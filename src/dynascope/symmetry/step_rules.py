@@ -105,9 +105,7 @@ def step_rule(
     seen = (np.abs(slope) > _ROUNDINGS * rounding).any(1)
     under, over = gradient_largest[kept & seen].max(initial=0.0), gradient_largest[~kept].min(initial=np.inf)
     if 0 < under < over:
-        text = (
-            f"its updates follow from gradients with entries up to {under:.3g}, but not with entries from {over:.3g} on"
-        )
+        text = f"its updates follow from gradients with entries up to {under:.3g}, but not from {over:.3g} upwards"
         return StepRule("clipping by value", text, times)
     if np.all(clipping[~kept] < _EQUAL) and change[~kept].max() > _EQUAL:
         text = f"its updates follow from a clipped gradient at {int((~kept).sum())} of {len(kept)} recorded steps"

@@ -29,9 +29,9 @@ def translations(
     """Find shifts of a parameter, constant along some of its axes, that leave the outputs unchanged.
 
     The shift of every value is a sum of unknown arrays, each constant along known axes. If an unknown is constant along
-    an axis, then a sum, a maximum and a broadcast along this axis contain the same unknown, so a normalisation cancels
-    the unknown. A product with another value turns an unknown into a new one. Functions that are not linear must not
-    depend on any unknown.
+    an axis, then a sum, a maximum and a broadcast along this axis contain the same unknown, so a normalisation layer
+    cancels the unknown. A product with another value turns an unknown into a new one. Functions that are not linear
+    must not depend on any unknown.
 
     Args:
         program: A program whose first arguments are the parameters.
