@@ -94,7 +94,9 @@ class Chart:
             ),
             (
                 bounds == 0 or (bounds == 1 and len(names) == 1),
-                "both interval and error are given" if bounds == 2 else f"an interval is given for {len(names)} variables",
+                "both interval and error are given"
+                if bounds == 2
+                else f"an interval is given for {len(names)} variables",
                 "interval",
                 "give either interval or error, and only for a chart with one variable",
             ),
