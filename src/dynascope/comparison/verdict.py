@@ -236,7 +236,8 @@ def _of_claims(claims: Sequence[Outcome]) -> str:
         verb = _OUTCOMES[next(iter(counts))][size > 1]
         return f"{'The claim' if size == 1 else 'Both claims' if size == 2 else f'All {counted(size)} claims'} {verb}."
     held = counts.pop("holds", 0)
-    text = f"{counted(held).capitalize() if held else 'None'} of {counted(size)} claims {_OUTCOMES['holds'][held > 1]}"
+    first = counted(held).capitalize() if held else "None" if size > 2 else "Neither"
+    text = f"{first} of {counted(size)} claims {_OUTCOMES['holds'][held > 1]}"
     rest = [f"{counted(counts[each])} {words[counts[each] > 1]}" for each, words in _OUTCOMES.items() if each in counts]
     return f"{text}; {', '.join(rest)}."
 

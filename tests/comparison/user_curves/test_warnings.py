@@ -106,7 +106,7 @@ def test_the_delay_by_steps_is_that_of_a_linear_network_with_two_modes(rate, mom
 
 def test_a_run_on_data_in_other_units_is_late_by_a_stated_factor():
     tree = compared(losses(), rate=1000 * RATE)
-    assert re.search(r"too large for data in these units: jumps occur at about \d", warnings(tree))
+    assert re.search(r"too large for data in these units: jumps occur about \d", warnings(tree))
 
 
 def test_a_wrong_convention_disagrees_and_the_right_one_is_named():

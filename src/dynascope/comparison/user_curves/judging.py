@@ -112,10 +112,10 @@ def compare_with_staircase(
 ) -> tuple[xr.Dataset, xr.Dataset, dict[str, float], dict[str, float]]:
     """Return the residual of a predicted staircase against a user's curve, and the errors of its quantities.
 
-    A jump is `unclear` and not scored if the curve was logged too rarely, if noise hides the jump, if large steps
-    explain its delay, or if the tolerance exceeds a third, which would hide a wrong learning rate. The errors due to
-    logging and noise are added to the tolerance of the times. The level of a plateau is scored if the next jump is
-    observed, or if it is the last plateau and lasts long enough.
+    A jump is `unclear` and not scored if the curve was logged too rarely, if noise hides the jump, or if large steps
+    explain its delay. The same holds if the tolerance exceeds a third, which would hide a wrong learning rate. The
+    errors due to logging and noise are added to the tolerance of the times. The level of a plateau is scored if the
+    next jump is observed, or if it is the last plateau and lasts long enough.
 
     Args:
         observed: The result of `user_curve`.

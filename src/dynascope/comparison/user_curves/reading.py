@@ -50,9 +50,9 @@ def user_curve(
     Nesterov momentum, gradient clipping and adaptive optimisers such as Adam are not modelled.
 
     Args:
-        losses: The loss before each step: a NumPy, JAX or PyTorch array, or a list, shape (n,); a pandas Series whose
-            index contains the steps; or a DataFrame, or a file that `read_table` accepts, with the columns `step` and
-            `loss`, with `time` and `loss` (time is the sum of the learning rates so far), or with a single column.
+        losses: The loss before each step: a list or a NumPy, JAX or PyTorch array, shape (n,); a pandas Series whose
+            index contains the steps; a DataFrame; or a file that `read_table` accepts. Tables have the columns `step`
+            and `loss`, the columns `time` and `loss` (time is the sum of the learning rates so far), or one column.
             Exports of TensorBoard, Weights & Biases and Lightning can be read without changes. If the loss column has
             another name, the attribute `warnings` of the record states the name.
         learning_rate: The learning rate of all steps, or an array with the rate of each step from step 0. Omit it for a

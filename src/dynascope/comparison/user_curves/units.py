@@ -137,7 +137,7 @@ def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
         observed: The record of the curve.
 
     Raises:
-        InputError: The prediction lacks the number of outputs or samples that the loss definition needs.
+        InputError: The prediction lacks the number of outputs or samples that the loss definition requires.
 
     Example:
         >>> from dynascope.comparison import user_curve
@@ -199,7 +199,7 @@ def step_duration(
 
     Raises:
         InputError: An argument is out of bounds, or the prediction lacks the number of outputs or samples that the loss
-            definition needs.
+            definition requires.
 
     Example:
         >>> from dynascope import predict
