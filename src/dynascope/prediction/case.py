@@ -188,7 +188,7 @@ class Case:
         return getattr(found, "shape", None) == (1, self.task.output_dimension)
 
     def require_fitting(self) -> None:
-        """Reject a network whose dimensions do not fit the samples."""
+        """Reject a network whose dimensions do not match the samples."""
         if self.samples is None:
             return
         if isinstance(self.network, DiagonalLinear | DeepDiagonal):
@@ -207,7 +207,7 @@ class Case:
             self.require_dimensions(layers[0].shape[0], layers[-1].shape[1])
 
     def require_dimensions(self, inputs: int, outputs: int) -> None:
-        """Reject a network whose dimensions do not fit the data."""
+        """Reject a network whose dimensions do not match the data."""
         task = self.task
         require(
             (inputs, outputs) == (task.input_dimension, task.output_dimension),

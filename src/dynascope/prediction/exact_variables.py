@@ -69,7 +69,7 @@ def exact_flow(task: Any, network: Any, duration: float, *, normalised: bool, al
 
 
 def kinked(network: Any) -> bool:
-    """Whether the activation has a kink, so that the velocity of a neuron is discontinuous."""
+    """Whether the activation has a kink, at which the velocity of a neuron is discontinuous."""
     layers = isinstance(network, TwoLayer | BiasedTwoLayer)
     return layers and network.activation.degree == 1 and not network.activation.linear
 

@@ -51,11 +51,11 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
         linear map added at the jump (`main_map`) or, if unavailable, the input weights that grow (`input_feature`), at
         unit norm. The direction is in units of the standard deviation of each input, so entries are comparable and do
         not depend on units such as metres or feet. If the activation is odd, the sign is chosen such that the most
-        affected output increases along the direction. For other activations of `alternating_flow`, `output_effect` over
-        (jump, target) is the change in each output when the inputs move by one unit along this direction from the point
-        where the neuron becomes active. For a ReLU neuron, `output_effect` is the output weight times the norm of the
-        input weights. It is NaN if the neuron has no separate effect on the plateau (see `settled_norm` of
-        `alternating_flow`).
+        affected output increases along the direction. For other activations of `alternating_flow`, the record also
+        contains `output_effect` over (jump, target): the change in each output when the inputs move by one unit along
+        this direction, starting where the neuron becomes active. For a ReLU neuron, `output_effect` is the output
+        weight times the norm of the input weights. It is NaN if the neuron has no separate effect on the plateau (see
+        `settled_norm` of `alternating_flow`).
     """
     if "input_feature" not in record:
         return _of_any_neurons(record, task, network)

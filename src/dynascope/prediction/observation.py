@@ -82,7 +82,7 @@ def observe(
 
     By default, `observe` chooses the solver of a gradient flow. For a single initialisation of a two-layer network, a
     diagonal network or linear attention, it integrates variables that remain accurate at any scale (`Solver("exact")`),
-    unless probes or the method need the weights. The attribute `variables` of the record names the integrated
+    unless probes or the method require the weights. The attribute `variables` of the record names the integrated
     variables. All other flows integrate the weights. With `seconds`, they use the solver "fastest" with a relative
     tolerance of 1e-5. Without it, they use the defaults of `Solver`, except that the tolerance is also 1e-5 if an
     activation has a kink. An explicit solver or tolerance takes precedence.

@@ -106,8 +106,8 @@ def settled_times(
 ) -> Float[np.ndarray, " time"]:
     """Return times from 0 until a thousandth of the decrease of the loss remains, dense where the loss decreases.
 
-    The times are evenly and geometrically spaced. Where the loss changes much between neighbouring times, further times
-    are inserted, so that linear interpolation is accurate.
+    The times are evenly and geometrically spaced. If the loss changes a lot between neighbouring times, further times
+    are inserted to keep linear interpolation accurate.
 
     If the loss never reaches the floor, the decrease up to the end of the integration is used.
 
@@ -142,7 +142,7 @@ def settled_times(
 def _refined(
     loss_at: Callable[[np.ndarray], np.ndarray], times: Float[np.ndarray, " time"]
 ) -> Float[np.ndarray, " finer"]:
-    """Divide the intervals in which the loss changes much."""
+    """Divide the intervals in which the loss changes a lot."""
     changes = np.abs(np.diff(loss_at(times)))
     parts = np.ceil(changes / max(_STEEPEST * changes.sum(), 1e-300)).astype(int)
     between = [

@@ -44,7 +44,7 @@ class Theory:
         operations: Approximate number of floating-point operations, for many jumps.
         cost_factor: Factor by which the actual number may differ.
         memory: Approximate memory in bytes, excluding the data.
-        special: Whether it needs special data that a more general theory also covers.
+        special: Whether it applies only to special data, which a more general theory also covers.
         beside: Further functions for the same cases.
         equation: The equation that it solves or states, as LaTeX.
         error: Returns the expected error as text, if it follows neither from exactness nor from the record.
