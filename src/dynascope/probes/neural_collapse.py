@@ -113,7 +113,7 @@ def collapse_metrics(
     norms = xp.sqrt(_sum(m**2, 1))
     require(
         holds(xp.all(norms > _ROUNDING * xp.max(xp.abs(moments.means)))),
-        "a class mean is equal to the mean of all classes",
+        "a class mean equals the mean of all class means",
         argument="moments",
         value=0.0,
         remedy="give features that differ between classes",
@@ -154,7 +154,7 @@ def nearest_mean_disagreement(
 ) -> Any:
     """Count the samples of a batch for which the classifier and the nearest class mean give different classes (NC4).
 
-    NC4 needs a second pass over the samples: add the counts of all batches and divide by n. Without a bias, the
+    NC4 requires a second pass over the samples: add the counts of all batches and divide by n. Without a bias, the
     classifier and the nearest class mean can disagree on uncentred features, even if these have collapsed to a perfect
     simplex.
 

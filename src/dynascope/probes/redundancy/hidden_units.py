@@ -46,7 +46,7 @@ class UnitGroup:
     Attributes:
         units: Number of units h.
         incoming: The weights that lead into the units, including biases, as `UnitPart` or pairs (name, axis).
-        outgoing: The weights that lead out of the units, likewise.
+        outgoing: The weights that lead out of the units, in the same form.
 
     Raises:
         InputError: If the number of units is not positive, or there is no incoming or outgoing part.
