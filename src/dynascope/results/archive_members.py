@@ -42,8 +42,9 @@ def read_members(path: Path) -> Members:
         path: A zip archive.
 
     Raises:
-        InputError: The archive has too many or too large members, contains no array, repeats a name, has a path that
-            leads out of the record, or uses a compression method for which the unpacked size cannot be bounded.
+        InputError: The archive contains too many members or members that are too large, contains no array, repeats a
+            name, contains a path that leads out of the record, or uses a compression method for which the unpacked size
+            cannot be bounded.
     """
     with ZipFile(path) as archive:
         entries = {entry.filename: entry for entry in _entries(archive)}

@@ -228,7 +228,7 @@ def _template(
         else f"no variable has the growing dimension {axis!r}",
         argument="axis",
         value=axis,
-        remedy="give the growing dimension of the variables, and its labels as a variable instead of in coords",
+        remedy="name the growing dimension of the variables, and pass its labels as a variable instead of in coords",
     )
     empty = {}
     for name, (dimensions, dtype) in variables.items():

@@ -29,7 +29,7 @@ _GROWTH, _HEAD = 1.02, 1024  # by how much compression enlarges noise, and bytes
 
 
 def require_plain_decoder(name: str, array: zarr.Array) -> None:
-    """Raise `InputError` if an array needs a decoder other than plain decompression.
+    """Raise `InputError` if an array requires a decoder other than plain decompression.
 
     For example, zarr supports the decoder pickle, which can execute code.
 
@@ -40,7 +40,7 @@ def require_plain_decoder(name: str, array: zarr.Array) -> None:
     codecs = [getattr(codec, "codec_id", None) for codec in array.compressors]
     require(
         not array.filters and len(codecs) < 2 and _COMPRESSORS.issuperset(codecs),
-        f"the array {name!r} needs a decoder that is not plain decompression",
+        f"the array {name!r} requires a decoder other than plain decompression",
         argument="path",
         value=name,
         remedy="load only records that dynascope saved",
@@ -59,7 +59,7 @@ def require_whole_chunks(name: str, array: zarr.Array, members: Members) -> None
         members: The members of the record.
 
     Raises:
-        InputError: The array needs a decoder other than plain decompression; or a chunk is missing, is too large, or
+        InputError: The array requires a decoder other than plain decompression; or a chunk is missing, is too large, or
             cannot be unpacked.
     """
     require_plain_decoder(name, array)

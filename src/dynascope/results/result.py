@@ -268,7 +268,7 @@ def _table_of_claims(claims: Mapping[str, Claim]) -> pd.DataFrame:
 
 
 def _described(record: xr.Dataset) -> dict[str, Any]:
-    """Return title, reference and provenance, as far as the record states them."""
+    """Return the title, reference and provenance that the record states."""
     named = record.attrs
     parts = [named.get("task", ""), f"{named['network']} network" if "network" in named else ""]
     provenance = Provenance.now(version=str(named.get("version", "")))

@@ -98,7 +98,7 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
             text = values.attrs.get(attribute, "")
             require(
                 isinstance(text, str),
-                f"the {attribute} of {name!r} is a {type(text).__name__}",
+                f"the {attribute} of {name!r} has type {type(text).__name__}",
                 argument=attribute,
                 value=text,
                 remedy="give it as text",

@@ -51,8 +51,8 @@ def resting_levels(
 ) -> list[tuple[float, float]]:
     """Find the plateaus of a decreasing loss curve without a theory.
 
-    At a plateau, the descent rate −dL/dt has a local minimum that is at least `depth` times below the largest rates on
-    both sides, up to the neighbouring plateaus.
+    At a plateau, the descent rate −dL/dt has a local minimum that is at least `depth` times smaller than the largest
+    rates on both sides, up to the neighbouring plateaus.
 
     Returns:
         The loss of each plateau, in order, and the smaller of the two drops before and after it.

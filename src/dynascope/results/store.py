@@ -1,8 +1,8 @@
 """Save and load finished results, each as one zip file that plain xarray can also open.
 
 Writes are atomic: a file is written next to its target under another name and then moved into place. Loading executes
-no code, and rejects arrays that need a decoder other than plain decompression. Only members that belong to the record
-are read, into memory.
+no code, and rejects arrays that require a decoder other than plain decompression. Only members that belong to the
+record are read, into memory.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def save(result: AnyResult, path: str | PathLike[str]) -> Path:
     )
     require(
         not os.path.lexists(target) or _is_archive(target),
-        f"{str(target)!r} exists and is not a record",
+        f"{str(target)!r} exists but is not a record",
         argument="path",
         value=str(target),
-        remedy="choose another path, or move it away first",
+        remedy="choose another path, or move the existing file first",
     )
     members = _members(tree)
     with written_beside(target) as partial, ZipFile(partial, "w") as archive:
@@ -158,7 +158,7 @@ def _checked(tree: xr.DataTree | xr.Dataset) -> xr.DataTree:
         any("convention" in node.attrs for node in [tree, *tree.children.values()]),
         "no group of the tree is a record",
         argument="tree",
-        remedy="make the groups with make_record",
+        remedy="create the groups with make_record",
     )
     for node in tree.subtree:
         check_attributes(node.attrs)
@@ -214,5 +214,5 @@ def _check_nodes(members: Members, store: MemoryStore) -> None:
     for name in sorted(members.chunks):
         array = zarr.open_array(path=name, **opened)
         size += math.prod(array.shape) * array.dtype.itemsize
-        require_unpacked(size, f"the array {name!r}, with those before it,", value=name)
+        require_unpacked(size, f"the array {name!r}, together with the arrays before it,", value=name)
         require_whole_chunks(name, array, members)
