@@ -97,7 +97,7 @@ def discover_blocks(
         f"memory is {formatted_bytes(memory)}, but {formatted_bytes(needed)} is needed",
         argument="memory",
         value=memory,
-        remedy="increase memory, or call find_symmetries, which needs only a few gradients",
+        remedy="increase memory, or call find_symmetries, which requires only a few gradients",
     )
     slots = _slots(shapes)
     samples = _Samples(model, point, max([*map(len, slots.values()), len(shapes)]) + _SPARE, seed)

@@ -58,9 +58,9 @@ def check_identities(
 
         ⟨g, ξ⟩ = 0 and Hξ + (∂ξ)ᵀg = 0.
 
-    For a translation, the gradient sums to zero. For a scale, the gradient is orthogonal to the weights, and H θ_A =
-    −g_A. For a rescaling, ⟨g₁, θ₁⟩ = ⟨g₂, θ₂⟩. The check needs one gradient, and one Hessian-vector product per
-    symmetry, in the precision of the parameters.
+    For a translation, the gradient sums to zero. For a scale, the gradient is orthogonal to the weights, and H
+    θ_A = −g_A. For a rescaling, ⟨g₁, θ₁⟩ = ⟨g₂, θ₂⟩. The check requires one gradient, and one Hessian-vector product
+    per symmetry, in the precision of the parameters.
 
     Args:
         loss: params → one number; the function must be twice differentiable.

@@ -78,7 +78,7 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
             paths.append(jax.tree_util.keystr(path))
     require(
         sum(each.size for each in parameters) > 0,
-        "params has no arrays of floating-point numbers",
+        "params contains no floating-point arrays",
         argument="params",
         value=len(named),
         remedy="give the parameter tree that apply takes as its first argument",
@@ -183,7 +183,7 @@ def _require_answers(model: Model, point: Point) -> int:
         ) from None
     require(
         size > 0,
-        "apply has no outputs of floating-point numbers",
+        "apply has no floating-point outputs",
         argument="apply",
         value=type(model.apply).__name__,
         remedy="give a function that returns the outputs from which the loss is computed",
