@@ -87,7 +87,7 @@ class NetworkParts(NamedTuple):
 
 
 class Rows(eqx.Module):
-    """An equinox module for single samples, vectorised over rows."""
+    """An equinox module that takes individual samples, vectorised over rows."""
 
     module: Any
 
@@ -216,7 +216,7 @@ def _is_torch(module: Any) -> bool:
 
 
 def _is_of_samples(module: Any) -> bool:
-    """Whether the module maps single samples, as equinox modules do, rather than rows."""
+    """Whether the module takes individual samples, as equinox modules do, rather than a batch in rows."""
     return not type(module).__module__.startswith("dynascope.")
 
 

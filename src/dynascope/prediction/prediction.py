@@ -54,7 +54,7 @@ def predict(
     theory: str | None = None,
     max_steps: PositiveInt = MAX_STEPS,
 ) -> Prediction:
-    """Predict what a network learns under gradient flow from a small initialisation, in what order and when.
+    """Predict what a network learns, in what order and when, under gradient flow from a small initialisation.
 
     `predict` uses a closed form if one is known for the task and network. For any other sum of homogeneous neurons, it
     uses alternating gradient flow (see `alternating.alternating_flow`), which integrates each small neuron.

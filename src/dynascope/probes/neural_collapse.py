@@ -224,7 +224,7 @@ def neural_collapse(
     """Compute NC1 to NC4 of features on samples; they are zero for fully collapsed features.
 
     See `collapse_metrics` for NC1 to NC3. `nc4` is the fraction of samples for which the classifier and the nearest
-    class mean give different classes. For a stream of batches use `class_moments`, `collapse_metrics` and
+    class mean give different classes. For a stream of batches, use `class_moments`, `collapse_metrics` and
     `nearest_mean_disagreement`.
 
     Cost: 2np² + 12npC operations; memory for p² + 2np + 3nC numbers. No n × n matrix is formed.

@@ -250,7 +250,7 @@ def _norms(first: Any, second: Any) -> Any:
 
 
 def _safe(norms: Any) -> Any:
-    """Replace zero norms by one, for use as a divisor."""
+    """Replace zero norms with one, for use as a divisor."""
     xp = array_namespace(norms)
     return xp.where(norms > 0, norms, xp.ones_like(norms))
 

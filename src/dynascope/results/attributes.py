@@ -26,7 +26,7 @@ class _Kind(NamedTuple):
 
     Attributes:
         check: Returns whether a value has this type.
-        words: Name of the type, as it follows "is not" in messages.
+        words: The text that follows "is not" in error messages.
     """
 
     check: _Check

@@ -127,7 +127,7 @@ def fill_value(dtype: np.dtype) -> Any:
 
 
 def fitted(name: str, value: Any, dtype: np.dtype) -> np.ndarray:
-    """Convert a value to an array of the type; raise `InputError` if the type cannot represent it.
+    """Convert a value to an array of the given type; raise `InputError` if the type cannot represent it.
 
     Example:
         >>> fitted("status", 3, np.dtype("int8"))

@@ -158,7 +158,7 @@ def with_slow_jumps(record: xr.Dataset, reasons: Sequence[str]) -> xr.Dataset:
 
 
 def slopes_between(record: xr.Dataset, at_other_scale: xr.Dataset) -> xr.Dataset:
-    """Replace accelerated times by the slopes of the times between two scales, in which constant offsets cancel.
+    """Replace accelerated times with the slopes of the times between two scales, in which constant offsets cancel.
 
     Args:
         record: A staircase.

@@ -2,7 +2,7 @@
 
 Writes are atomic: a file is written next to its target under another name and then moved into place. Loading executes
 no code, and rejects arrays that require a decoder other than plain decompression. Only members that belong to the
-record are read, into memory.
+record are read, and only into memory.
 """
 
 from __future__ import annotations

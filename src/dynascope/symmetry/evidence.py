@@ -20,7 +20,7 @@ class Cause:
     Attributes:
         name: Name of the cause.
         supported: Whether the test supports the cause.
-        evidence: The result of the test, as text with numbers.
+        evidence: The result of the test, as text.
         paths: The affected parameters; empty if the test does not support the cause.
         rivals: Other causes that fit equally well and that the record cannot distinguish from this one.
     """

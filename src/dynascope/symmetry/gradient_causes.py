@@ -1,4 +1,4 @@
-"""Tests of why gradients lack a symmetry: fits of their slopes along it, and tests for noise."""
+"""Tests why gradients lack a symmetry, by fits of their slopes along the symmetry and by tests for noise."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _inside(charge: Charge, times: np.ndarray) -> Cause:
     rows, columns = np.triu_indices(charge.block)
     diagonal = np.tile(rows == columns, charge.units // charge.block)
     within, off = times[diagonal].max(), times[~diagonal].max()
-    text = f"the diagonal charges are violated by {within:.1e}, the others by {off:.1e} times the rounding bound"
+    text = f"the laws on the diagonal are violated by {within:.1e}, the others by {off:.1e} times the rounding bound"
     if within <= 1 < off:
         return Cause(name, True, f"{text}, as by dropout or an activation between the layers", charge.paths)
     return Cause(name, False, text)

@@ -37,7 +37,7 @@ class Rescaling(NamedTuple):
     """A one-parameter group of rescalings: each element is multiplied by exp(t · exponent).
 
     Attributes:
-        places: By parameter number: shapes that broadcast to the shape of the parameter, flat indices in them, and
+        places: For each parameter, by number: shapes that broadcast to its shape, flat indices in these shapes, and
             exponents.
         order: The parameters in the order in which the program reads them.
     """
@@ -63,7 +63,7 @@ def rescalings(program: ClosedJaxpr, parameters: int, *, exact: bool = True) -> 
 
 
 def exact_and_relaxed(program: ClosedJaxpr, parameters: int) -> tuple[list[Rescaling], list[Rescaling]]:
-    """Return the rescalings for the actual ε of normalisations and for ε = 0; the same list if there is no ε.
+    """Return the rescalings for the actual ε of normalisation layers and for ε = 0; without ε, both are the same.
 
     Args:
         program: A program whose first arguments are the parameters.

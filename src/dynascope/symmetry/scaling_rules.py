@@ -265,7 +265,7 @@ class ScalingRules:
         """Return the degree of the sum over axes; at the first use of a parameter, also fix its gauge.
 
         Exponents of the form f(k) + g(j) do not change if a constant is moved from f to g. The constant is chosen such
-        that f and the exponents of the other factor add up to zero, so that g is the exponent of the sum.
+        that f and the exponents of the other factor add up to zero. Then g is the exponent of the sum.
         """
         even = even_along(self.solver, product, axes)
         for operand in operands:

@@ -166,7 +166,10 @@ def _of_gradient(factors: np.ndarray, norms: np.ndarray) -> tuple[str, str] | No
     if high < 1 + _EQUAL and length.max() - length.min() < _FITS * length.max():
         text = f"its gradient is rescaled to the norm {length.mean():.4g} at {int(cut.sum())} of {len(cut)} steps"
         return "clipping by tensor", text
-    return "gradient multiplied", f"its gradient, without weight decay, is multiplied by {low:.4g} to {high:.4g}"
+    return (
+        "gradient multiplied",
+        f"its gradient, without weight decay, is multiplied by factors from {low:.4g} to {high:.4g}",
+    )
 
 
 def _of_sign(factors: np.ndarray, _: np.ndarray) -> tuple[str, str] | None:

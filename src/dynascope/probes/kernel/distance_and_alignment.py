@@ -103,7 +103,7 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
     tr(HKH) tr(HK'H)/((n − 1)‖HKH‖‖HK'H‖). For independent Gaussian features of widths p and q, this average is about
     √(pq/((p + n)(q + n))): 0.5 for n = p = q, and 0.91 for n = p/10.
 
-    `debiased` replaces the inner product and both norms by unbiased estimates of the Hilbert-Schmidt independence
+    `debiased` replaces the inner product and both norms with unbiased estimates of the Hilbert-Schmidt independence
     criterion, ⟨A, A'⟩ with A_ij = K_ij − (r_i + r_j)/(n − 2) + s/((n − 1)(n − 2)) for i ≠ j and A_ii = 0. Here r_i are
     the row sums of K without its diagonal, and s = Σ r_i. Unrelated kernels then score about 0, and values lie between
     −1 and 1.

@@ -51,8 +51,8 @@ def neural_tangent_kernel(
       of the trace decreases as width^(−1/2), so use it for trends, not for predictions at small width.
     - "logits": the kernel of a random subset of outputs.
     - "sketch": K = (1/q) Σ_r (Jr)(J'r)ᵀ with Gaussian r of covariance diag(η). The estimate is unbiased; the variance
-      of the entry between u = (i, a) and v = (j, b) is (Θ_uu Θ_vv + Θ_uv²)/q. Equal seeds give equal directions, so the
-      random draw does not blur distances between kernels at two times.
+      of the entry between u = (i, a) and v = (j, b) is (Θ_uu Θ_vv + Θ_uv²)/q. The same seed always draws the same
+      directions, so the random draw does not blur distances between kernels at two times.
 
     The program is compiled once for each `apply` (the same hashable object) and each set of shapes. For float64, call
     this function within `jax.enable_x64(True)`. The outputs of an example must not depend on the rest of its batch:

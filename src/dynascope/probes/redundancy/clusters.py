@@ -151,7 +151,7 @@ def _checked(name: str, values: Any) -> Any:
 
 
 def _positive(xp: Any, values: Any) -> Any:
-    """Replace zeros by one, for use as a divisor."""
+    """Replace zeros with one, for use as a divisor."""
     return xp.where(values > 0, values, xp.ones_like(values))
 
 
