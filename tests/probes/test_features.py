@@ -390,7 +390,7 @@ def test_options_that_make_no_sense_are_refused():
         operator.add(feature_moments(H, F), feature_moments(H, F, output_function="softmax"))
     with pytest.raises(InputError, match="another output_function"):
         feature_metrics(feature_moments(H, F), output_function="softmax")
-    with pytest.raises(InputError, match="held out"):
+    with pytest.raises(InputError, match="held-out samples have"):
         feature_metrics(H, F, held_out=(H[:, :3], F))
     with pytest.raises(InputError, match="1 parts"):
         feature_metrics(H, F, held_out=(H,))
