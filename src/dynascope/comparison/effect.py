@@ -133,7 +133,7 @@ class Hypothesis:
         sign = 1 if low > 0 else -1 if high < 0 else 0
         why = _why(low, high)
         if len(trends) < (fewest := fewest_for_median(confidence)):
-            why = f"an interval of the median requires at least {fewest} runs, but there are only {len(trends)}"
+            why = f"an interval of the median requires at least {fewest} runs, not {len(trends)}"
         return Effect(float(np.median(trends)), low, high, np.nan, sign, self._outcome(sign), why)
 
     def _outcome(self, sign: int) -> Outcome:

@@ -65,11 +65,11 @@ def bare_losses(losses: Any, predicted: xr.Dataset) -> InputError:
 
 
 def other_initial_weights(observed: xr.Dataset, predicted: xr.Dataset) -> str:
-    """Explain why a curve cannot have started from the predicted initial weights; empty if it can.
+    """Explain why a curve cannot have started from the weights given to `predict`; empty if it can.
 
-    A first loss above the loss of the predicted weights shows that the run started from other weights. A lower first
-    loss may be a mean over steps, or logged after some steps. Noise, for example due to minibatches, is bounded by the
-    largest rise of the curve; with fewer than 20 logged losses, the bound is at least half of the first loss.
+    A first loss above the loss of these weights shows that the run started from other weights. A lower first loss may
+    be a mean over steps, or logged after some steps. Noise, for example due to minibatches, is bounded by the largest
+    rise of the curve; with fewer than 20 logged losses, the bound is at least half of the first loss.
 
     Args:
         observed: The record of a curve, as returned by `user_curve`.
