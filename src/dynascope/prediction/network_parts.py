@@ -1,4 +1,4 @@
-"""Describe networks that no theory covers by their layers, and list the nearest theories."""
+"""Describe, by their layers, networks that no theory covers, and list the nearest theories."""
 
 from __future__ import annotations
 

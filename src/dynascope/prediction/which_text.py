@@ -23,7 +23,7 @@ _HEADS = {
 _LARGE = 1e3  # larger values are not printed
 _PLACE = "    "
 _WORDS = {
-    "jumps": "rapid drops of the loss between plateaus at small scale; at each jump the network learns a feature",
+    "jumps": "rapid drops in the loss between plateaus at small scale; at each jump, the network learns a feature",
     "levels": "the losses on the plateaus between jumps",
     "features": "the inputs, or combinations of inputs, that the network starts to use at a jump",
     "tangent kernel": "the neural tangent kernel (NTK): how much a training step on one sample changes the output of "

@@ -37,7 +37,7 @@ def _white_rest(case: Case) -> float:
 
 
 def _white_least(case: Case) -> float:
-    """Return the loss of the best linear map on white inputs whose rank the hidden layers allow."""
+    """Return the loss on white inputs of the best linear map with a rank that the hidden layers allow."""
     assert case.layers is not None
     rank = min(layer.shape[1] for layer in case.layers[:-1])
     missed = np.linalg.svd(case.task.cross_moment, compute_uv=False)[rank:]

@@ -104,7 +104,7 @@ def curve_record(
 def settled_times(
     loss_at: Callable[[np.ndarray], np.ndarray], *, floor: float, first: float
 ) -> Float[np.ndarray, " time"]:
-    """Return times from 0 until a thousandth of the decrease of the loss remains, dense where the loss decreases.
+    """Return times from 0 until a thousandth of the decrease in the loss remains, dense where the loss decreases.
 
     The times are evenly and geometrically spaced. If the loss changes a lot between neighbouring times, further times
     are inserted to keep linear interpolation accurate.
