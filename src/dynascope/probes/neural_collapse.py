@@ -77,7 +77,7 @@ def collapse_metrics(
     Cost: 4p²C + 40pC² operations; memory for 3pC numbers.
 
     Args:
-        moments: The result of `class_moments`, added over all samples.
+        moments: The result of `class_moments`, summed over all batches.
         classifier: W, shape (p, C), with outputs = features @ W + bias; or its transpose. None omits nc3.
         layout: "features_classes" for shape (p, C), or "classes_features" for (C, p), as in the weight of PyTorch's
             `Linear`. Required only if W is square; otherwise it is inferred from the shape.
@@ -161,7 +161,7 @@ def nearest_mean_disagreement(
     Cost: 4npC operations; memory for 2nC + np numbers.
 
     Args:
-        moments: The result of `class_moments`, added over all samples.
+        moments: The result of `class_moments`, summed over all batches.
         features: H of the batch, shape (n, p).
         classifier: W, shape (p, C), with outputs = features @ W + bias; or its transpose.
         bias: Shape (C,); None for zeros.
