@@ -237,7 +237,7 @@ def _claim(name: str, decides: bool, row: Mapping[str, Any], words: Names) -> Cl
     claim = Claim(name, row["statement"], **measured, **claimed, unknown=unknown, decides=decides)
     require(
         claim.outcome == row["holds"],
-        f"the record states {row['holds']!r} for the claim {name!r}, but its interval gives {claim.outcome!r}",
+        f"the record states {row['holds']!r} for the claim {name!r}, but its interval implies {claim.outcome!r}",
         argument="holds",
         value=row["holds"],
         remedy="create the record again",

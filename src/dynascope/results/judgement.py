@@ -62,7 +62,7 @@ class Verdict:
     Attributes:
         outcome: "agree", "disagree" or "undecided".
         sentence: The outcome as a sentence with the decisive numbers.
-        share_of_fall: The share of the decrease of the loss that was scored; None if unknown.
+        share_of_fall: The share of the decrease in the loss that was scored; None if unknown.
 
     Example:
         >>> import numpy as np

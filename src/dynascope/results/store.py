@@ -56,7 +56,7 @@ def save(result: AnyResult, path: str | PathLike[str]) -> Path:
         The path.
 
     Raises:
-        InputError: The input contains no records, the name does not end in `.zip`, or the path exists and is not a
+        InputError: The input contains no records, the name does not end in `.zip`, or the path exists but is not a
             record.
 
     Example:
@@ -93,7 +93,7 @@ def save(result: AnyResult, path: str | PathLike[str]) -> Path:
 
 
 def load(path: str | PathLike[str]) -> Result:
-    """Load a result written by `save`, or the rows of a growing record so far, into memory.
+    """Load a result written by `save`, or the rows that a growing record contains so far, into memory.
 
     A growing record, such as that of a recorded training run, can be loaded while another process writes to it.
 
