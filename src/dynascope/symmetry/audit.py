@@ -211,7 +211,7 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     Args:
         record: Record of one run with the statistics of `training.charge_statistics`, preferably with `causes=True`.
             Causes are tested at the recorded steps.
-        symmetries: The symmetries that the statistics were computed with.
+        symmetries: The symmetries with which the statistics were computed.
 
     Raises:
         InputError: If the record has no charges or contains several runs, if the symmetries do not match it, or if its

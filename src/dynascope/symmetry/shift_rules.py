@@ -51,7 +51,7 @@ def entering(value: Value, even: Sequence[Evenness], region: Region | None) -> V
 
 
 class ShiftRules:
-    """The rules for shifts; equal operations on equal unknowns give equal unknowns."""
+    """The rules for shifts; equal operations on equal unknowns yield equal unknowns."""
 
     def __init__(self) -> None:
         self._names: dict[Any, int] = {}

@@ -105,7 +105,10 @@ def step_rule(
     seen = (np.abs(slope) > _ROUNDINGS * rounding).any(1)
     under, over = gradient_largest[kept & seen].max(initial=0.0), gradient_largest[~kept].min(initial=np.inf)
     if 0 < under < over:
-        text = f"its updates follow from gradients with entries up to {under:.3g}, but not from {over:.3g} upwards"
+        text = (
+            f"its updates follow from the gradients if all entries are at most {under:.3g}, but not if an entry is "
+            f"{over:.3g} or larger"
+        )
         return StepRule("clipping by value", text, times)
     if np.all(clipping[~kept] < _EQUAL) and change[~kept].max() > _EQUAL:
         text = f"its updates follow from a clipped gradient at {int((~kept).sum())} of {len(kept)} recorded steps"
