@@ -172,7 +172,7 @@ class GrowingRecord:
                 rows, with it.
 
         Raises:
-            InputError: A variable is missing or unknown, or a value has another shape or cannot be converted to its type.
+            InputError: A variable is missing or unknown, or a value has another shape or does not match its type.
         """
         if self._buffer.add_row(values):
             self.flush_if_due()
