@@ -157,7 +157,7 @@ def verdict_sentence(
     Example:
         >>> row = Row("loss", 0.001, 0.004, 0.01, None, True, "")
         >>> verdict_sentence([row], None)
-        'Training follows theory: the error of the loss is 0.004 (tolerance 0.01).'
+        'The compared quantity agrees with theory: the error of the loss is 0.004 (tolerance 0.01).'
         >>> verdict_sentence([], None, claims=["holds", "undecided"])
         'One of two claims holds; one is undecided.'
         >>> verdict_sentence([], None, claims=["holds"], reported=["holds", "does not hold"])
@@ -203,7 +203,7 @@ def _of_quantities(rows: Sequence[Row], staircase: StaircaseView | None, unscore
     elif not text:
         closest = max(judged, key=lambda row: row.share)
         if len(judged) == 1:
-            text = f"Training follows theory: the error of the {closest.name} is {_size(closest)}."
+            text = f"The compared quantity agrees with theory: the error of the {closest.name} is {_size(closest)}."
         else:
             all_of = "Both" if len(judged) == 2 else f"All {counted(len(judged))}"
             exact = closest.error == 0 and not closest.largest
@@ -268,7 +268,7 @@ def _disagreement(wrong: Sequence[Row], judged: int) -> str:
     worst = max(wrong, key=lambda row: row.share)
     error = f"the error of the {worst.name} is {_size(worst)}"
     if judged == 1:
-        return f"Training does not follow theory: {error}."
+        return f"The compared quantity disagrees with theory: {error}."
     if len(wrong) == 1:
         return f"One of {counted(judged)} quantities disagrees with theory: {error}."
     most = f"the worst is the {worst.name}, with an error of {_size(worst)}"
