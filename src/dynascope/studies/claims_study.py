@@ -1,4 +1,4 @@
-"""Base class of studies whose claims concern numbers, counts or effects."""
+"""Base class of studies that test claims about numbers, counts or effects."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["ClaimsStudy"]
 
 
 class ClaimsStudy(Study):
-    """A study whose claims concern numbers, counts or effects.
+    """A study that tests claims about numbers, counts or effects.
 
     A subclass implements `trained`, which trains and measures networks, and `claimed`, which returns the claims about
     these measurements. The record contains the outcome of every claim, and the claims in `deciding_claims` decide the
-    verdict. Exact theoretical values (`exact`) are compared along `along`; `checks` lists the quantities that must
-    agree in every run.
+    verdict. Exact theoretical values (`exact`) are compared with the measured ones along `along`, and `checks`
+    lists the quantities that must agree in every run.
 
     Example:
         >>> import numpy as np
@@ -49,7 +49,7 @@ class ClaimsStudy(Study):
         raise NotImplementedError
 
     def observed(self) -> xr.Dataset:
-        """The record of `trained`, in the precision of its training, with the outcome of every claim."""
+        """The record of the measurements, in the precision used for training, and of the outcome of every claim."""
         found = self.trained()
         with jax.enable_x64(True):
             claims = self.claimed(found)

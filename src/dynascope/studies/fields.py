@@ -48,14 +48,14 @@ def parameter(
     The annotation of the field states its type and bounds, which are checked when the study is created.
 
     Args:
-        default: The default value. Each study gets a copy of a list. With None or an empty list, the study chooses a
+        default: The default value. A list is copied for each study. With None or an empty list, the study chooses the
             value.
         description: Description of the field, in one sentence.
         least: Name of another field that is a lower bound.
         most: Name of another field that is an upper bound.
         below: Name of another field that is a strict upper bound.
         options: Allowed entries of a list.
-        fewest: Smallest number of entries of a list.
+        fewest: Minimum number of entries of a list.
         repeats: Whether a list may contain equal entries.
         increasing: Whether a list must be sorted.
         zero: Meaning of the value zero, if it has a special one.
@@ -126,13 +126,13 @@ def check_fields(study: Any) -> None:
 
 
 def descriptions(study: Any) -> dict[str, str]:
-    """The descriptions of the fields of a study by name, for fields that have one."""
+    """The descriptions of a study's fields, by name, for fields that have one."""
     found = {each.name: each.metadata.get("description") for each in dataclasses.fields(study)}
     return {name: description for name, description in found.items() if description is not None}
 
 
 def bound_descriptions(study: Any) -> dict[str, str]:
-    """Describe the bounds of the fields of a study or another dataclass, by name, for fields that have bounds.
+    """Describe the bounds of each bounded field of a study or another dataclass, by name.
 
     Example:
         >>> from dynascope.studies import find_study
@@ -146,25 +146,25 @@ def bound_descriptions(study: Any) -> dict[str, str]:
 
 
 def bound_sentences(study: Any) -> dict[str, str]:
-    """The texts of `bound_descriptions` as sentences that can follow a description."""
+    """The descriptions of the bounds, by name, as sentences that can follow the description of a field."""
     return {name: f"{text[0].upper()}{text[1:]}." for name, text in bound_descriptions(study).items()}
 
 
 def stand_ins(study: Any) -> dict[str, str]:
-    """The meanings of field values such as None that stand for something else, by field name."""
+    """The meanings of special field values such as None, by name of the field."""
     meanings = {each.name: each.metadata.get("meanings", {}) for each in dataclasses.fields(study)}
     values = {name: str(getattr(study, name)) for name in meanings}
     return {name: meanings[name][value] for name, value in values.items() if value in meanings[name]}
 
 
 def described(study: type) -> str:
-    """The docstring of a study, extended by the descriptions and bounds of its fields."""
+    """The docstring of a study, followed by the descriptions and bounds of its fields."""
     lines = [f"        {name}: {description}" for name, description in with_bounds(study).items()]
     return "\n".join([(study.__doc__ or "").rstrip(), *(["\n    Attributes:", *lines] if lines else [])])
 
 
 def with_bounds(study: Any) -> dict[str, str]:
-    """The descriptions of the fields of a study, followed by their bounds, by name."""
+    """The descriptions of a study's fields, each followed by its bounds, by name."""
     bounds = bound_sentences(study)
     return {name: f"{text} {bounds.get(name, '')}".rstrip() for name, text in descriptions(study).items()}
 

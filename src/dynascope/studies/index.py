@@ -31,13 +31,13 @@ _GROUP = "dynascope.studies"  # of entry points
 
 @dataclasses.dataclass(frozen=True)
 class StudyEntry:
-    """The description of a study that is available before its import.
+    """The description of a study, available without importing the study.
 
     Attributes:
         name: Name on the command line.
         module: Module that defines the study.
         class_name: Name of the class in this module.
-        subject: Subject, which is the name of the folder of the module.
+        subject: Subject of the study; the name of the folder that contains the module.
         summary: First line of the docstring of the module.
         paper: Authors and title of the paper.
         arxiv: arXiv identifier.
@@ -68,16 +68,16 @@ class StudyEntry:
         return cls(**of_class, subject=subject, summary=summary, **source, minutes=float(study.minutes))
 
     def load(self) -> type[Study]:
-        """Import the study without importing others."""
+        """Import this study and no others."""
         return getattr(importlib.import_module(self.module), self.class_name)
 
 
 def study_index() -> dict[str, StudyEntry]:
     """List the studies of this package and of installed plugins, by name.
 
-    The studies of this package are listed without being imported. Other packages can add studies: the entry point group
-    "dynascope.studies" names modules that define subclasses of `Study`. These modules are imported, and a failed import
-    causes a warning. If two studies have the same name, the study of this package takes precedence.
+    The studies of this package are listed without being imported. Other packages can add studies: an entry point in the
+    group "dynascope.studies" names a module that defines subclasses of `Study`. These modules are imported, and a
+    failed import causes a warning. If two studies have the same name, the study of this package takes precedence.
 
     Example:
         >>> study_index()["linear-staircase"].subject
@@ -176,7 +176,7 @@ def _plugins() -> Iterator[type[Study]]:
 
 
 def _defined_in(module_name: str) -> Iterator[type[Study]]:
-    """The studies that a module defines, without those that it imports."""
+    """The studies that a module defines, excluding those that it imports."""
     for value in vars(importlib.import_module(module_name)).values():
         defined = isinstance(value, type) and issubclass(value, studies.Study) and value.__module__ == module_name
         if defined and hasattr(value, "name"):

@@ -18,7 +18,7 @@ def fitted_exponent(sizes: np.ndarray, values: np.ndarray) -> tuple[float, float
 def measured_exponents(
     name: str, sizes: np.ndarray, values: np.ndarray, *further: str
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-    """Fit `<name>_exponent` and its standard error along the last axis, for each architecture and further dimension."""
+    """Fit a power law along the last axis; return `<name>_exponent` and its standard error along the other axes."""
     fits = np.apply_along_axis(lambda each: fitted_exponent(sizes, each), -1, values)
     exponent, error = np.moveaxis(fits, -1, 0)
     axes = ("architecture", *further)

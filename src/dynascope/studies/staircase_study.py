@@ -1,4 +1,4 @@
-"""Base class of studies of staircases: plateaus and jumps of the loss from a small initialisation."""
+"""Base class of studies of staircases, the plateaus and jumps of the loss after a small initialisation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Setup(NamedTuple):
 
     Attributes:
         task: The task to learn.
-        network: A module at unit scale, or the name of a kind.
+        network: A network at unit scale, or the name of a kind of network.
         options: Further arguments of `observe`.
     """
 
@@ -40,10 +40,10 @@ class Setup(NamedTuple):
 class StaircaseStudy(Study):
     """A study that compares the plateaus, jump times and slopes of a staircase.
 
-    Levels and times are compared at one initial scale; the growth of the times is compared between two scales. A
-    subclass implements `setup` and has a field `scale`, the scale of the initial weights. By default, predictions and
-    observations are computed as for user data. A study with its own theory or flow overrides `predicted` or
-    `trained_from`.
+    Levels and jump times are compared at one initial scale. The slopes, that is, the growth of the jump times as the
+    scale decreases, are measured between two scales. A subclass implements `setup` and has a field `scale`, the scale
+    of the initial weights. By default, predictions and observations are computed as for user data. A study with its own
+    theory or flow overrides `predicted` or `trained_from`.
 
     Example:
         >>> import numpy as np
@@ -68,7 +68,7 @@ class StaircaseStudy(Study):
         raise NotImplementedError
 
     def trained_from(self, scale: float) -> xr.Dataset:
-        """Train from an initialisation scale."""
+        """Train from initial weights of the given scale."""
         return observe(self._setup.task, self._setup.network, scale=scale, **self._setup.options).record
 
     def second_scale(self) -> float:
@@ -76,11 +76,11 @@ class StaircaseStudy(Study):
         return other_scale(self.scale)
 
     def compares_slopes(self) -> bool:
-        """Whether theory predicts the same jumps at both scales; the slopes are defined only in this case."""
+        """Whether the theory predicts the same jumps at both scales; the slopes are defined only in this case."""
         return True
 
     def observed(self) -> xr.Dataset:
-        """Train from the initialisation scale of the study."""
+        """Train from initial weights of the scale of the study."""
         return self.trained_from(self.scale)
 
     def predicted(self) -> xr.Dataset:
@@ -100,7 +100,7 @@ class StaircaseStudy(Study):
         return staircase_record(staircase, self._task, scale=self.scale, network=network, **limits)
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare levels and times at one scale, and slopes between two."""
+        """Compare levels and times at one scale, and slopes between two scales."""
         return compare(
             observed,
             predicted,
@@ -133,18 +133,19 @@ class StaircaseStudy(Study):
 
 
 def jump_times(result: Comparison) -> str:
-    """State the predicted and observed times of the first and the last jump in two sentences."""
+    """State the predicted and observed times of the first and last jumps in two sentences."""
     predicted = result.predicted[staircase_names.JUMP_TIME].values
     observed = result.residual[staircase_names.OBSERVED_JUMP_TIME].values
     if len(predicted) == 0:
         return "The prediction has no jumps."
     if len(predicted) == 1:
-        return f"The prediction has one jump, at t = {rounded(predicted[0])}. In training, it was {_seen(observed[0])}."
+        seen = _seen(observed[0])
+        return f"The prediction has one jump, at t = {rounded(predicted[0])}. In training, the jump was {seen}."
     first, last = observed[0], observed[-1]
     seen = (
         f"the first and last jumps occurred at t = {rounded(first)} and t = {rounded(last)}"
         if math.isfinite(first) and math.isfinite(last)
-        else f"the first was {_seen(first)} and the last was {_seen(last)}"
+        else f"the first jump was {_seen(first)} and the last jump was {_seen(last)}"
     )
     return (
         f"The prediction has {counted(len(predicted))} jumps, the first at t = {rounded(predicted[0])} and the last at "

@@ -36,7 +36,7 @@ _Part = TypeVar("_Part")
     field_specifiers=(fields.parameter, dataclasses.field),
 )
 class Study:
-    """A test of a published claim, whose parameters are the fields of the study.
+    """A test of a published claim; the fields of the study are its parameters.
 
     Subclasses become frozen dataclasses automatically. `parameter` declares their fields, and creating a study checks
     the values. Importing or creating a study computes nothing. A subclass implements `trained`, which trains and
@@ -50,8 +50,8 @@ class Study:
         reference: The paper and the claim.
         minutes: Duration of `run` on two cores, including compilation.
         tolerance: For each compared quantity, the largest error that counts as agreement, and the reason for this
-            limit. Other quantities keep the tolerance of their theory.
-        checks: Names of the compared quantities that are identities and must hold in every run.
+            limit. Quantities without an entry keep the tolerance of their theory.
+        checks: Names of the compared quantities that are exact identities and must agree in every run.
         deciding_claims: Names of the claims in the observed record that decide the verdict.
         along: Dimension or dimensions along which curves are compared.
         title: Heading of the page; by default the name of the study without hyphens.
@@ -59,19 +59,19 @@ class Study:
         equation: The governing equation, as LaTeX.
         symbols: Symbols of dimensions in line labels, for figures that do not set any.
         tiny: Field values with which the study tests the same claim within seconds.
-        tiny_limits: Sentence on what the study cannot show with the values of `tiny`; empty if it shows the claim.
+        tiny_limits: Sentence on what the study cannot show with the values of `tiny`; empty if there is no such limit.
         theory: Name of the theory in the predicted record.
         task: Name of the task in both records, if it differs from the name of `_task`. `task`, `notes`, `trains` and
             `flow` may contain attributes of the study in braces, as in a format string.
         notes: Additional sentences about the task for both records.
         trains: Name of the network in both records.
-        convention: Definition of the loss and of time in both records, if it is not that of dynascope.
-        flow: Name of the training method, for records that do not come from a flow.
+        convention: Definition of the loss and of time in both records, if it differs from that of dynascope.
+        flow: Name of the training method, if the records are not produced by a flow.
         recorded_fields: Names of fields to store in both records.
         axes: Names of the axes of variables that are given without axes.
         labelled: Labels of each axis: the labels themselves, the name of the attribute that contains them, or a
             function of the study.
-        names: Long names and units of variables and axes, in addition to the standard ones or in place of them.
+        names: Long names and units of variables and axes, which extend or replace the standard ones.
     """
 
     name: ClassVar[str]
@@ -164,7 +164,7 @@ class Study:
             return self.record(self.exact(), **attributes)
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """The comparison of both records; a study with further records compares them here."""
+        """Compare the two records. A study with further records overrides this method to compare them as well."""
         # With a misspelt name, an identity would count as a claim.
         unknown = sorted({*self.checks} - {*self.tolerance})
         require(not unknown, "a check has no tolerance", argument="checks", value=unknown, remedy="add its tolerance")
@@ -201,8 +201,8 @@ class Study:
         """Compare an observation with a prediction. `with_page` adds the figures and the text of the page.
 
         Raises:
-            InputError: The arguments have other types.
-            DivergenceError: An additional run that the comparison needs diverged.
+            InputError: An argument has the wrong type.
+            DivergenceError: An additional run, trained for the comparison, diverged.
         """
         for name, side, kind in (("observed", observed, Observation), ("predicted", predicted, Prediction)):
             found, remedy = type(side).__name__, "pass the result of observe first and the result of predict second"
@@ -258,7 +258,7 @@ class Study:
         return with_limits(predicted, self.tolerance)
 
     def parameters(self) -> dict[str, Any]:
-        """The values of the fields that the result shows."""
+        """The values of the fields that are shown with the result."""
         return dataclasses.asdict(self)
 
     def prediction_attributes(self) -> Values:
@@ -266,7 +266,7 @@ class Study:
         return {}
 
     def labels(self) -> Values:
-        """Labels of axes by name, including the times if the study sets them; other axes are numbered."""
+        """Labels by name of the axis, including the times if the study sets them; other axes are numbered."""
         named = ({"time": "_times"} if hasattr(type(self), "_times") else {}) | dict(self.labelled)
         named = {axis: operator.attrgetter(of) if isinstance(of, str) else of for axis, of in named.items()}
         return {axis: of(self) if callable(of) else of for axis, of in named.items()}
@@ -285,7 +285,7 @@ class Study:
         return attributes | {name: getattr(self, name) for name in self.recorded_fields}
 
     def integrate(self, networks: Network | Sequence[Network], *probes: Probe, **options: Any) -> xr.Dataset:
-        """Train one or several networks on the task by gradient flow, recorded at the times of the study."""
+        """Train one or several networks on the task by gradient flow, and record them at the times of the study."""
         return observe(
             self._task,
             networks,
@@ -294,17 +294,17 @@ class Study:
         ).record
 
     def part(self, kind: Callable[..., _Part], **others: Any) -> _Part:
-        """Create a dataclass from the fields of the study with the same names.
+        """Create an instance of a dataclass from the fields of the study with the same names.
 
         Args:
             kind: The dataclass.
-            **others: Fields that the study lacks, or that should differ from those of the study.
+            **others: Values of fields that the study lacks, or that replace those of the study.
         """
         names = {each.name for each in dataclasses.fields(cast(Any, kind))} - others.keys()
         return kind(**{name: getattr(self, name) for name in names}, **others)
 
     def record(self, values: Values, **attributes: Any) -> xr.Dataset:
-        """Make a record of values.
+        """Create a record of the given values.
 
         Args:
             values: For each variable, its values along `axes`, or a pair of axis names and values. A variable with the
@@ -327,8 +327,8 @@ class Study:
 
         Args:
             run: The record that a flow returned.
-            values: Values in the form that `record` takes.
-            members: New name of the axis `seed`, if the networks differ in something else.
+            values: Values, as for `record`.
+            members: New name of the axis `seed`, if the networks differ in something other than the seed.
             without: Statistics to drop, because `values` were computed from them.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Tolerances of predictions: for exactly known curves, and for quantities that are predicted in a limit."""
+"""Tolerances of predictions, for exactly known curves and for quantities that are predicted in a limit."""
 
 from __future__ import annotations
 

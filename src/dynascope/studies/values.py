@@ -1,4 +1,4 @@
-"""Values of the variables of a study, and the record that contains them."""
+"""Variables of a study by name, and the record that contains them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def values_record(
     attributes: Mapping[str, Any],
     names: Mapping[str, tuple[str, str]],
 ) -> xr.Dataset:
-    """Make a record of values.
+    """Create a record of the given values.
 
     Args:
         values: For each variable, its values along `axes`, or a pair of axis names and values. A variable with the name
@@ -65,11 +65,11 @@ def values_record(
 
 
 def filled(template: str, of: Any) -> str:
-    """Replace names in braces in a template by attributes of an object.
+    """Replace the names in braces in a template by the attributes of an object.
 
     Args:
-        template: The text. Lists of numbers are written with commas.
-        of: The object with these attributes.
+        template: Text with names in braces. Lists of numbers are written with commas.
+        of: The object whose attributes have these names.
 
     Example:
         >>> filled("rates {real}, from {imag:g}", 2.0)
