@@ -22,7 +22,7 @@ def within_chance(
 
     Args:
         predicted: A record with tolerances.
-        standard_errors: Standard errors of the observed averages, by name of the quantity and of the same shape.
+        standard_errors: Standard errors of the observed averages, by name of the quantity, each with its shape.
         beside: Relative error of the theory, added to each tolerance.
 
     Example:

@@ -38,7 +38,7 @@ class RidgeFit(NamedTuple):
 
     Attributes:
         test_loss: ½ E(f̂ − f*)², on all inputs.
-        training_loss: ½ of the mean square error on the noisy labels.
+        training_loss: Half the mean squared error on the noisy labels.
         coefficients: Learned coefficients of the modes, shape (k,).
         learned_fraction: For each mode, the fraction that is learned if this mode is the target, shape (k,).
     """
@@ -203,7 +203,7 @@ def exactly_learned(features: np.ndarray) -> np.ndarray:
 
 
 def noise_power(modes: int, samples: int, draw: np.random.Generator) -> float:
-    """Median over 40 draws of the mean square of minimum-norm fits of equally strong sine modes to unit noise.
+    """The mean square of the minimum-norm fit of equally strong sine modes to unit noise, as the median of 40 draws.
 
     Example:
         >>> noise_power(200, 10, np.random.default_rng(0)) < 0.2

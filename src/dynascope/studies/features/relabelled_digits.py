@@ -1,4 +1,4 @@
-"""Subsets of the handwritten digits, balanced over classes or with true or random labels."""
+"""Subsets of the handwritten digits: balanced over the classes, or with true or random labels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RelabelledDigits(NamedTuple):
 
 
 def relabelled_digits(kind: str, samples: int, seed: int) -> RelabelledDigits:
-    """Draw digits with one kind of `LABELS`; all kinds use the same digits.
+    """Draw digits with labels of a kind in `LABELS`; all kinds use the same digits.
 
     Example:
         >>> relabelled_digits("scalar regression", 50, seed=0).targets.shape

@@ -33,7 +33,7 @@ def centres(count: int) -> Float[np.ndarray, " count"]:
 
 
 def points_apart(count: int, draw: np.random.Generator) -> Float[np.ndarray, " count"]:
-    """Points well separated from each other and from their mirror images, at which all sines change sign.
+    """Random points that are well separated, as are their mirror images 1 − x, at which the sines have opposite sign.
 
     Example:
         >>> x = points_apart(4, np.random.default_rng(0))

@@ -47,7 +47,7 @@ class Experiment:
         self.study = study
 
     def trained(self) -> Values:
-        """Train in both ways from every initialisation and measure; curves show the first initialisation."""
+        """Train and measure the networks from every initialisation; curves show the first initialisation."""
         seeds = range(self.study.seed + 1, self.study.seed + self.study.seeds)
         with jax.enable_x64(True):
             others = [Experiment(dataclasses.replace(self.study, seed=seed, times=2)) for seed in seeds]
@@ -65,7 +65,7 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """Last-layer training, in which each mode of the initial features is learned exponentially."""
+        """Last-layer training, in which each mode of the initial features converges exponentially."""
         # The bias is a constant feature of value one.
         features = np.pad(self._features, ((0, 0), (0, 1)), constant_values=1.0)
         modes = eigenfeatures(features[: self.samples])
@@ -127,7 +127,7 @@ class Experiment:
 
     @property
     def times(self) -> np.ndarray:
-        """Recorded times, the same for both ways of training."""
+        """Recorded times, the same for both networks."""
         return self.study.learning_rate * self._steps
 
 

@@ -36,7 +36,7 @@ def figures(study: FeatureMetrics, result: Comparison) -> list[Chart]:
             title="Outputs explained by the strongest features",
             x_label="number of features, strongest first",
             caption="Fraction of the outputs explained by the strongest features at the end of training, against the "
-            "number of features. Where a curve reaches 1, the outputs do not use the remaining features.",
+            "number of features. Once a curve reaches 1, the outputs use none of the remaining features.",
             points=True,
         ),
         _CHART_OF_BOTH(
@@ -58,15 +58,15 @@ def figures(study: FeatureMetrics, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: FeatureMetrics, result: Comparison) -> str:
-    """Compare both ways of training at the end, and state what the verdict rests on."""
+    """Compare the two trained networks at the end of training, and state what the verdict rests on."""
     end = result.observed.isel(time=-1)
     kappa, spread, accuracy = (
         [end[f"{prefix}{name}"] for prefix in ("full_", "")]
         for name in ("kappa_cka", "effective_dimension_utilization", "accuracy")
     )
     return (
-        "A network is trained twice from the same initial weights: once in all layers, and once in the last layer "
-        "only, with fixed features. κ measures the distance to minimum features; it is zero if the features span no "
+        "A network is trained twice from the same initial weights: once all layers are trained, and once only the last "
+        "layer, on fixed features. κ measures the distance to minimum features; it is zero if the features span no "
         f"more than the outputs. For the first initialisation, κ ends at {rounded(kappa[0])} if all layers are trained "
         f"and at {rounded(kappa[1])} if only the last layer is trained. The effective number of features used by the "
         f"outputs is {rounded(spread[0])} and {rounded(spread[1])}, respectively, and the accuracy on held-out samples "

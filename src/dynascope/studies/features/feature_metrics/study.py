@@ -22,11 +22,11 @@ class FeatureMetrics(ClaimsStudy):
     """Trains all layers of a network, and separately the last layer alone, from the same initial weights.
 
     Training the last layer alone is training a linear model on the initial features, so its outputs are known exactly
-    at all times. The loss, the accuracy, the features used by the outputs and their distance κ to minimum features
+    at all times. The loss, the accuracy, the number of features in use and the distance κ to minimum features all
     follow from the outputs. These predictions hold for every linear model and serve as checks. The same metrics are
-    also recorded for training all layers (`full_…`). The claims concern the final κ over several initialisations
-    (`end_kappa_cka`). They are undecided if, for any initialisation, training all layers leaves more than a tenth of
-    the initial loss. Curves show the first initialisation.
+    also recorded for training all layers (`full_…`). The claims are about the final κ of several initialisations
+    (`end_kappa_cka`). The claims are undecided if training all layers leaves more than a tenth of the initial loss for
+    any initialisation. Curves show the first initialisation.
     """
 
     data: Literal["digits", "heaviside"] = parameter(
@@ -40,7 +40,9 @@ class FeatureMetrics(ClaimsStudy):
     )
     width: PositiveInt = parameter(64, 'Number p of features; for "heaviside", the width of all layers.')
     learning_rate: PositiveFloat = parameter(0.5, "Learning rate of SGD on all layers.")
-    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay λ of ½ λ‖θ‖² when all layers are trained.")
+    weight_decay: NonNegativeFloat = parameter(
+        1e-3, "Weight decay λ, which adds ½ λ‖θ‖² to the loss when all layers are trained."
+    )
     steps: PositiveInt = parameter(
         5000, "Number of SGD steps; the last layer alone is trained by gradient flow for the same time."
     )
@@ -50,7 +52,8 @@ class FeatureMetrics(ClaimsStudy):
     threshold: PositiveFloat = parameter(0.1, "Value of κ below which features count as minimal.")
     seeds: Annotated[int, Ge(2)] = parameter(3, "Number of initialisations.")
     seed: Seed = parameter(
-        0, "Seed of the first initialisation, its samples and its batches; the others use consecutive seeds."
+        0,
+        "Seed of the first initialisation, its samples and batches; the other initialisations use consecutive seeds.",
     )
 
     reference = Reference.of(
@@ -79,7 +82,7 @@ class FeatureMetrics(ClaimsStudy):
     theory = "gradient flow of a linear model on fixed features"
     flow = "SGD on all layers, and gradient flow of the last layer alone"
     tolerance = exact(*LAST_LAYER) | exact(
-        "accuracy", error=0.01, reason="rounding can change the class of a sample near the decision boundary"
+        "accuracy", error=0.01, reason="rounding can change the predicted class of a sample near the decision boundary"
     )
     checks = tuple(tolerance)
     tiny = {
@@ -94,7 +97,7 @@ class FeatureMetrics(ClaimsStudy):
         self.require(self.batch_size <= self.samples // 10 * 10, "batch_size", few, beside="samples")
 
     def trained(self) -> Values:
-        """Train in both ways and measure features and outputs at all recorded times."""
+        """Train all layers and the last layer alone, and measure features and outputs at all recorded times."""
         return self._experiment.trained()
 
     def claimed(self, found: Mapping[str, Any]) -> list[Claim]:
@@ -125,7 +128,7 @@ class FeatureMetrics(ClaimsStudy):
         )
         description = [
             samples,
-            f"{self._experiment.samples} training samples and as many held-out samples.",
+            f"{self._experiment.samples} training samples and an equal number of held-out samples.",
             f"Overlaps are computed on the {'held-out samples' if digits else 'grid'}.",
             "The bias of the last layer counts as a feature.",
         ]

@@ -62,8 +62,8 @@ def meaning(study: Learnability, result: Comparison) -> str:
     errors = [f"{rounded(judged[name].error)} {of}" for name, of in words.items() if name in judged]
     error = f"The relative error of the prediction is {' and '.join(errors)}. " if errors else ""
     return (
-        f"Kernel regression learns a fraction of each of the {study.modes} modes of a target. {shares} Theory predicts "
-        "these fractions and the test loss from the number of samples, the kernel eigenvalues, the target, the ridge "
-        f"and the noise variance. {error}The theory assumes Gaussian features and predicts averages over training "
-        "sets, so results for real features or for a single training set can deviate from it."
+        f"Kernel regression learns a fraction of each of the {study.modes} modes of a target. {shares} The theory "
+        "predicts these fractions and the test loss from the number of samples, the kernel eigenvalues, the target, "
+        f"the ridge and the noise variance. {error}The theory assumes Gaussian features and predicts averages over "
+        "training sets, so results for real features or for a single training set can deviate from the prediction."
     )

@@ -35,10 +35,11 @@ class Learnability(Study):
 
     The kernel is Σ_k k^(−a) e_k e_k, and the target is Σ_k k^(−b) e_k with label noise. For each number of samples, the
     regression is solved for many training sets and averaged exactly over the noise. The mean over training sets is
-    compared with theory, and the tolerance is widened by its sampling error. For the sine basis, the median is used
-    instead, because nearly coincident samples on a line give heavy-tailed distributions. The theory assumes Gaussian
-    features. For sine features, it predicts the median within about 20 percent if the ridge leaves at least two fifths
-    of the labels unfitted and b is at least 0.7; other settings of the sine basis raise `InputError`.
+    compared with the theory, and the tolerance is widened by the sampling error of this mean. For the sine basis, the
+    median is used instead, because samples that nearly coincide lead to heavy-tailed distributions. The theory assumes
+    Gaussian features. For sine features, the theory predicts the median to within about 20 percent if the ridge leaves
+    at least two fifths of the labels unfitted and b is at least 0.7; other settings of the sine basis raise
+    `InputError`.
     """
 
     samples: list[PositiveInt] = parameter(
@@ -49,7 +50,7 @@ class Learnability(Study):
     modes: PositiveInt = parameter(300, "Number of modes.")
     exponent: PositiveFloat = parameter(1.5, "Exponent a of the kernel eigenvalues k^(−a).")
     target_exponent: FiniteFloat = parameter(1.0, "Exponent b of the target coefficients k^(−b).")
-    ridge: NonNegativeFloat = parameter(0.5, "Ridge δ; zero corresponds to gradient flow to convergence.")
+    ridge: NonNegativeFloat = parameter(0.5, "Ridge δ; zero corresponds to gradient flow run until convergence.")
     noise_variance: NonNegativeFloat = parameter(0.25, "Variance σ² of the label noise.")
     basis: Literal["gaussian", "sine"] = parameter(
         "gaussian", "Features: Gaussian e_k, or e_k = √2 sin(2πkx) with x uniform in [0, 1]."
@@ -69,7 +70,7 @@ class Learnability(Study):
     notes = (
         "Kernel eigenvalues k^(-{exponent:g}), target coefficients k^(-{target_exponent:g}), noise of variance "
         "{noise_variance:g}, ridge {ridge:g}.",
-        "Values are the {average} over {draws} training sets (basis: {basis}), averaged exactly over the noise.",
+        "Each value is the {average} over {draws} training sets (basis: {basis}), averaged exactly over the noise.",
     )
     trains = "kernel regression"
     flow = "none; the end of training is computed directly"
@@ -116,7 +117,7 @@ class Learnability(Study):
     def check(self) -> None:
         """Require settings for which the theory predicts a finite, nonzero error."""
         exact = self.ridge == self.noise_variance == 0 and min(self.samples) > self.modes
-        remedy = "choose noise, a ridge or fewer samples than modes, so that the error is nonzero"
+        remedy = "choose a nonzero noise variance or ridge, or fewer samples than modes, so that the error is nonzero"
         self.require(not exact, "noise_variance", remedy)
         if self.basis == "sine":
             left = unfitted_share(self._error, self.samples, self.ridge)

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
-    """The figures: both fits, their learnabilities, training on the population, and loss."""
+    """The figures: both fits, the learned fractions, training on the population, and loss."""
     return [
         Chart(
             "fitted",
@@ -23,7 +23,7 @@ def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
             x_label="position x",
             y_label="function at the end of training",
             caption=f"Functions that the two models learn from the same {study.samples} points. The functions agree at "
-            "the points and differ between them: the strongest features have low frequencies in the first model and "
+            "the points and differ elsewhere: the strongest features have low frequencies in the first model and "
             "high frequencies in the second.",
         ),
         Chart(

@@ -20,20 +20,23 @@ from dynascope.validation.bounded import PositiveInt, Seed
 
 
 class LinearInductiveBias(Study):
-    """Trains two models Σ_k w_k √ρ_k √2 sin(2πkx) with intensities ρ_k that decrease or increase with k.
+    """Trains two models Σ_k w_k √ρ_k √2 sin(2πkx) with feature strengths ρ_k that decrease or increase with k.
 
-    Both models are trained on a few points and on the population. The intensities are k^(−2α) in the first model and
-    k^(2α) in the second, normalised to a maximum of one. The study compares the gradient flow of all coefficients with
-    the exact solution. The learnability of each mode, averaged over random points, and its prediction for Gaussian
-    features are shown but do not affect the verdict.
+    Both models are trained on a few points and, separately, on densely sampled data (the population). The strengths
+    (intensities) ρ_k are k^(−2α) in the first model and k^(2α) in the second, normalised to a maximum of one. The study
+    compares the gradient flow of all coefficients with the exact solution. The learned fraction of each mode
+    (learnability), averaged over random sets of points, and its prediction for Gaussian features are shown but do not
+    affect the verdict.
     """
 
     samples: Annotated[int, Ge(2)] = parameter(4, "Number n of points, smaller than the number of modes.")
     modes: PositiveInt = parameter(10, "Number p of modes.")
     exponent: Annotated[float, Interval(gt=0, le=6)] = parameter(
-        4.0, "Exponent α of the intensities k^(−2α) and k^(2α)."
+        4.0, "Exponent α of the feature strengths k^(−2α) and k^(2α)."
     )
-    draws: PositiveInt = parameter(2000, "Number of random sets of points over which the learnability is averaged.")
+    draws: PositiveInt = parameter(
+        2000, "Number of random sets of points over which the learned fractions are averaged."
+    )
     times: Annotated[int, Ge(2)] = parameter(120, "Number of recorded times.")
     positions: PositiveInt = parameter(
         400, "Number of positions x (coordinate `sample`) at which the fits are recorded."
@@ -49,9 +52,9 @@ class LinearInductiveBias(Study):
     theory = "modes of the training kernel and of the population"
     task = "a few points on a line"
     notes = (
-        "{samples} points with Gaussian labels, and {modes} sine modes of intensities k^(-2a) or k^(2a), normalised to "
-        "a maximum of one, with a = {exponent:g}.",
-        "Learnabilities are means over {draws} draws of uniformly distributed points.",
+        "{samples} points with Gaussian labels, and {modes} sine modes of strength k^(-2a) or k^(2a), normalised to a "
+        "maximum of one, with a = {exponent:g}.",
+        "Learned fractions are means over {draws} random sets of uniformly distributed points.",
     )
     trains = "linear models on sine features"
     flow = "gradient flow"
@@ -75,7 +78,7 @@ class LinearInductiveBias(Study):
 
     def check(self) -> None:
         """Require more modes than points."""
-        few = f"choose at least two and fewer than the {self.modes} modes"
+        few = f"choose at least two points, but fewer than the {self.modes} modes"
         self.require(self.samples < self.modes, "samples", few)
 
     def trained(self) -> Values:

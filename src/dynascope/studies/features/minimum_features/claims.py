@@ -51,16 +51,22 @@ _CLAIMS = (
     ("H1", "training images", "accuracy", 1, "More training images raise the test accuracy."),
     (
         *("H2", "learning rate", "kappa_cka", -1),
-        "The learning rate with the best test accuracy leads closer to minimum features than the lowest rate.",
+        "The learning rate with the best test accuracy leads closer to minimum features than the lowest learning rate.",
     ),
     ("H3", "weight decay", "kappa_cka", -1, "Weight decay brings the features closer to minimum features."),
-    ("H3", "weight decay", "flatness", 1, "Weight decay makes the first C intensities more equal."),
+    (
+        *("H3", "weight decay", "flatness", 1),
+        "Weight decay makes the C strongest features, one per class, more equal in strength.",
+    ),
     ("H3", "weight decay", "accuracy", 1, "Weight decay raises the test accuracy."),
     (
         *("H4", "batch normalisation", "kappa_cka", -1),
         "Batch normalisation brings the features closer to minimum features.",
     ),
-    ("H4", "batch normalisation", "gap", 1, "Batch normalisation widens the gap after the first C intensities."),
+    (
+        *("H4", "batch normalisation", "gap", 1),
+        "Batch normalisation widens the gap in strength after the C strongest features, one per class.",
+    ),
     ("H4", "batch normalisation", "accuracy", 1, "Batch normalisation raises the test accuracy."),
     (
         *("H5", "locality", "kappa_cka", -1),
@@ -68,7 +74,10 @@ _CLAIMS = (
     ),
     ("H6", "random labels", "kappa_cka", 0, "Random labels do not change the distance to minimum features."),
     ("H6", "random labels", "accuracy", -1, "Random labels lower the test accuracy."),
-    ("H7", "outputs", "effective_dimension", 1, "One-hot targets give a network more features than a scalar target."),
+    (
+        *("H7", "outputs", "effective_dimension", 1),
+        "A network learns more features from one-hot targets than from a scalar target.",
+    ),
     (
         *("H8", "smallness of targets", "kappa_cka", 1),
         "Smaller targets leave the features further from minimum features.",
@@ -77,8 +86,8 @@ _CLAIMS = (
         *("H8", "frozen layers", "kappa_cka", 1),
         "Training the last layer alone leaves the features even further from minimum features.",
     ),
-    ("H9", "intensity", "quality_rank_correlation", 1, "Stronger features have a higher quality."),
-    ("H9", "intensity", "utilization_rank_correlation", 1, "Stronger features have a higher utilization."),
+    ("H9", "intensity", "quality_rank_correlation", 1, "Stronger features explain more of the targets."),
+    ("H9", "intensity", "utilization_rank_correlation", 1, "Stronger features explain more of the outputs."),
 )
 HYPOTHESES = tuple(dict.fromkeys(name for name, *_ in _CLAIMS))
 # Hypotheses whose claims about κ decide the verdict, each with the setting claimed to reduce κ.
@@ -138,7 +147,7 @@ def varied_settings(hypotheses: Collection[str]) -> list[str]:
 
 
 def setting_effects(varied: Sequence[str], found: Runs, metric: str) -> list[Effect]:
-    """The change of a metric from the lowest to the highest level of each setting, NaN if the metric is undefined."""
+    """The change in a metric from the lowest to the highest level of each setting, NaN if the metric is undefined."""
     runs = _with_best(found)
     values = [np.array([runs[level][metric] for level in _LEVELS[setting]]) for setting in varied]
     unknown = Effect(np.nan, np.nan, np.nan, np.nan, 0, "undecided", "the metric is undefined in a run")

@@ -75,7 +75,7 @@ class Experiment:
         data = labelled_images(study.data, study.samples, study.test_samples, study.seed)
         enough = f"choose at least {data.classes}, so that each class can have its own feature"
         study.require(study.width >= data.classes, "width", enough)
-        enough = f"choose at least {8 * (data.classes + 1)}, so that an eighth of them exceeds the number of classes"
+        enough = f"choose at least {8 * (data.classes + 1)}, so that an eighth of the samples outnumbers the classes"
         study.require(study.samples // 8 > data.classes, "samples", enough)
         return data
 

@@ -27,7 +27,7 @@ def figures(study: MinimumFeatures, result: Comparison) -> list[Chart]:
             "kappa_cka_change",
             interval=("kappa_cka_change_low", "kappa_cka_change_high"),
             title="Effect of training settings on the distance to minimum features",
-            caption="Change of the distance κ to minimum features from the lowest to the highest level of each "
+            caption="Change in the distance κ to minimum features from the lowest to the highest level of each "
             "setting. A negative change brings the features closer to minimum features. Bars "
             f"show 95 % confidence intervals over {study.seeds} initialisations.",
         ),
@@ -36,7 +36,7 @@ def figures(study: MinimumFeatures, result: Comparison) -> list[Chart]:
             interval=("accuracy_change_low", "accuracy_change_high"),
             title="Effect of training settings on the test accuracy",
             members={"dial": classified},
-            caption="Change of the test accuracy for the same settings. A setting can change the features without "
+            caption="Change in the test accuracy for the same settings. A setting can change the features without "
             "changing the accuracy.",
         ),
     ]
@@ -60,7 +60,7 @@ def figures(study: MinimumFeatures, result: Comparison) -> list[Chart]:
             members={"run": tuple(each for each in _CURVES_SHOWN if each in result.observed["run"])},
             x_label="number of features, strongest first",
             caption="Fraction of the outputs explained by the strongest features after training, against the number of "
-            "features. Where a curve reaches 1, the outputs do not use the remaining features.",
+            "features. Once a curve reaches 1, the outputs use none of the remaining features.",
         ),
     ]
 
@@ -75,13 +75,13 @@ def meaning(study: MinimumFeatures, result: Comparison) -> str:
         f"The verdict rests on whether κ decreases with {listed}, as reported for large networks; small networks on "
         "small images can behave differently."
         if deciding
-        else "The verdict is undecided, because no chosen hypothesis predicts a decrease of κ."
+        else "The verdict is undecided, because no chosen hypothesis predicts a decrease in κ."
     )
     return (
         "A classifier needs about one feature per class in its last hidden layer but has room for many more. κ "
         "measures the distance to minimum features; it is zero if the features span no more than the outputs, and "
-        f"features with κ below {rounded(study.threshold)} count as minimal. At the default settings, the mean κ over "
-        f"{study.seeds} initialisations is {rounded(default['kappa_cka'].mean())} and the mean test accuracy is "
-        f"{percent(default['accuracy'].mean())}. Over all settings, κ ranges from {rounded(kappa.min())} to "
+        f"features with κ below {rounded(study.threshold)} count as minimal. With the default settings, the mean κ "
+        f"over {study.seeds} initialisations is {rounded(default['kappa_cka'].mean())} and the mean test accuracy is "
+        f"{percent(default['accuracy'].mean())}. Across all settings, κ ranges from {rounded(kappa.min())} to "
         f"{rounded(kappa.max())}. {verdict}"
     )

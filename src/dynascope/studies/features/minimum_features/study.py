@@ -21,16 +21,17 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, Positi
 class MinimumFeatures(ClaimsStudy):
     """Tests which training settings reduce the features of a classifier to the minimum, one per class.
 
-    The hypotheses H1 to H9 concern the distance κ_CKA to minimum features (zero if the features span no more than the
-    outputs), the spectrum of the features, and the accuracy. H1 to H8 predict how a training setting changes one of
-    these quantities; H9 relates the strength of a feature to its quality and utilization. The verdict rests on the
-    claims of H1 to H5 about κ_CKA, which concern the number of training images, learning rate, weight decay, batch
-    normalisation and architecture.
+    The hypotheses H1 to H9 are about three quantities: the distance κ_CKA to minimum features (zero if the features
+    span no more than the outputs), the spectrum of the features, and the accuracy. H1 to H8 predict how a training
+    setting changes one of these quantities. H9 states that stronger features explain more of the targets (their
+    quality) and more of the outputs (their utilization). The verdict rests on the claims of H1 to H5 about κ_CKA. These
+    claims vary the number of training images, the learning rate, the weight decay, batch normalisation and the
+    architecture.
 
     Two laws that hold for every network are checked. The outputs lie in the span of the features and a constant, so the
-    utilizations sum to one (`total_utilization`). No mode can carry more than one output dimension, so the effective
-    dimension of the utilization is at least that of the outputs. `dimension_bound` is the ratio of the two dimensions,
-    capped at 1.
+    utilizations sum to one (`total_utilization`). No feature can carry more than one output dimension, so the effective
+    number of features in use is at least the dimension of the outputs. `dimension_bound` is the ratio of these two
+    numbers, capped at 1.
 
     By default, an MLP on handwritten digits replaces the paper's residual network on CIFAR-10. Contrary to H5, a small
     convolutional network ends further from minimum features than this MLP, so the default verdict is "disagree". To
@@ -53,7 +54,7 @@ class MinimumFeatures(ClaimsStudy):
     epochs: PositiveInt = parameter(100, "Number of passes over the training images.")
     batch_size: PositiveInt = parameter(50, "Number of images per step.")
     learning_rate: PositiveFloat = parameter(0.02, "Initial learning rate of SGD with momentum.")
-    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay λ of ½ λ‖θ‖².")
+    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay λ, which adds ½ λ‖θ‖² to the loss.")
     augment: bool = parameter(
         False, "Whether to train larger convolutional networks on randomly cropped and mirrored images."
     )
@@ -83,13 +84,13 @@ class MinimumFeatures(ClaimsStudy):
     names = {
         "accuracy": ("test accuracy", "1"),
         "dial": ("training setting", "1"),
-        "kappa_cka_change": ("change of the distance to minimum features κ", "1"),
-        "accuracy_change": ("change of the test accuracy", "1"),
+        "kappa_cka_change": ("change in the distance to minimum features κ", "1"),
+        "accuracy_change": ("change in the test accuracy", "1"),
         "dimension_bound": ("ratio of effective dimensions, capped at one", "1"),
         "quality_rank_correlation": ("rank correlation of quality and intensity", "1"),
         "utilization_rank_correlation": ("rank correlation of utilization and intensity", "1"),
         "minimum_features": ("whether the features are minimal", "1"),
-        "flatness": ("flatness of the first intensities", "1"),
+        "flatness": ("strength of feature C over the strength of feature 2, for C classes", "1"),
     }
     tolerance = curve_tolerance(
         total_utilization=(1e-6, SPAN), dimension_bound=(1e-6, "the bound is exact up to rounding of the projectors")

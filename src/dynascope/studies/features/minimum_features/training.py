@@ -45,10 +45,10 @@ class ClassifierRun:
     Attributes:
         network: "mlp", "convolutional", "residual", "vgg" or "vgg-normalised" (with batch normalisation).
         width: Number of features of an MLP (whose first hidden layer is twice as wide) or a convolutional network;
-            number of channels in the first stage of the others.
+            number of channels in the first stage of the other networks.
         samples: Number of training images.
         learning_rate: Initial learning rate of SGD with momentum 0.9.
-        weight_decay: λ of the term ½ λ‖θ‖² in the loss.
+        weight_decay: λ in the term ½ λ‖θ‖² of the loss.
         random_labels: Fraction of the training labels drawn at random.
     """
 
@@ -126,7 +126,7 @@ def train_on_targets(
     learning_rate: float,
     seeds: int,
 ) -> list[Trained]:
-    """Train MLPs of all seeds in one program, on arbitrary targets with squared loss and a decaying learning rate.
+    """Train MLPs with all seeds in one program, on arbitrary targets with squared loss and a decaying learning rate.
 
     Without hidden widths, a single linear layer is trained on the inputs.
     """
@@ -154,7 +154,7 @@ def train_on_targets(
 def train_last_layers(
     inputs: np.ndarray, targets: np.ndarray, hidden_widths: Sequence[int], *, seeds: int, **options: Any
 ) -> list[Trained]:
-    """Train only the last layers of MLPs with the given hidden widths, as in `train_on_targets`."""
+    """Train only the last layers of MLPs with the given hidden widths; the options are those of `train_on_targets`."""
     frozen = [MLP((inputs.shape[1], *hidden_widths, 1), seed=seed).features(inputs) for seed in range(seeds)]
     return [
         found for each in frozen for found in train_on_targets(np.asarray(each, float), targets, (), seeds=1, **options)
@@ -162,7 +162,7 @@ def train_last_layers(
 
 
 def train_regression(kind: str, data: LabelledImages, hidden: Sequence[int], **options: Any) -> list[Trained]:
-    """Train MLPs on scalar class targets, one-hot targets or small targets, or train the last layer alone.
+    """Train MLPs on scalar, one-hot or scaled-down targets, or train only their last layer on one-hot targets.
 
     Args:
         kind: One of `REGRESSIONS`.

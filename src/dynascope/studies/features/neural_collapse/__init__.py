@@ -1,1 +1,1 @@
-"""Neural collapse: exact theory for unconstrained features, and measurements in networks with true or random labels."""
+"""Neural collapse: exact theory for unconstrained features, and networks trained on true or random labels."""

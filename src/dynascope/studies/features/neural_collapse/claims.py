@@ -35,7 +35,7 @@ def collapse_claims(
         for j, kind in enumerate(labels):
             statement = (
                 f"Classes collapse: NC1, the within-class over the between-class variability, falls at least tenfold "
-                f"({network}, {kind}; change of log₁₀ NC1)."
+                f"({network}, {kind}; change in log₁₀ NC1)."
             )
             claim = claim_on_mean(f"{network}, {kind}", statement, change[i, j], most=-1.0)
             reached = learned[i, j]

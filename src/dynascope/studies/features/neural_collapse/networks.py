@@ -27,15 +27,15 @@ _RECORDS = 20  # number of recorded steps
 
 @dataclasses.dataclass(frozen=True)
 class CollapsingNetworks:
-    """Networks trained by Adam on digits.
+    """Networks to be trained by Adam on digits.
 
     Attributes:
         networks: Names of the networks, from "convolutional" and "mlp".
         labels: Kinds of labels, from `relabelled_digits.LABELS`.
-        samples: Number of training digits; as many others are held out.
+        samples: Number of training digits; an equal number of others is held out.
         width: Number of features of the networks.
         learning_rate: Initial learning rate, with cosine decay to zero.
-        weight_decay: λ of ½ λ‖θ‖² in the loss.
+        weight_decay: λ in the term ½ λ‖θ‖² of the loss.
         steps: Number of training steps.
         batch_size: Samples per step.
         starts: Number of runs of each network, with different initial weights and batches.
@@ -54,7 +54,7 @@ class CollapsingNetworks:
     seed: int
 
     def measure(self) -> dict[str, Any]:
-        """Train and return, by name, the dimensions and values of the metrics over training steps."""
+        """Train the networks, and return the dimensions and values of each metric over training steps, by name."""
         if not self.networks or not self.labels:
             return {}
         # Training is twice as fast in single precision.

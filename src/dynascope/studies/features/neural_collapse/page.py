@@ -25,16 +25,15 @@ def figures(study: NeuralCollapse, result: Comparison) -> list[Chart]:
             "between_class_share",
             title="Collapse of unconstrained features",
             caption="Fraction of the feature variance that lies between classes, for unconstrained features trained "
-            "from small random initial values. The fraction ends at "
-            f"{rounded(share)}, averaged over the random initialisations. Theory predicts 1: all features of a class "
-            "coincide.",
+            f"from small random initial values. The fraction ends at {rounded(share)}, averaged over the random "
+            "initialisations. The theory predicts 1: all features of a class coincide.",
         ),
         Chart(
             "mode_strength",
             residual=True,
             title="Strength of each class during training",
-            caption="Strength of each class (mode) over time for unconstrained features from an aligned "
-            "initialisation, and the closed-form prediction (dashed). Classes of equal size have the same curve. The "
+            caption="Strength of each class (mode) over time for unconstrained features from an initialisation aligned "
+            "with the targets, and the closed-form prediction (dashed). Classes of equal size have the same curve. The "
             "lower panel shows training minus theory.",
         ),
     ]
@@ -63,8 +62,8 @@ def figures(study: NeuralCollapse, result: Comparison) -> list[Chart]:
             log="xy",
             title="Collapse with different labels",
             y_label="within-class over between-class variability (NC1)",
-            caption="NC1 of the same network over training for each kind of labels. Theory makes no prediction for "
-            "networks, whose features are functions of the inputs.",
+            caption="NC1 of the same network over training for each kind of labels. The theory makes no prediction "
+            "for networks, whose features are functions of the inputs.",
         ),
         _CHART_OF_NETWORK(
             "network_test_accuracy",
@@ -82,10 +81,10 @@ def meaning(study: NeuralCollapse, result: Comparison) -> str:
     share, loss = result.observed["end_between_class_share"].mean(), result.quantities["loss"].error
     return (
         "In the unconstrained feature model, the last-layer features of every training sample are free parameters, "
-        "trained jointly with the classifier. From small random initial values, theory predicts collapse: all "
+        "trained jointly with the classifier. From small random initial values, the theory predicts collapse: all "
         f"features of a class converge to one point. At the end of training, {percent(share)} of the feature variance "
-        "lies between classes, averaged over random initialisations. For an aligned initialisation, the full "
-        "trajectory is known in closed form, and the relative error of the predicted training loss is "
+        "lies between classes, averaged over random initialisations. For an initialisation aligned with the targets, "
+        "the full trajectory is known in closed form, and the relative error of the predicted training loss is "
         f"{rounded(loss)}. " + _networks(study, result)
     )
 
@@ -97,9 +96,9 @@ def _networks(study: NeuralCollapse, result: Comparison) -> str:
     run = result.observed.sel(architecture=network, run=kind).mean("seed")
     nc1, accuracy, test_accuracy = (run[f"network_{name}"] for name in ("nc1", "accuracy", "test_accuracy"))
     return (
-        "For networks, whose features are functions of the inputs, theory makes no exact prediction. The claims about "
-        "networks state that NC1, the within-class over the between-class variability, falls at least tenfold. In "
-        f"one network ({network}, {kind}), NC1 changes from {rounded(nc1[0])} to {rounded(nc1[-1])} on average over "
+        "For networks, whose features are functions of the inputs, the theory makes no exact prediction. The claims "
+        "about networks state that NC1, the within-class over the between-class variability, falls at least tenfold. "
+        f"In one network ({network}, {kind}), NC1 changes from {rounded(nc1[0])} to {rounded(nc1[-1])} on average over "
         f"{study.starts} initialisations, with a final accuracy of {percent(accuracy[-1])} on the training labels and "
         f"{percent(test_accuracy[-1])} on held-out digits. Collapse on the training samples does not imply "
         "generalisation."

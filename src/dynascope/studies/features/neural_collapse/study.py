@@ -1,4 +1,4 @@
-"""Neural collapse: exact theory for unconstrained features, and measurements in networks with true or random labels."""
+"""Neural collapse: exact theory for unconstrained features, and networks trained on true or random labels."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, See
 
 
 class NeuralCollapse(Study):
-    """Measures neural collapse of unconstrained features, for which theory is exact, and of trained networks.
+    """Measures neural collapse of unconstrained features, for which the theory is exact, and of trained networks.
 
-    In the unconstrained feature model, the features are free parameters, trained by gradient flow. For an aligned
-    initialisation, the study compares four quantities with theory over time: the `loss`, the `mode_strength` of each
-    mode, the distance `class_mean_norm` of each class mean from the global mean, and `nc3`, the distance between class
-    means and classifier. For small random initialisations, it compares the final inner products `end_class_mean_gram`
-    and `end_classifier_gram`, and `end_between_class_share`, the fraction of the feature variance between classes.
+    In the unconstrained feature model, the features are free parameters, trained by gradient flow. For an
+    initialisation aligned with the targets, the study compares four quantities with the theory over time: the `loss`,
+    the `mode_strength` of each mode, the distance `class_mean_norm` of each class mean from the global mean, and `nc3`,
+    the distance between class means and classifier. For small random initialisations, the study compares the final
+    inner products of the class means (`end_class_mean_gram`) and of the classifier vectors (`end_classifier_gram`). It
+    also compares `end_between_class_share`, the final fraction of the feature variance between classes.
 
     The study also trains a small convolutional network and an MLP on digits with true or random labels. For each
     network and kind of labels, one claim states that NC1, the within-class over the between-class variability of the
-    features, falls at least tenfold. The claim is undecided if a network learns less than 99 % of the labels, as the
+    features, falls at least tenfold. The claim is undecided if a network learns fewer than 99 % of the labels, as the
     default convolutional network does with random labels. For all kinds of labels, and for a scalar regression whose
-    output selects the nearest digit, the study also records `network_nc1` to `network_nc4` (with a centred classifier),
-    `network_kappa_cka` (zero for minimum features), `network_effective_dimension` (excluding the constant),
-    `network_loss`, and the accuracies on the training labels and on the true labels of held-out digits. Classes are
-    always defined by the training labels.
+    output is rounded to the nearest digit, the study also records `network_nc1` to `network_nc4` (with a centred
+    classifier), `network_kappa_cka` (zero for minimum features), `network_effective_dimension` (excluding the
+    constant), `network_loss`, and the accuracies on the training labels and on the true labels of held-out digits.
+    Classes are always defined by the training labels.
     """
 
     class_sizes: list[PositiveInt] = parameter(
         [10, 10, 10, 10], "Number of samples of each class of unconstrained features.", fewest=2, repeats=True
     )
-    features: PositiveInt = parameter(9, "Number of unconstrained features, at least the number of classes.")
+    features: PositiveInt = parameter(9, "Number of unconstrained features per sample, at least the number of classes.")
     initial_strength: PositiveFloat = parameter(
         1e-3,
         "Singular value of the outputs at the aligned initialisation, no larger than those of the targets.",
@@ -53,7 +54,7 @@ class NeuralCollapse(Study):
     classifier_rate: PositiveFloat = parameter(1.0, "Learning rate of the classifier.")
     starts: PositiveInt = parameter(
         3,
-        "Number of random initialisations of the unconstrained features and of each network; two or more for networks.",
+        "Number of random initialisations of the unconstrained features and of each network; at least 2 with networks.",
     )
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times for the aligned initialisation.")
     networks: list[str] = parameter(
@@ -76,7 +77,7 @@ class NeuralCollapse(Study):
     learning_rate: PositiveFloat = parameter(
         5e-3, "Initial learning rate of Adam for the networks, with cosine decay to zero."
     )
-    weight_decay: PositiveFloat = parameter(3e-3, "Weight decay λ of ½ λ‖θ‖² for the networks.")
+    weight_decay: PositiveFloat = parameter(3e-3, "Weight decay λ of the networks, which adds ½ λ‖θ‖² to their loss.")
     steps: PositiveInt = parameter(4000, "Number of training steps of the networks.")
     batch_size: PositiveInt = parameter(50, "Samples per training step.", most="samples")
     seed: Seed = parameter(0, "Seed of all weights, labels and batches.")
@@ -102,7 +103,7 @@ class NeuralCollapse(Study):
     flow = "gradient flow of the unconstrained features, and Adam for the networks"
     names = {
         "end_class_mean_gram": ("final inner products of the class means", "1"),
-        "end_classifier_gram": ("final inner products of the classifiers", "1"),
+        "end_classifier_gram": ("final inner products of the classifier vectors", "1"),
         "end_between_class_share": ("final fraction of the feature variance between classes", "1"),
     }
     tolerance = exact("loss", "mode_strength", "class_mean_norm", "nc3") | exact(
@@ -119,7 +120,7 @@ class NeuralCollapse(Study):
         require_kind(Annotated[int, Ge(len(strength))], features=self.features)
         require_kind(Annotated[float, Interval(gt=0, le=float(strength[-1]))], initial_strength=self.initial_strength)
         trained = self.networks and self.labels
-        self.require(self.starts > 1 or not trained, "starts", "choose two or more, or no networks")
+        self.require(self.starts > 1 or not trained, "starts", "choose two or more, or train no networks")
 
     def trained(self) -> Values:
         """Train the unconstrained features by gradient flow and the networks by Adam."""
@@ -135,10 +136,10 @@ class NeuralCollapse(Study):
         return self._experiment.exact()
 
     def about(self) -> Values:
-        """Both tasks."""
+        """A description of both tasks."""
         free = f"{sum(self.class_sizes)} samples in classes of sizes {self.class_sizes}, with one-hot targets."
         none = "No networks were trained, so the claims about networks were not tested."
-        digits = f"Networks: {self.samples} digits of 8 × 8 pixels for training and as many held-out digits."
+        digits = f"Networks: {self.samples} digits of 8 × 8 pixels for training and an equal number of held-out digits."
         trained = self.networks and self.labels
         return {**super().about(), "description": [free, digits if trained else none]}
 

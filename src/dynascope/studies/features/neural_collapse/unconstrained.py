@@ -17,7 +17,7 @@ __all__ = ["aligned_features", "random_features"]
 def aligned_features(
     class_sizes: Sequence[int], features: int, sizes: tuple[float, float], *, seed: int = 0
 ) -> TwoLayer:
-    """Features and classifier along the modes of the classes, in a random rotation.
+    """Features and classifier aligned with the modes of the targets, up to a random rotation of the features.
 
     Args:
         class_sizes: Number of samples of each class.
@@ -39,7 +39,7 @@ def aligned_features(
 def random_features(
     class_sizes: Sequence[int], features: int, sizes: tuple[float, float], *, seed: Any = 0
 ) -> TwoLayer:
-    """Gaussian features and classifier with these Frobenius norms.
+    """Gaussian features and classifier with given Frobenius norms.
 
     Example:
         >>> network = random_features([2, 3], 4, (0.1, 0.2))

@@ -94,7 +94,7 @@ class Experiment:
 
     @functools.cached_property
     def setups(self) -> list[OverfittingSetup]:
-        """The spectrum with the benign and with the malignant target."""
+        """The spectrum of the model, with the benign and with the malignant target."""
         study = self.study
         setup = OverfittingSetup(study.samples, study.modes, study.strong_modes, noise_variance=study.noise_variance)
         tail = setup.printed_tail if study.tail == "printed" else None

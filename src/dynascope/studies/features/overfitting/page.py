@@ -34,7 +34,7 @@ def figures(study: Overfitting, result: Comparison) -> list[Chart]:
         _CHART_OF_FIT(
             title="Fit of a target in a weak mode",
             members={"run": ("malignant",)},
-            caption=f"The same model with the target sin(2πkx), k = {study.malignant_mode}. It learns "
+            caption=f"The same model with the target sin(2πkx) for k = {study.malignant_mode}. The model learns "
             f"{percent(learned.sel(run='malignant'))} of the target (median over the same sets). The other weak modes "
             "fit the rest of the labels with spikes at the samples; more modes make the spikes narrower.",
         ),
@@ -74,10 +74,10 @@ def meaning(study: Overfitting, result: Comparison) -> str:
     noise = f"with noise of variance {rounded(study.noise_variance)}" if study.noise_variance else "without noise"
     return (
         f"A linear model with {study.strong_modes} strong and {study.modes - study.strong_modes} weak sine modes is "
-        f"trained on {study.samples} samples {noise} until it fits the labels. It learns {percent(learned[0])} of a "
-        f"target in a strong mode, with a test loss of {rounded(test_loss[0])}, but only {percent(learned[1])} of a "
-        f"target in a weak mode, with a test loss of {rounded(test_loss[1])} (medians over {study.draws} random "
-        "sets of samples). The two cases differ only in the mode of the target, so a training loss near zero does "
-        "not show whether a model generalises. The spectrum of the model was chosen to separate the two cases; in "
-        "real data, targets usually have components in both strong and weak modes."
+        f"trained on {study.samples} samples {noise} until it fits the labels. The model learns {percent(learned[0])} "
+        f"of a target in a strong mode, with a test loss of {rounded(test_loss[0])}, but only {percent(learned[1])} of "
+        f"a target in a weak mode, with a test loss of {rounded(test_loss[1])} (medians over {study.draws} random sets "
+        "of samples). The two cases differ only in the mode of the target, so a training loss near zero does not show "
+        "whether a model generalises. The spectrum of the model was chosen to separate the two cases; in real data, "
+        "targets usually have components in both strong and weak modes."
     )

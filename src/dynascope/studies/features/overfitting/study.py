@@ -22,13 +22,13 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveInt, Seed
 class Overfitting(Study):
     """Trains linear models with a few strong and many weak sine modes until they fit noisy labels exactly.
 
-    The model Σ_k w_k √ρ_k √2 sin(2πkx) has d strong modes of intensity one and a tail of weak modes. The benign target
-    lies in a strong mode, the malignant target in the tail. The study compares gradient flow on the samples with the
-    exact solution at all times. It also compares the final function, and its components in the strong modes and in the
-    tail, with the exact solution. The median learned fraction of each target over many random sets of samples is
-    compared with the predicted learnability. Median test losses and the mean square of fits to pure noise (figure 1.4
-    of the thesis) are shown with their predictions but do not affect the verdict. The theory assumes Gaussian features;
-    nearly coincident samples on a line violate this assumption.
+    The model Σ_k w_k √ρ_k √2 sin(2πkx) has d strong modes with ρ_k = 1 and a tail of weak modes. The benign target is a
+    strong mode, and the malignant target is a mode of the tail. The study compares gradient flow on the samples with
+    the exact solution at all times. It also compares the final function, and its components in the strong modes and in
+    the tail, with the exact solution. The median learned fraction of each target over many random sets of samples is
+    compared with the predicted fraction (learnability). Median test losses and the mean square of fits to pure noise
+    (figure 1.4 of the thesis) are shown with their predictions but do not affect the verdict. The theory assumes
+    Gaussian features; samples that nearly coincide violate this assumption.
     """
 
     samples: PositiveInt = parameter(100, "Number n of training samples.")
@@ -40,7 +40,8 @@ class Overfitting(Study):
         0.09, "Variance σ² of the label noise; the mean square of the target is ½."
     )
     tail: Literal["corrected", "printed"] = parameter(
-        "corrected", '"corrected" for tail intensities 1/(p − d), or "printed" for n/(p − d) as printed in the paper.'
+        "corrected",
+        '"corrected" for weak modes with ρ_k = 1/(p − d), or "printed" for ρ_k = n/(p − d) as printed in the paper.',
     )
     trained: PositiveInt = parameter(
         3, "Number of random sets of samples on which the model is trained by gradient flow."
@@ -58,15 +59,15 @@ class Overfitting(Study):
         papers.EIGENLEARNING,
         "A linear model with a few strong and many weak modes can fit noisy labels exactly and still generalise, but "
         "only if the target lies in its strong modes.",
-        also="; set-ups in Nam, DPhil thesis (2024), 1.6",
+        also="; set-ups in Nam, DPhil thesis (2024), section 1.6",
     )
     theory = "interpolation of noise by linear models"
     task = "a sine with label noise"
     notes = (
         "{samples} samples and {modes} sine modes; {strong_modes} of the modes are strong, and the others have the "
-        "intensity {_experiment.setups[0].tail:.3g} ({tail}).",
-        "Curves are medians over {trained} draws; final learnabilities and test losses are medians over {draws} draws. "
-        "Functions are shown for the first draw.",
+        "strength {_experiment.setups[0].tail:.3g} ({tail}).",
+        "Curves are medians over {trained} draws; final learned fractions and test losses are medians over {draws} "
+        "draws. Functions are shown for the first draw.",
     )
     trains = "linear model on sine features"
     axes = ("run", "time")
@@ -83,7 +84,7 @@ class Overfitting(Study):
     flow = "gradient flow"
     names = {
         "asymptotic_test_loss": ("test loss in the infinite-size limit", "1"),
-        "window_test_loss": ("test loss after the signal and before the noise is fitted", "1"),
+        "window_test_loss": ("test loss after the signal is fitted and before the noise is fitted", "1"),
         "target_function": ("target function", "1"),
         "strong_part": ("component of the fit in the strong modes", "1"),
         "strong_fraction": ("norm of the component in the strong modes, relative to the target", "1"),
@@ -128,7 +129,7 @@ class Overfitting(Study):
         return self._experiment.exact()
 
     def prediction_attributes(self) -> Values:
-        """The interval of times in which the signal is fitted but not the noise, and the warnings of the theory."""
+        """The time interval in which the signal is fitted but the noise is not, and the warnings of the theory."""
         found = overfitting_error(self._experiment.setups[0])
         return {"fitting_window": found.fitting_window, "theory_warnings": list(found.warnings)}
 
