@@ -39,7 +39,7 @@ class DifferenceOfSquares(eqx.Module):
 
     @property
     def coefficients(self) -> Any:
-        """β = u ⊙ u − v ⊙ v, the linear map of the network."""
+        """β = u ⊙ u − v ⊙ v, the coefficients of the linear function that the network computes."""
         return self.u**2 - self.v**2
 
     def __call__(self, x: Float[Array | np.ndarray, "... d"]) -> Float[Array | np.ndarray, "... 1"]:

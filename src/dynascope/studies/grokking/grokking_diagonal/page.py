@@ -33,8 +33,8 @@ def figures(study: GrokkingDiagonal, result: Comparison) -> list[Chart]:
             log="xy",
             title="Training loss",
             y_label="training loss",
-            caption=f"Loss on the {study.samples} training samples over time. Theory predicts that all networks fit "
-            f"the samples by time {rounded(theory['fitting_time'])}; weight decay then keeps the loss above zero.",
+            caption=f"Loss on the {study.samples} training samples over time. The theory predicts that all networks "
+            f"fit the samples by time {rounded(theory['fitting_time'])}; weight decay then keeps the loss above zero.",
         ),
         Chart(
             "grokking_time",
@@ -51,10 +51,10 @@ def figures(study: GrokkingDiagonal, result: Comparison) -> list[Chart]:
             "weight_product",
             log="y",
             title="Product of paired weights",
-            caption="Mean product of the paired weights u and v over time. For any data, the mean decays "
-            f"exponentially at rate 2λ with λ = {decay} and appears as a straight line on the log y-axis. Theory "
-            f"predicts that the network generalises {rounded(theory['grokking_lag'])} time units after the product "
-            f"has fallen to {rounded(theory['critical_product'])}; both numbers depend on the data alone.",
+            caption="Mean product of the paired weights u and v over time. For any data, the mean decays exponentially "
+            f"at rate 2λ with λ = {decay} and appears as a straight line on the log y-axis. The theory predicts that "
+            f"the network generalises {rounded(theory['grokking_lag'])} time units after the product has fallen to "
+            f"{rounded(theory['critical_product'])}; both numbers depend on the data alone.",
         ),
     ]
 
@@ -69,9 +69,9 @@ def meaning(study: GrokkingDiagonal, result: Comparison) -> str:
     )
     fitted = rounded(result.predicted.attrs["fitting_time"])
     return (
-        f"A diagonal linear network with weight decay {rounded(study.weight_decay)} is trained on {study.samples} "
-        f"samples of a target that depends on {study.relevant} of {study.inputs} inputs. Theory predicts that the "
-        f"network fits the samples by time {fitted}. A network counts as generalising when its relative test error "
+        f"A diagonal linear network with a weight decay of {rounded(study.weight_decay)} is trained on {study.samples} "
+        f"samples of a target that depends on {study.relevant} of {study.inputs} inputs. The theory predicts that "
+        f"the network fits the samples by time {fitted}. A network counts as generalising when its relative test error "
         f"falls below {rounded(study.threshold)}. {times} The network first fits the samples with nearly minimum ℓ2 "
         "norm; weight decay then moves the network slowly, at a known rate, towards the interpolant of minimum ℓ1 "
         "norm, which uses few inputs. The grokking time therefore follows from the data, the initial weights and the "

@@ -32,7 +32,7 @@ class SparseLinear(NamedTuple):
 
 
 class DecayedLoss(eqx.Module):
-    """The loss ½E‖f(x) − y‖² + ½λ‖θ‖² of a network with one output, with λ as an array so that programs are shared.
+    """The loss ½E‖f(x) − y‖² + ½λ‖θ‖² of a network with one output; λ is an array, so programs are shared.
 
     Example:
         >>> from dynascope.protocols import Learnable
@@ -56,7 +56,7 @@ class DecayedLoss(eqx.Module):
 
 
 def sparse_linear(samples: int, inputs: int, relevant: int, seed: int) -> SparseLinear:
-    """Draw independent Gaussian inputs and a target of unit variance that depends on few of them.
+    """Draw independent Gaussian inputs and a target of unit variance that depends on a few of the inputs.
 
     Example:
         >>> data = sparse_linear(samples=3, inputs=6, relevant=2, seed=0)

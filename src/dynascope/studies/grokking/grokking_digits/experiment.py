@@ -112,7 +112,7 @@ class ScaledRuns:
     thresholds: tuple[float, float]
 
     def measured(self, names: Collection[str], seed: int) -> dict[str, dict[str, Any]]:
-        """Train every run from one seed; return its loss and, for the named runs, all metrics."""
+        """Train every run from one seed; return the loss of each run and, for the named runs, all metrics."""
         networks = [self._network(name, seed) for name in self.runs]
         options = {"learning_rate": self.learning_rate, "batch_size": self.batch_size, "recorded": self.recorded}
         losses, kept = train_scaled(networks, self.images.inputs, self.images.targets, seed=seed, **options)

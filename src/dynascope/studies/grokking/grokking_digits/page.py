@@ -52,8 +52,8 @@ def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
             "loss_ratio",
             log="xy",
             title="Loss ratio of twin runs",
-            caption="Ratio of the losses of twins: three runs were repeated with an equivalent change of other "
-            "settings. Theory predicts the ratio at every step (dashed).",
+            caption="Loss of each twin run, divided by the loss of the run that it repeats with equivalent changes in "
+            "other settings. The theory predicts this ratio at every step (dashed).",
         ),
     ]
 

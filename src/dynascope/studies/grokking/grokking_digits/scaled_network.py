@@ -110,7 +110,7 @@ def _weights(network: Any) -> Any:
 
 
 def unravelled(network: Any, rows: Any) -> Any:
-    """The networks with the given weights, with records along the first dimension."""
+    """The network with the weights of each record, with the records along the first dimension."""
     leaves, structure = jax.tree.flatten(network.network)
     parts = np.split(rows, np.cumsum([leaf.size for leaf in leaves])[:-1], axis=1)
     shaped = [part.reshape(-1, *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]

@@ -33,7 +33,7 @@ class GrokkingDigits(ClaimsStudy):
     accuracy reaching their thresholds. For a network that fits the training images but does not generalise by the end
     of training, the remaining number of steps is recorded as a lower bound on the delay. In this case, `generalised` is
     false, and the claims about the delay are undecided. The study also reports, with confidence intervals over seeds,
-    whether the remedies bring the features closer to minimum features (κ_CKA).
+    whether the remedies bring the features closer to minimum features (a smaller distance κ_CKA).
 
     Three laws that hold for any data are checked:
 
@@ -41,8 +41,8 @@ class GrokkingDigits(ClaimsStudy):
       step up to a known factor. Multiplying b and T by a factor, and λ and the ε of Adam by its square, leaves a run
       unchanged. Smaller outputs are therefore equivalent to larger targets with a weight decay that is larger by the
       factor 1/b². Similarly, smaller inputs are equivalent to smaller initial weights, a smaller learning rate and a
-      larger weight decay in the first layer, and smaller outputs to the same changes in the last layer.
-    - `blank_weight`: Weight decay alone acts on the weights of pixels that are blank in all images. Adam reduces the
+      larger weight decay in the first layer. Smaller outputs are equivalent to the same changes in the last layer.
+    - `blank_weight`: Only weight decay acts on the weights of pixels that are blank in all images. Adam reduces the
       root mean square of these weights by about η per step, however small λ is. Values below η are replaced by η,
       because Adam amplifies rounding errors near zero.
     - `total_utilization_after`: The utilization of a feature is the fraction of the outputs that the feature explains.
@@ -64,8 +64,8 @@ class GrokkingDigits(ClaimsStudy):
     learning_rate: PositiveFloat = parameter(1e-3, "Learning rate η of Adam.")
     weight_decay: PositiveFloat = parameter(
         5e-4,
-        "Weight decay λ of ½ λ‖θ‖². The paper averages the squared error over ten outputs and omits the factor ½, so "
-        "its value 10⁻⁴ corresponds to 5·10⁻⁴ here.",
+        "Weight decay λ, which adds ½ λ‖θ‖² to the loss. The paper averages the squared error over ten outputs and "
+        "omits the factor ½, so its value 10⁻⁴ corresponds to 5·10⁻⁴ here.",
     )
     batch_size: PositiveInt = parameter(128, "Number of images per step.", most="samples")
     steps: Annotated[int, Ge(2 * _FIRST_RECORD)] = parameter(8000, "Number of training steps.")
@@ -83,7 +83,7 @@ class GrokkingDigits(ClaimsStudy):
         "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, section 6.4.3); Y. Nam, S. H. Lee, C. Domine, "
         "Y. C. Park, C. London, W. Choi, N. Goring, S. Lee, Position: Solve layerwise linear models first to "
         "understand neural dynamical phenomena (arXiv 2502.21009)",
-        "Smaller initial weights, smaller inputs, smaller outputs and larger targets shorten the delay of grokking.",
+        "Smaller initial weights, smaller inputs, smaller outputs and larger targets shorten the grokking delay.",
     )
     theory = "exact equivalences between settings of Adam, and exact decay of the weights of blank pixels"
     trains = "tanh MLP with four layers"

@@ -1,4 +1,4 @@
-"""Scale factors of training by Adam with weight decay, and twins: other factors that give an equivalent run.
+"""Scale factors of training by Adam with weight decay, and twins: other factors with an equivalent run.
 
 The steps of Adam do not depend on the scale of the loss. If weight decay and the ε of Adam scale with the square of the
 targets, only the ratio of the factors on outputs and targets matters. A factor on the inputs or outputs is equivalent
@@ -55,7 +55,7 @@ def twins(
 
 
 def power_of_two(factor: float) -> float:
-    """The nearest power of two other than 1, by which multiplication is exact.
+    """The power of two nearest to a factor, excluding 1; multiplication by it is exact.
 
     Example:
         >>> power_of_two(0.1), power_of_two(0.99)

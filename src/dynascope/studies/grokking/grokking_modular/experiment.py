@@ -25,21 +25,22 @@ HEADS = 4
 
 @dataclasses.dataclass(frozen=True)
 class ModularRuns:
-    """Networks of several seeds, each with a different split of the table.
+    """Networks trained with several seeds, each on a different split of the table.
 
     Attributes:
         operation: Operation whose table is learned.
         p: The modulus.
         train_fraction: Fraction of the table used for training.
         network: "relu" or "quadratic" (two layers), or "transformer" (one block with `HEADS` heads).
-        width: Hidden neurons of a two-layer network; the residual stream of the transformer is a quarter as wide.
+        width: Number of hidden neurons of a two-layer network; the residual stream of the transformer is a quarter as
+            wide.
         loss: Training loss.
         learning_rate: η of AdamW with β = (0.9, 0.98) and full-batch gradients.
         weight_decay: λ of AdamW: each step shrinks the weights by the factor 1 − ηλ.
         steps: Number of steps.
         times: Number of recorded steps, denser early in training.
         seeds: Number of runs.
-        seed: Seed of the first run; the others use consecutive seeds.
+        seed: Seed of the first run; the other runs use consecutive seeds.
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"]
@@ -112,5 +113,5 @@ class ModularRuns:
 
     @property
     def has_unused(self) -> bool:
-        """Whether some weights affect the output on no sample."""
+        """Whether some weights affect the output for none of the samples."""
         return self.operation == "division" and self.network != "transformer"

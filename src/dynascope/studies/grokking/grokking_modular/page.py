@@ -54,24 +54,24 @@ def figures(study: GrokkingModular, result: Comparison) -> list[Chart]:
             title="Number of features",
             y_label="effective number of features",
             caption="Effective number of features used by the outputs, and effective number of all features weighted "
-            "by their intensity, over training.",
+            "by their strength, over training.",
         ),
     ]
 
 
 def meaning(study: GrokkingModular, result: Comparison) -> str:
-    """Summarise the steps of fitting and generalising, and the change of the features."""
+    """Summarise the steps of fitting and generalising, and the change in the features."""
     observed = result.observed
     train, test, renamed = (rounded(observed[name].mean()) for name in ("train_step", "test_step", "renamed_loss"))
     change, low, high = (rounded(observed[name].sel(hypothesis="H2")) for name in ("change", "low", "high"))
     return (
         f"A network is trained on {percent(study.train_fraction)} of the table of {study.operation} modulo {study.p} "
-        f"with weight decay {rounded(study.weight_decay)}. On average over {study.seeds} runs, it reaches a training "
-        f"accuracy of {percent(study.train_threshold)} at step {train}, and a test accuracy of "
-        f"{percent(study.test_threshold)} on the rest of the table at step {test}. If a run never reaches a "
-        "threshold, its last step enters the average. From the geometric mean of the two steps to the end of training, "
-        f"the distance κ to minimum features changes by {change} (95 % CI {low} to {high}). The verdict rests on "
-        "whether, in the median over runs, the test samples are learned after the training samples. The checks test "
-        "laws that hold for every run. For example, renaming the numbers does not change the loss (measured ratio: "
-        f"{renamed}). None of the laws predicts when the network generalises."
+        f"with a weight decay of {rounded(study.weight_decay)}. On average over {study.seeds} runs, it reaches a "
+        f"training accuracy of {percent(study.train_threshold)} at step {train}, and a test accuracy of "
+        f"{percent(study.test_threshold)} on the rest of the table at step {test}. If a run never reaches a threshold, "
+        "its last step enters the average. From the geometric mean of the two steps to the end of training, the "
+        f"distance κ to minimum features changes by {change} (95 % CI {low} to {high}). The verdict rests on whether, "
+        "in the median over runs, the test samples are learned after the training samples. The checks test laws that "
+        f"hold for every run. For example, renaming the numbers does not change the loss (measured ratio: {renamed}). "
+        "None of the laws predicts when the network generalises."
     )

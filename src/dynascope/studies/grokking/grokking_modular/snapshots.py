@@ -22,7 +22,7 @@ WEIGHTS = {"weights": (_in_a_row, ("weight",))}  # statistics for `Descent`
 
 
 def descend_keeping(tasks: Any, networks: Sequence[Any], recorded: Any, *, kind: Any, **options: Any) -> Any:
-    """Train networks of one structure and keep snapshots at recorded steps.
+    """Train networks of the same structure and keep snapshots at recorded steps.
 
     Args:
         networks: One network for each seed.
@@ -40,7 +40,7 @@ def descend_keeping(tasks: Any, networks: Sequence[Any], recorded: Any, *, kind:
 
 
 def unravelled(network: Any, rows: np.ndarray) -> Any:
-    """One network whose arrays have the leading dimensions … of weight vectors of shape (…, weights).
+    """A network whose arrays have the leading dimensions of the given weight vectors, shape (…, weights).
 
     Args:
         network: One of the networks, at any step.

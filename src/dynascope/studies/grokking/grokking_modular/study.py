@@ -37,7 +37,7 @@ _CLAIMS = (
 class GrokkingModular(ClaimsStudy):
     """Trains a network with AdamW on part of the table of an operation modulo p, to observe whether it learns the rest.
 
-    Grokking is an empirical observation here, which no theory predicts. The verdict rests on the claim that the test
+    Here, grokking is an empirical observation that no theory predicts. The verdict rests on the claim that the test
     samples are learned after the training samples. The claim is about the median over runs, because a run may not
     generalise by the end of training (by default, one of six does not). The claim is undecided if any run does not fit
     its training samples. The study also reports whether the features approach minimum features after overfitting. Each
@@ -65,10 +65,12 @@ class GrokkingModular(ClaimsStudy):
     p: Annotated[int, Ge(3)] = parameter(31, "Modulus p, a prime for multiplication and division.")
     train_fraction: OpenFraction = parameter(0.7, "Fraction of the table used for training.")
     network: Literal["relu", "quadratic", "transformer"] = parameter(
-        "transformer", '"relu" or "quadratic" (two layers), or "transformer" (one block with ReLU and four heads).'
+        "transformer",
+        'Network: "relu" or "quadratic" (two layers), or "transformer" (one block with ReLU and four heads).',
     )
     width: PositiveInt = parameter(
-        256, "Hidden neurons of a two-layer network; the residual stream of the transformer is a quarter as wide."
+        256,
+        "Number of hidden neurons of a two-layer network; the residual stream of the transformer is a quarter as wide.",
     )
     loss: Literal["cross_entropy", "squared"] = parameter("cross_entropy", "Training loss.")
     learning_rate: PositiveFloat = parameter(
@@ -86,7 +88,7 @@ class GrokkingModular(ClaimsStudy):
         0.9, "Test accuracy at which a network counts as generalising."
     )
     seeds: Annotated[int, Ge(2)] = parameter(6, "Number of runs; with fewer than six, the claim is undecided.")
-    seed: Seed = parameter(0, "Seed of the first run; the others use consecutive seeds.")
+    seed: Seed = parameter(0, "Seed of the first run; the other runs use consecutive seeds.")
 
     reference = Reference.of(
         "A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra, Grokking: Generalization beyond overfitting on small "
@@ -114,7 +116,7 @@ class GrokkingModular(ClaimsStudy):
     equation = r"f(a, b) = a \circ b \bmod p"
     minutes = 1.6
     names = {
-        "renamed_loss": ("loss with renamed numbers over the original loss", "1"),
+        "renamed_loss": ("loss with renamed numbers divided by the original loss", "1"),
         "unused_weight": ("norm of the unused weights, relative to initialisation", "1"),
         "gradient_balance": ("gradient balance of the last two layers", "1"),
         "delay_resolution": ("resolution of the delay", "1"),
