@@ -1,1 +1,1 @@
-"""Credit assignment without weight symmetry: accuracy, alignment, fragility and noise of seven rules."""
+"""Credit assignment without weight symmetry: accuracy, alignment, fragility and noise tolerance of seven rules."""

@@ -36,11 +36,11 @@ DECIDING = (
 
 
 def working_shares(accuracy: np.ndarray, threshold: float) -> np.ndarray:
-    """The share of the grid on which a network trains, by rule and seed.
+    """The share of the settings on the grid that train a network, by rule and seed.
 
     Args:
         accuracy: Test accuracy by rule, learning rate, strength and seed.
-        threshold: Accuracy from which a network counts as trained.
+        threshold: Accuracy at which a network counts as trained.
     """
     return np.mean(accuracy >= threshold, axis=(1, 2))
 
@@ -48,7 +48,8 @@ def working_shares(accuracy: np.ndarray, threshold: float) -> np.ndarray:
 def transfer_losses(first: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The accuracy lost on one architecture by settings tuned on another one, by rule and seed.
 
-    The loss is relative to the best settings. Both have the largest mean accuracy over seeds on their architecture.
+    The loss is relative to the best settings for the other architecture. The best settings for an architecture have the
+    largest mean accuracy over seeds.
 
     Args:
         first: Test accuracy of the first architecture by rule, learning rate, strength and seed.
@@ -61,7 +62,7 @@ def transfer_losses(first: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def credit_claims(found: Mapping[str, np.ndarray], depths: Sequence[int]) -> list[Claim]:
-    """All claims.
+    """All claims of the study.
 
     Args:
         found: Measurements by name, with seeds along the last axis.
@@ -92,8 +93,8 @@ def credit_claims(found: Mapping[str, np.ndarray], depths: Sequence[int]) -> lis
     claims.append(
         _on_mean(
             "noise floor",
-            "With noisy updates, the angle of symmetric alignment agrees with the predicted floor within 5 % (ratio of "
-            "the angles, averaged over noise levels).",
+            "With noisy updates, the angle of symmetric alignment agrees with the predicted noise floor to within 5 % "
+            "(ratio of the angles, averaged over noise levels).",
             np.mean(found["noisy_angle"] / found["noise_floor"], axis=0),
             least=1 - _FLOOR,
             most=1 + _FLOOR,
@@ -108,11 +109,11 @@ def credit_claims(found: Mapping[str, np.ndarray], depths: Sequence[int]) -> lis
         )
     )
     for name in _STABLE:
-        statement = f"{_capital(name)} trains on a larger share of the grid of settings than the weight mirror."
+        statement = f"{_capital(name)} trains the network with more of the settings on the grid than the weight mirror."
         claims.append(_on_mean(f"fragility, {name}", statement, share[name] - share["weight mirror"], least=0))
     for name in _STABLE:
         statement = (
-            f"Settings of {name} tuned on one architecture lose less test accuracy on another one than settings of the "
+            f"Settings tuned on one architecture lose less test accuracy on another one with {name} than with the "
             "weight mirror (difference of the losses)."
         )
         claims.append(_on_mean(f"transfer, {name}", statement, loss["weight mirror"] - loss[name], least=0))

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: CreditAssignment, result: Comparison) -> list[Chart]:
-    """The figures over depth, of the grid of settings, and of noisy updates."""
+    """The figures: results against depth, on the grid of settings, and with noisy updates."""
     floor = result.observed["noise_floor"].mean("seed")
     return [
         Chart(
@@ -42,7 +42,8 @@ def figures(study: CreditAssignment, result: Comparison) -> list[Chart]:
             title="Angle between the gradient sent back and the exact gradient",
             y_label="angle of the gradient (degrees)",
             caption="Angle between the gradient that the feedback weights send back and the exact gradient at the end "
-            "of training, over all weights of the network. An angle below 90 degrees lowers the loss.",
+            "of training, over all weights of the network. If the angle is below 90 degrees, a small step along the "
+            "gradient sent back lowers the loss.",
             points=True,
             joined=True,
         ),
@@ -51,8 +52,8 @@ def figures(study: CreditAssignment, result: Comparison) -> list[Chart]:
             over="depth",
             title="Angle of the weight mirror",
             y_label="angle (degrees)",
-            caption="Angle between feedback weights and weights of the weight mirror at the end of training, and the "
-            "stationary angle predicted for fixed weights (dashed).",
+            caption="Angle between the feedback weights of the weight mirror and the weights at the end of training, "
+            "and the stationary angle predicted for fixed weights (dashed).",
             points=True,
         ),
         Chart(
@@ -70,8 +71,8 @@ def figures(study: CreditAssignment, result: Comparison) -> list[Chart]:
             over="tuned",
             title="Transfer of tuned settings",
             x_label="rule",
-            caption="Test accuracy that a convolutional network loses if its settings are those that are best for the "
-            "MLP, relative to the best settings for the convolutional network.",
+            caption="Test accuracy that a convolutional network loses if it is trained with the best settings for the "
+            "MLP instead of the best settings for the convolutional network.",
             points=True,
         ),
         Chart(
@@ -82,7 +83,7 @@ def figures(study: CreditAssignment, result: Comparison) -> list[Chart]:
             y_label="angle (degrees)",
             words=("measured", "predicted floor"),
             caption="Angle between feedback weights and weights if noise is added to the updates of the feedback "
-            f"weights, and the floor predicted from the trained weights, from {rounded(floor[0])} to "
+            f"weights, and the noise floor predicted from the trained weights, which rises from {rounded(floor[0])} to "
             f"{rounded(floor[-1])} degrees.",
             points=True,
         ),
@@ -102,10 +103,10 @@ def meaning(study: CreditAssignment, result: Comparison) -> str:
         f"With {study.depths[-1]} layers, backpropagation reaches a test accuracy of "
         f"{percent(exact['test_accuracy'])}, fixed random feedback weights {percent(fixed['test_accuracy'])}, the "
         f"weight mirror {percent(mirror['test_accuracy'])} and symmetric alignment "
-        f"{percent(symmetric['test_accuracy'])}. The feedback weights of the weight mirror fluctuate at an angle of "
-        f"{rounded(mirror['weight_angle'])} degrees, because every step estimates the weights from few samples; theory "
-        f"predicts {rounded(result.predicted['mirror_angle'][-1])} degrees. The weight mirror trains for "
-        f"{percent(share.sel(tuned='weight mirror'))} of the grid of settings, information alignment for "
-        f"{percent(share.sel(tuned='information alignment'))} and symmetric alignment for "
+        f"{percent(symmetric['test_accuracy'])}. The feedback weights of the weight mirror fluctuate about the weights "
+        f"at an angle of {rounded(mirror['weight_angle'])} degrees, because every step estimates the weights from few "
+        f"samples; the theory predicts {rounded(result.predicted['mirror_angle'][-1])} degrees. The weight mirror "
+        f"trains the network with {percent(share.sel(tuned='weight mirror'))} of the settings on the grid, information "
+        f"alignment with {percent(share.sel(tuned='information alignment'))} and symmetric alignment with "
         f"{percent(share.sel(tuned='symmetric alignment'))}."
     )

@@ -1,4 +1,4 @@
-"""Training of classifiers of digits with every rule: over depth, over a grid of settings, and with noisy updates."""
+"""Training of digit classifiers with every rule: at several depths, on a grid of settings, and with noisy updates."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class CreditRuns:
         test: Test digits.
         depths: Numbers of layers.
         width: Width of the hidden layers.
-        training: Settings of the runs over depth.
-        kolen_pollack_decay: Weight decay of the rule Kolen-Pollack.
-        grid_depth: Number of layers in the runs over a grid and in noisy runs.
-        grid_steps: Number of steps in the runs over a grid.
+        training: Settings of the runs at all depths.
+        kolen_pollack_decay: Weight decay of the Kolen-Pollack rule.
+        grid_depth: Number of layers in the runs on the grid and in noisy runs.
+        grid_steps: Number of steps in the runs on the grid.
         learning_rates: Learning rates of the grid.
-        strengths: Factors of the grid on the coefficients that align feedback weights.
+        strengths: Rule strengths of the grid: factors on the coefficients that align feedback weights.
         noises: Standard deviations of the noise in the updates of feedback weights.
         seeds: Number of initialisations.
         seed: Seed of the batches.
@@ -75,7 +75,7 @@ class CreditRuns:
         return {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
 
     def over_grid(self, draw: Callable[[int], FeedbackNetwork]) -> np.ndarray:
-        """Test accuracy by rule, learning rate, strength and seed; a diverged network guesses."""
+        """Test accuracy by rule, learning rate, strength and seed; a diverged network counts as guessing."""
         axes = GRID_RULES, self.learning_rates, self.strengths, range(self.seeds)
         cells = list(itertools.product(*axes))
         base = dataclasses.replace(self.training, steps=self.grid_steps, records=1)

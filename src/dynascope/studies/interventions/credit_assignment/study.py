@@ -1,4 +1,4 @@
-"""Credit assignment without weight symmetry: which rules for feedback weights train, and how well they align."""
+"""Credit assignment without weight symmetry: which rules for feedback weights train networks, and how they align."""
 
 from __future__ import annotations
 
@@ -34,29 +34,30 @@ _STATIONARY = 3  # warm-up in units of 1/η_B
 _CHANCE = 2.5  # standard errors
 _DRIFT, _LIMIT = 0.02, 0.037
 _REASON = (
-    "theory assumes fixed weights, and the training weights change the fixed point slowly (2 percent); the rest is the "
-    "sampling error of the angle"
+    "the theory assumes fixed weights, but training slowly changes the weights and the fixed point (2 percent); the "
+    "rest is the sampling error of the angle"
 )
 
 
 class CreditAssignment(ClaimsStudy):
-    """Trains classifiers of digits with eight rules for the feedback weights, which replace the transposed weights.
+    """Trains digit classifiers with backpropagation and with seven rules that replace the transposed weights.
 
     Backpropagation sends errors back through the transposed weights. The other rules use separate feedback weights,
     which are random (feedback alignment), copy the signs of the weights (sign symmetry), receive the same updates as
-    the weights (Kolen-Pollack), or descend a local regulariser (weight mirror, information alignment, activation
-    alignment and symmetric alignment). Regularisers are driven by Gaussian noise, and feedback weights are aligned
-    before training starts.
+    the weights (Kolen-Pollack), or descend a regulariser (weight mirror, information alignment, activation alignment
+    and symmetric alignment). The regularisers are evaluated on Gaussian noise, and feedback weights are aligned before
+    training starts.
 
     For each rule and depth, the study records the test accuracy, the angle between feedback weights and weights, and
     the angle between the gradient that the feedback weights send back and the exact gradient. The angle of the weight
-    mirror is compared with the stationary angle that theory predicts for fixed weights. At one depth, the study trains
-    with every combination of several learning rates and rule strengths (factors on the coefficients that align feedback
-    weights), and repeats this on a convolutional network of the same depth. A rule is fragile if few combinations
-    train. A rule transfers if the settings that are best for the MLP are also good for the convolutional network.
-    Further runs add noise to the updates of symmetric alignment, for which theory predicts a floor of the angle.
+    mirror is compared with the stationary angle that the theory predicts for fixed weights. At one depth, the study
+    trains with every combination of several learning rates and rule strengths (factors on the coefficients that align
+    feedback weights), and repeats this with a convolutional network of the same depth. A rule is fragile if few
+    combinations train the network. A rule transfers if the best settings for the MLP also work well for the
+    convolutional network. Further runs add noise to the updates of symmetric alignment. For these runs, the theory
+    predicts the angle that remains (the noise floor).
 
-    All claims have confidence intervals over seeds, and all of them decide the verdict. By default, the settings of
+    All claims have confidence intervals over seeds and count towards the verdict. By default, the settings of
     activation alignment that are best for the MLP fail on the convolutional network, so the verdict is "disagree".
     """
 
@@ -66,13 +67,13 @@ class CreditAssignment(ClaimsStudy):
     width: PositiveInt = parameter(48, "Width of the hidden layers.")
     samples: Annotated[int, Interval(ge=100, le=1500)] = parameter(1400, "Number of training digits.")
     test_samples: Annotated[int, Ge(20)] = parameter(397, "Maximum number of test digits.")
-    learning_rate: PositiveFloat = parameter(0.02, "Learning rate of the runs over depth.")
-    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay.")
+    learning_rate: PositiveFloat = parameter(0.02, "Learning rate of the runs at all depths.")
+    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay of the other rules.")
     kolen_pollack_decay: PositiveFloat = parameter(
-        1e-2, "Weight decay of the rule Kolen-Pollack, whose feedback weights align at this rate."
+        1e-2, "Weight decay of the Kolen-Pollack rule, which sets the rate at which its feedback weights align."
     )
     feedback_rate: Annotated[float, Interval(gt=0, lt=1)] = parameter(0.1, "Learning rate of the feedback weights.")
-    steps: PositiveInt = parameter(840, "Number of training steps of the runs over depth, a multiple of 6.")
+    steps: PositiveInt = parameter(840, "Number of training steps of the runs at all depths, a multiple of 6.")
     warm_up: PositiveInt = parameter(100, "Number of steps that align feedback weights before training starts.")
     batch_size: PositiveInt = parameter(50, "Samples per step.", most="samples")
     grid_depth: Annotated[int, Interval(ge=3, le=12)] = parameter(
@@ -84,7 +85,7 @@ class CreditAssignment(ClaimsStudy):
     )
     strengths: list[PositiveFloat] = parameter([0.25, 1.0, 4.0], "Rule strengths of the grid.", increasing=True)
     trained_accuracy: Annotated[float, Interval(gt=0, lt=1)] = parameter(
-        0.8, "Test accuracy from which a network of the grid counts as trained."
+        0.8, "Test accuracy at which a network on the grid counts as trained."
     )
     noises: list[PositiveFloat] = parameter(
         [0.1, 0.3, 1.0], "Standard deviations of the noise in the updates of feedback weights.", increasing=True
@@ -95,8 +96,9 @@ class CreditAssignment(ClaimsStudy):
     reference = Reference.of(
         "D. Kunin, A. Nayebi, J. Sagastuy-Brena, S. Ganguli, J. Bloom, D. L. K. Yamins, Two Routes to Scalable Credit "
         "Assignment without Weight Symmetry (arXiv 2003.01513)",
-        "Local rules such as information alignment and non-local rules such as symmetric alignment train as well as "
-        "backpropagation without symmetric weights, are more stable than the weight mirror, and tolerate noise.",
+        "Without symmetric weights, local rules such as information alignment and non-local rules such as symmetric "
+        "alignment train networks as well as backpropagation, are more stable than the weight mirror, and tolerate "
+        "noise.",
     )
     title = "Credit assignment without weight symmetry"
     question = "Which rules train a network if errors are not sent back through the transposed weights?"
@@ -107,7 +109,7 @@ class CreditAssignment(ClaimsStudy):
     task = "handwritten digits"
     notes = ("{samples} training digits of 8 × 8 pixels.", "Cross-entropy loss.")
     trains = "ReLU MLPs and convolutional networks with feedback weights"
-    flow = "SGD, learning rate {learning_rate:g}, minibatches of {batch_size}"
+    flow = "SGD with learning rate {learning_rate:g} and minibatches of {batch_size}"
     along = "depth"
     labelled = {
         **{"rule": lambda _: list(CREDIT_RULES), "tuned": lambda _: list(GRID_RULES), "depth": "depths"},
@@ -117,19 +119,19 @@ class CreditAssignment(ClaimsStudy):
         "rule": ("rule", "1"),
         "tuned": ("rule", "1"),
         "depth": ("layers", "1"),
-        "noise": ("noise of the feedback updates", "1"),
+        "noise": ("noise in the feedback updates", "1"),
         "strength": ("rule strength", "1"),
         "test_accuracy": ("test accuracy", "1"),
         "weight_angle": ("angle between feedback weights and weights", "degrees"),
-        "gradient_angle": ("angle between sent back and exact gradient", "degrees"),
-        "mirror_angle": ("angle of the weight mirror", "degrees"),
-        "working_share": ("share of the grid that trains", "1"),
-        "transfer_loss": ("test accuracy lost by transferred settings", "1"),
+        "gradient_angle": ("angle between the gradient sent back and the exact gradient", "degrees"),
+        "mirror_angle": ("weight-mirror angle", "degrees"),
+        "working_share": ("share of the settings that train the network", "1"),
+        "transfer_loss": ("test accuracy lost with transferred settings", "1"),
         "grid_accuracy": ("test accuracy of the MLP on the grid", "1"),
         "transferred_grid_accuracy": ("test accuracy of the convolutional network on the grid", "1"),
         "noisy_accuracy": ("test accuracy with noisy updates", "1"),
         "noisy_angle": ("angle with noisy updates", "degrees"),
-        "noise_floor": ("predicted floor of the angle", "degrees"),
+        "noise_floor": ("predicted noise floor of the angle", "degrees"),
         "feedback_alignment_accuracy": ("test accuracy of feedback alignment at the depth of the noisy runs", "1"),
     }
     tolerance = curve_tolerance(mirror_angle=(_LIMIT, _REASON))
@@ -153,10 +155,10 @@ class CreditAssignment(ClaimsStudy):
         self.require(self.steps % _RECORDS == 0, "steps", f"choose a multiple of {_RECORDS}")
         remedy = f"choose at least {_STATIONARY}/feedback_rate steps, after which feedback weights are stationary"
         self.require(self.warm_up * self.feedback_rate >= _STATIONARY, "warm_up", remedy, beside="feedback_rate")
-        self.require(self.grid_depth in self.depths, "grid_depth", "choose one of depths", beside="depths")
+        self.require(self.grid_depth in self.depths, "grid_depth", "choose one of the depths", beside="depths")
 
     def trained(self) -> Values:
-        """Train with every rule over depth, on the grid of settings, and with noise."""
+        """Train with every rule at all depths, on the grid of settings, and with noise."""
         runs = self._runs
         deep, noisy = runs.over_depth(), runs.with_noise()
         first = runs.over_grid(lambda seed: runs.mlp(self.grid_depth, seed))

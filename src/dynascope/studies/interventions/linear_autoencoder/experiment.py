@@ -1,4 +1,4 @@
-"""Gradient flow of linear autoencoders from small and from ordinary weights, and the theory of its saddles."""
+"""Gradient flow of linear autoencoders from small and from standard initial weights, and the theory of its saddles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PENALTIES = ("none", "product", "weights")
 _RECOVERED, _LOST = 0.999, 0.95  # |cos| of the worst direction
 _CONVERGED = 30.0  # time constants of the slowest rate with weight decay
 _LONGEST = 300.0  # the same for the other losses, whose rates depend on the conserved imbalance and can be small
-_STATIONARY = 1e-8  # gradient norm at which training from ordinary weights ends
+_STATIONARY = 1e-8  # gradient norm at which training from standard weights ends
 _LAYERS = ("encoder", "decoder")
 _PLANE = 0.3  # λ of the autoencoder with one input of unit variance and one latent
 _FARTHEST = 2.0  # largest weight in the plane
@@ -71,7 +71,7 @@ class Reconstruction(eqx.Module):
 
 
 class Experiment:
-    """Training and prediction of the autoencoders of one study.
+    """Trains the autoencoders of a study, and predicts their trajectories and critical points.
 
     Attributes:
         study: The study, whose fields are the settings.
@@ -118,7 +118,7 @@ class Experiment:
 
     @functools.cached_property
     def convergence_times(self) -> np.ndarray:
-        """Times until convergence from ordinary weights with weight decay, and a last time for the other losses."""
+        """Times until convergence from standard weights with weight decay, and a last time for the other losses."""
         slowest = autoencoder_rates(self.sigma, self.study.latents, self.study.regularization).slowest
         return np.append(np.linspace(0, _CONVERGED / slowest, self.study.times - 1), _LONGEST / slowest)
 
@@ -128,7 +128,7 @@ class Experiment:
         return [autoencoder_ladder(self.sigma, self.study.latents, *each) for each in self.losses]
 
     def trained(self) -> Values:
-        """Train from small weights, from ordinary weights, and in the plane of two weights."""
+        """Train from small weights, from standard weights, and in the plane of two weights."""
         return {**self._small(), **self._ordinary(), **self._plane()}
 
     def exact(self) -> Values:
@@ -162,7 +162,7 @@ class Experiment:
         }
 
     def claimed(self, found: Values) -> Sequence[Claim]:
-        """Which losses recover the principal directions from ordinary weights."""
+        """Claims about which losses recover the principal directions from standard weights."""
         none, product, weights = found["direction_overlap"][1]
         return [
             claim_on_mean(
@@ -207,7 +207,7 @@ class Experiment:
         }
 
     def _ordinary(self) -> dict[str, Any]:
-        """Imbalance, final losses and recovered directions from weights of ordinary size."""
+        """Imbalance, final losses and recovered directions from standard weights."""
         runs = [self._train(self.networks, self.convergence_times, *each) for each in self.losses]
         imbalance = [_norms(_imbalance(each["encoder"].to_numpy(), each["decoder"].to_numpy())) for each in runs]
         ends = [each.isel(time=-1) for each in runs]
@@ -242,7 +242,7 @@ class Experiment:
         return np.abs(np.einsum("...ki,ik->...k", rows, self.directions[:, : self.study.latents])).min(axis=-1)
 
     def _critical_sets(self) -> dict[str, Any]:
-        """Minima in the plane of two weights; with weight decay, the line that joins both through the saddle."""
+        """Minima in the plane of two weights; with weight decay, the line that joins both minima through the saddle."""
         a, end = np.geomspace(1 / _FARTHEST, _FARTHEST, self.study.times), np.sqrt(1 - _PLANE)
         line = np.linspace(-end, end, len(a))
         encoder = np.array([[-a, a], [-a, a], [line, line]])
@@ -280,7 +280,7 @@ class Experiment:
 
 
 def _steps(path: Any, ladder: Any) -> np.ndarray:
-    """Loss of the last visited saddle at each time; a direction counts as learned from half its final strength."""
+    """Loss of the last visited saddle at each time; a direction counts as learned at half its final strength."""
     learned = path.strength >= path.strength[-1] / 2
     return ladder.loss[learned.sum(axis=1)]
 

@@ -16,8 +16,8 @@ _PENALTIES = {"none": "no penalty", "product": "a penalty on the product", "weig
 _CRITICAL_SETS = {
     "none": "Every point of the hyperbola a b = 1 (dashed) is a minimum.",
     "product": "The hyperbola of minima (dashed) is closer to the origin, a b = 1/(1 + λ).",
-    "weights": "Only two minima remain, at a = b = ±√(1 − λ). The dashed line a = b joins them through the saddle at "
-    "the origin. All trajectories end on it: the decoder becomes the transpose of the encoder.",
+    "weights": "Only two minima remain, at a = b = ±√(1 − λ). The dashed line a = b joins the minima through the "
+    "saddle at the origin. All trajectories end on this line: the decoder becomes the transpose of the encoder.",
 }
 
 
@@ -36,9 +36,9 @@ def figures(study: LinearAutoencoder, result: Comparison) -> list[Chart]:
         Chart(
             "saddle_loss",
             over="level",
-            title="Losses of the saddles",
+            title="Losses at the saddles",
             caption="Loss at the points of the trajectory with the smallest gradients, one between each pair of jumps, "
-            "for each penalty. Theory gives the critical values of the sets of strongest directions.",
+            "for each penalty. The predictions are the critical values for the strongest directions.",
             points=True,
         ),
         Chart(
@@ -67,7 +67,7 @@ def figures(study: LinearAutoencoder, result: Comparison) -> list[Chart]:
             over="seed",
             title="Recovered directions",
             caption="Smallest |cos| between a singular vector of the decoder and its principal direction, after "
-            "training from several initial weights of ordinary size.",
+            "training from several standard initialisations.",
             points=True,
         ),
         Chart(
@@ -77,8 +77,8 @@ def figures(study: LinearAutoencoder, result: Comparison) -> list[Chart]:
             decades=10,
             places={"seed": (0,), "convergence_time": tuple(range(study.times - 1))},
             title="Imbalance of the layers",
-            caption="Imbalance ‖AᵀA − BBᵀ‖ from weights of ordinary size. It decays as exp(−4λt) with weight decay and "
-            "is conserved otherwise.",
+            caption="Imbalance ‖AᵀA − BBᵀ‖ after a standard initialisation. The imbalance decays as exp(−4λt) with "
+            "weight decay and is conserved otherwise.",
         ),
     ]
 
@@ -90,15 +90,17 @@ def meaning(study: LinearAutoencoder, result: Comparison) -> str:
     small = [rounded(each) for each in seen["small_direction_overlap"].to_numpy()]
     return (
         f"Linear autoencoders with {study.latents} latents were trained on data with {len(study.singular_values)} "
-        f"principal directions. From small weights, they learn the directions one at a time, strongest first. Between "
-        "two jumps, training passes a saddle. The losses at these points differ from the predicted critical values by "
-        f"at most {rounded(errors['saddle_loss_maximum'].error)} of the initial loss, and the eigenvalues of the "
-        f"Hessian from their closed forms by at most {rounded(errors['saddle_hessian_maximum'].error)} of the largest. "
-        f"From {study.starts} initialisations of ordinary size, the final losses differ from the global minima by at "
-        f"most {rounded(errors['final_loss_maximum'].error)} of the largest minimum. With weight decay, theory "
-        "predicts that the singular vectors of the decoder are the principal directions. In training, "
-        f"|cos| of the worst direction is {weights} on average. Without a penalty it is {none}, and with the penalty "
-        f"on the product {product}. These losses determine only the product of the layers, and training conserves the "
-        "imbalance of the initial weights. From small, nearly balanced weights, |cos| of the worst direction is "
-        f"{small[0]} without a penalty, {small[1]} with the penalty on the product, and {small[2]} with weight decay."
+        "principal directions. From small weights, the autoencoders learn the directions one at a time, strongest "
+        "first. Between two jumps, training passes a saddle. The losses at these points differ from the predicted "
+        f"critical values by at most {rounded(errors['saddle_loss_maximum'].error)} of the initial loss. The "
+        "eigenvalues of the Hessian differ from their closed forms by at most "
+        f"{rounded(errors['saddle_hessian_maximum'].error)} of the largest eigenvalue. From {study.starts} standard "
+        "initialisations, the final losses differ from the global minima by at most "
+        f"{rounded(errors['final_loss_maximum'].error)} of the largest minimum. With weight decay, the theory predicts "
+        "that the singular vectors of the decoder are the principal directions. In training, the smallest |cos| "
+        f"between a singular vector and its principal direction is on average {weights} with weight decay, {none} "
+        f"without a penalty, and {product} with the penalty on the product. The losses without weight decay determine "
+        "only the product of the layers, and training conserves the imbalance of the initial weights. From small, "
+        f"nearly balanced weights, this |cos| is {small[0]} without a penalty, {small[1]} with the penalty on the "
+        f"product, and {small[2]} with weight decay."
     )

@@ -19,9 +19,9 @@ _SHARE = 0.03  # largest predicted size of the next direction's weights at a sad
 
 _QUADRATIC = (
     1e-3,
-    "at a saddle, the weights of the next direction are at most 3 percent, with a quadratic effect on the loss",
+    "at a saddle, the weights of the next direction are at most 0.03, and their effect on the loss is quadratic",
 )
-_SPECTRUM = (3e-2, "at a saddle, the weights of the next direction are at most 3 percent")
+_SPECTRUM = (3e-2, "at a saddle, the weights of the next direction are at most 0.03")
 _EXACT = (1e-6, "the theory is exact, and the relative tolerance of the solver is 1e-10")
 
 
@@ -29,20 +29,21 @@ class LinearAutoencoder(ClaimsStudy):
     """Tests the predicted saddles and minima of linear autoencoders under three losses.
 
     The losses are ‖X − X A B‖² alone, with the penalty λ‖A B‖² on the product of the layers, and with the penalty
-    λ(‖A‖² + ‖B‖²) on the weights (weight decay). All their critical points are known, with loss and Hessian.
+    λ(‖A‖² + ‖B‖²) on the weights (weight decay). All critical points of these losses are known, with their loss and
+    Hessian.
 
     From small random weights, training visits one saddle for each learned direction. The study compares the loss over
-    time with its closed form in the limit of vanishing weights (`loss`). It compares the losses at the points closest
-    to the saddles with the critical values (`saddle_loss`), and the eigenvalues of the Hessian at these points with
-    their closed forms (`saddle_hessian`, with weight decay).
+    time with its closed form in the limit of vanishing weights (`loss`). It also compares the losses at the points
+    closest to the saddles with the critical values (`saddle_loss`), and the eigenvalues of the Hessian at these points
+    with their closed forms (`saddle_hessian`, with weight decay).
 
-    From weights of ordinary size, training converges to the global minimum (`final_loss`). With weight decay, the
-    singular values of the decoder have a closed form (`decoder_strength`), and its right singular vectors are the
-    principal directions. Without a penalty, or with the penalty on the product, they are other vectors in the same
-    subspace. Three claims concern the smallest |cos| between a singular vector and its principal direction, with
-    confidence intervals over initial weights.
+    From standard initial weights (of order one), training converges to the global minimum (`final_loss`). With weight
+    decay, the singular values of the decoder have a closed form (`decoder_strength`), and its right singular vectors
+    are the principal directions. Without a penalty, or with the penalty on the product, the right singular vectors are
+    other vectors in the same subspace. Three claims are about the smallest |cos| between a singular vector and its
+    principal direction, with confidence intervals over initial weights.
 
-    Two checks concern identities: the imbalance AᵀA − BBᵀ decays as exp(−4λt) with weight decay and is conserved
+    Two identities are checked: the imbalance AᵀA − BBᵀ decays as exp(−4λt) with weight decay and is conserved
     otherwise (`imbalance`), and weight decay makes the decoder the transpose of the encoder (`transposition`).
     """
 
@@ -54,7 +55,7 @@ class LinearAutoencoder(ClaimsStudy):
         0.5, "Strength λ of the penalties, smaller than the square of every learned singular value."
     )
     scale: OpenFraction = parameter(1e-8, "Factor on the small initial weights.")
-    starts: Annotated[int, Ge(3)] = parameter(12, "Number of initial weights of ordinary size.")
+    starts: Annotated[int, Ge(3)] = parameter(12, "Number of standard initialisations.")
     times: Annotated[int, Ge(50)] = parameter(400, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the principal directions and of the initial weights.")
 
@@ -96,9 +97,9 @@ class LinearAutoencoder(ClaimsStudy):
         "decoder_weight": ("decoder weight", "1"),
         "penalty": ("penalty", "1"),
         "level": ("number of learned directions", "1"),
-        "convergence_time": ("time from ordinary weights", "gradient-flow time"),
+        "convergence_time": ("time since the standard initialisation", "gradient-flow time"),
         "plane_time": ("time in the plane", "gradient-flow time"),
-        "eigenvalue": ("number of the eigenvalue", "1"),
+        "eigenvalue": ("index of the eigenvalue", "1"),
         "branch": ("branch of the critical set", "1"),
         "manifold_point": ("point on the critical set", "1"),
         "start": ("initial weights", "1"),
@@ -124,7 +125,9 @@ class LinearAutoencoder(ClaimsStudy):
     def check(self) -> None:
         """Check that the directions can be learned one at a time."""
         values = np.asarray(self.singular_values)
-        self.require((np.diff(values) < 0).all(), "singular_values", "sort them in decreasing order, without repeats")
+        self.require(
+            (np.diff(values) < 0).all(), "singular_values", "sort the values in decreasing order, and drop repeats"
+        )
         self.require(self.latents < len(values), "latents", "choose fewer latents than singular values")
         squares = values[: self.latents + 1] ** 2
         least = float(squares[-2])
@@ -140,17 +143,17 @@ class LinearAutoencoder(ClaimsStudy):
             *((s[1:] / s[:-1]).max() for s in (squares[:-1], squares[:-1] - self.regularization) if len(s) > 1), 0
         )
         share = self.scale ** ((1 - ratio) / 2)
-        problem = f"the weights of the next direction are {share:.2g} at a saddle, and at most {_SHARE} are allowed"
+        problem = f"the weights of the next direction are {share:.2g} at a saddle, but at most {_SHARE} is allowed"
         self.require(
             share < _SHARE, "scale", "choose a smaller scale, or singular values further apart", problem=problem
         )
 
     def trained(self) -> Values:
-        """Train from small and from ordinary weights."""
+        """Train from small and from standard initial weights."""
         return self.experiment.trained()
 
     def claimed(self, found: Values) -> Sequence[Claim]:
-        """Which losses recover the principal directions."""
+        """Claims about which losses recover the principal directions."""
         return self.experiment.claimed(found)
 
     def exact(self) -> Values:

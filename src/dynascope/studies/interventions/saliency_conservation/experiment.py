@@ -1,4 +1,4 @@
-"""Saliency of networks at every unit and cut, from the charges that program analysis finds."""
+"""Saliency of random networks at every unit and cut; program analysis finds the units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MEAN_SPREAD = 0.4  # standard deviation of the running means
 
 
 class Sides(NamedTuple):
-    """A sum over the incoming and over the outgoing weights of every unit.
+    """Sums over the incoming and over the outgoing weights of every unit.
 
     Attributes:
         incoming: Sums over incoming weights and biases, shape (units,).
@@ -69,7 +69,7 @@ class Experiment:
 
     @functools.cached_property
     def cuts(self) -> Sides:
-        """The saliency of every cut of every network, and ⟨∂R/∂y, y⟩ of the network."""
+        """The saliency of every cut of every network, and ⟨∂R/∂y, y⟩ at the outputs of the network."""
         found, totals = [], []
         for (name, _, x, labels), (_, weights, g, _) in zip(self._drawn, self._derivatives, strict=True):
             architecture = ZOO[name]
@@ -110,7 +110,7 @@ class Experiment:
 
     @functools.cached_property
     def running_mean(self) -> tuple[np.ndarray, np.ndarray]:
-        """Saliency before minus after a normalisation with running means, and its predicted value."""
+        """Drop in saliency across a normalisation layer with running means, and its predicted value."""
         found, exact = [], []
         for draw in range(self.draws):
             random = np.random.default_rng([self.seed, draw, 2])

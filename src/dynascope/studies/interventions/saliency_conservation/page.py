@@ -22,7 +22,7 @@ def figures(study: SaliencyConservation, result: Comparison) -> list[Chart]:
             "incoming_saliency",
             "unit",
             "Saliency of the incoming weights and the bias of every hidden unit of all networks (points), and the "
-            "saliency of its outgoing weights (dashed), which theory states to be equal.",
+            "saliency of its outgoing weights (dashed), which is equal according to the theory.",
             title="Both sides of every unit",
             points=True,
         ),
@@ -37,7 +37,7 @@ def figures(study: SaliencyConservation, result: Comparison) -> list[Chart]:
         Chart(
             "grasp_difference",
             "unit",
-            "Difference of the GraSP scores of the incoming and of the outgoing weights of every unit (points), and "
+            "Difference between the GraSP scores of the incoming and the outgoing weights of every unit (points), and "
             "the predicted difference ‖g_out‖² − ‖g_in‖² (dashed).",
             title="Violation by GraSP",
             points=True,
@@ -45,7 +45,7 @@ def figures(study: SaliencyConservation, result: Comparison) -> list[Chart]:
         Chart(
             "tanh_difference",
             "tanh_unit",
-            "Difference of the saliency of the incoming and of the outgoing weights of units with tanh (points), and "
+            "Difference between the saliency of the incoming and the outgoing weights of tanh units (points), and "
             "the predicted difference Σ g (φ'(z) z − φ(z)) (dashed).",
             title="Violation by tanh",
             points=True,
@@ -53,8 +53,8 @@ def figures(study: SaliencyConservation, result: Comparison) -> list[Chart]:
         Chart(
             "running_mean_difference",
             "channel",
-            "Difference of the saliency before and after a batch normalisation in evaluation mode (points), and the "
-            "predicted difference Σ g γ μ/σ (dashed). Without running means μ, both sides are equal.",
+            "Drop in saliency across a batch-normalisation layer in evaluation mode (points), and the "
+            "predicted drop Σ g γ μ/σ (dashed). Without running means μ, saliency is conserved.",
             title="Violation by running means",
             points=True,
         ),
@@ -69,12 +69,12 @@ def meaning(study: SaliencyConservation, result: Comparison) -> str:
         rounded(float(np.abs(found[f"{name}_difference"]).max())) for name in ("grasp", "tanh", "running_mean")
     )
     return (
-        f"The study compares both sides of {found.sizes['unit']} units, whose saliency is up to {size} in absolute "
-        f"value; the relative difference is {rounded(errors['incoming_saliency'].error)}. The saliency of "
+        f"The saliencies of the incoming and the outgoing weights of {found.sizes['unit']} units are up to {size} in "
+        f"absolute value; their relative difference is {rounded(errors['incoming_saliency'].error)}. The saliency of "
         f"{found.sizes['cut']} cuts differs from its value at the outputs by a relative error of "
         f"{rounded(errors['cut_saliency'].error)}. A score that is conserved in this way is low on average for the "
-        "weights of large layers, because every layer has the same sum. Pruning once therefore empties the largest "
-        "layers first; pruning in rounds avoids this. Conservation fails for three other cases, by up to "
-        f"{grasp} for the scores of GraSP, {tanh} for units with tanh, and {mean} for running means of a batch "
-        "normalisation, and closed forms predict each of these differences."
+        "weights of large layers, because every layer has the same total. Pruning once therefore empties the largest "
+        f"layers first; pruning in rounds avoids this. Conservation fails in three other cases, by up to {grasp} for "
+        f"the scores of GraSP, {tanh} for tanh units, and {mean} for batch normalisation with running means. Closed "
+        "forms predict each of these differences."
     )

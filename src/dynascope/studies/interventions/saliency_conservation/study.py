@@ -1,4 +1,4 @@
-"""Conservation of synaptic saliency at every unit and cut, and exact violations by tanh, GraSP and running means."""
+"""Synaptic saliency is conserved at every unit and cut; violations by tanh, GraSP and running means are predicted."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ class SaliencyConservation(Study):
     """Compares the synaptic saliency on both sides of every unit and every cut of random networks.
 
     The synaptic saliency of a weight is S(θ) = θ ∂R/∂θ, where R is a function of the outputs; here, R is the
-    cross-entropy. Theory states two laws for homogeneous activations: the saliency of the incoming weights and the bias
-    of a unit equals the saliency of its outgoing weights; and the saliency of every cut, including skip connections and
-    later biases, equals ⟨∂R/∂y, y⟩. The units are found by program analysis, so the first law is tested without
-    information about the architecture. The study also measures three violations of the first law and compares them
-    with closed forms: units with tanh, the scores of GraSP, and batch normalisation with running means.
+    cross-entropy. The theory states two laws for homogeneous activations. First, the saliency of the incoming weights
+    and the bias of a unit equals the saliency of its outgoing weights. Second, the saliency of every cut (weights that
+    separate inputs from outputs), including skip connections and later biases, equals ⟨∂R/∂y, y⟩ at the outputs y. The
+    units are found by program analysis, so the first law is tested without information about the architecture. The
+    study also measures three violations of the first law and compares them with closed forms: units with tanh, the
+    scores of the pruning method GraSP, and batch normalisation with running means.
     """
 
-    networks: list[str] = parameter(list(ZOO), "Architectures.", options=list(ZOO))
+    networks: list[str] = parameter(list(ZOO), "Names of the architectures.", options=list(ZOO))
     draws: PositiveInt = parameter(5, "Number of draws of weights and data for each architecture.")
     samples: Annotated[int, Ge(2)] = parameter(50, "Number of samples.")
     seed: Seed = parameter(0, "Seed of the weights and data.")
@@ -58,7 +59,7 @@ class SaliencyConservation(Study):
         "cut_saliency": ("saliency of the cut", "1"),
         "grasp_difference": ("incoming minus outgoing GraSP scores", "1"),
         "tanh_difference": ("incoming minus outgoing saliency of tanh units", "1"),
-        "running_mean_difference": ("saliency before minus after the normalisation", "1"),
+        "running_mean_difference": ("drop in saliency across the normalisation layer", "1"),
         "unit": ("hidden unit", "1"),
         "cut": ("cut", "1"),
         "tanh_unit": ("tanh unit", "1"),

@@ -66,7 +66,7 @@ def _dense(activation: Callable[[Any], Any]) -> Architecture:
 
 
 def _convolutional(p: Mapping[str, Any], x: Any) -> Any:
-    """Convolution, batch normalisation in evaluation mode with running mean zero, ReLU, max pooling, and again."""
+    """Two blocks (convolution, batch normalisation with running mean zero, ReLU, max pooling), and a dense layer."""
     for layer in range(2):
         z = (convolved(jnp.asarray(x), p[f"w{layer}"]) + p[f"b{layer}"]) / jnp.sqrt(1 + _EPSILON)
         x = jax.nn.relu(p[f"g{layer}"] * z + p[f"b{layer} of the normalisation"])

@@ -15,7 +15,7 @@ _SYNFLOW, _NEED_DATA = METHODS.index("synflow"), [METHODS.index("snip"), METHODS
 
 
 def pruning_claims(networks: Sequence[str], found: Measured) -> list[Claim]:
-    """Claims on every architecture.
+    """The claims about every architecture.
 
     Args:
         networks: Names of the architectures.
@@ -28,8 +28,8 @@ def pruning_claims(networks: Sequence[str], found: Measured) -> list[Claim]:
         claims.append(
             claim_on_mean(
                 f"beyond, {name}",
-                f"SynFlow has a higher critical compression than every other method ({name}; difference of log₁₀ ρ_cr "
-                "to the best other method).",
+                f"SynFlow has a higher critical compression than every other method ({name}; difference in log₁₀ ρ_cr "
+                "from the best other method).",
                 gap,
                 least=0,
             )
@@ -41,8 +41,8 @@ def pruning_claims(networks: Sequence[str], found: Measured) -> list[Claim]:
         enough = int(seeds.sum()) > 1
         means = (gain * lost).sum(axis=(0, 1))[seeds] / counts[seeds] if enough else np.zeros(2)
         statement = (
-            "Where another method leaves no path from inputs to outputs, SynFlow has a higher accuracy on held-out "
-            f"digits ({name}; difference of accuracies)."
+            "If another method leaves no path from inputs to outputs, SynFlow has a higher accuracy on held-out "
+            f"digits ({name}; difference in accuracy)."
         )
         claim = claim_on_mean(f"accuracy, {name}", statement, means, least=0)
         claims.append(claim.if_known(enough, "the other methods rarely lost all paths at these compressions"))
@@ -51,7 +51,7 @@ def pruning_claims(networks: Sequence[str], found: Measured) -> list[Claim]:
             claim_on_mean(
                 f"no data, {name}",
                 "Averaged over compressions, SynFlow without data has a higher accuracy than the better of SNIP and "
-                f"GraSP with data ({name}; difference of accuracies).",
+                f"GraSP with data ({name}; difference in accuracy).",
                 with_data.mean(axis=0),
                 least=0,
             )

@@ -1,4 +1,4 @@
-"""Networks pruned at initialisation by each method, and trained."""
+"""Networks pruned at initialisation by each method, then trained."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ class Measured(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PrunedNetworks:
-    """Networks pruned at initialisation by each method, and trained by Adam on digits.
+    """Networks pruned at initialisation by each method, then trained by Adam on digits.
 
     Attributes:
         networks: Names of the architectures.
         compressions: Compressions ρ of the trained networks.
         rounds: Rounds of SynFlow; the other methods prune once.
-        width: Number of channels of the first convolution of the residual and the VGG network.
+        width: Number of channels in the first convolution of the residual and VGG networks.
         samples: Number of training digits; all others are held out.
         steps: Number of training steps.
         batch_size: Samples per step.
         learning_rate: Learning rate of Adam.
-        starts: Number of initial weights.
-        seed: Seed of the first initial weights; the others use consecutive seeds.
+        starts: Number of initialisations.
+        seed: Seed of the first initialisation; the other initialisations use consecutive seeds.
     """
 
     networks: list[str]
@@ -74,7 +74,7 @@ class PrunedNetworks:
     seed: int
 
     def measure(self) -> Measured:
-        """Scan the critical compressions, prune and train."""
+        """Measure the critical compressions, then prune and train the networks."""
         critical, maximal, trained = [], [], []
         for name in track(self.networks, "networks"):
             found = [[self._critical(name, method, seed) for seed in self.seeds] for method in METHODS]

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["figures", "meaning"]
 
+_METHOD_NAMES = {
+    **{"synflow": "SynFlow", "snip": "SNIP", "grasp": "GraSP"},
+    **{"magnitude": "magnitude pruning", "random": "random pruning"},
+}
+
 
 def figures(study: Synflow, result: Comparison) -> list[Chart]:
     """The figures: accuracy and remaining paths against the compression, for each network."""
@@ -24,8 +29,8 @@ def figures(study: Synflow, result: Comparison) -> list[Chart]:
             Chart(
                 "mean_accuracy",
                 "compression",
-                f"Accuracy on held-out digits after training against the compression ({name} network), averaged over "
-                f"{study.starts} initialisations. Chance is 10 %.",
+                f"Accuracy on held-out digits after training, against the compression ({name} network); mean over "
+                f"{study.starts} initialisations. The chance level is 10 %.",
                 title=f"Accuracy after pruning: {name} network",
                 log="x",
                 members={"architecture": (name,)},
@@ -51,7 +56,8 @@ def meaning(study: Synflow, result: Comparison) -> str:
     for name in study.networks:
         logs = np.log10(found["critical_compression"].sel(architecture=name).to_numpy()).mean(axis=1)
         pairs = zip(10**logs, METHODS, strict=True)
-        listed = ", ".join(f"{rounded(float(value))} for {method}" for value, method in pairs)
+        *first, last_one = (f"{rounded(float(value))} for {_METHOD_NAMES[method]}" for value, method in pairs)
+        listed = f"{', '.join(first)} and {last_one}"
         last = study.compressions[-1]
         accuracy = found["mean_accuracy"].sel(architecture=name, compression=last)
         others = accuracy.drop_sel(rule="synflow")
@@ -64,6 +70,6 @@ def meaning(study: Synflow, result: Comparison) -> str:
         )
     return (
         "SynFlow conserves its total score in every layer, so the weights of a layer gain importance when this layer "
-        "loses other weights. Scores that are computed once lack this effect, and high compressions empty whole "
-        "layers or disconnect the network. " + " ".join(texts)
+        "loses other weights. Scores that are computed only once lack this effect, so high compressions empty "
+        "whole layers or disconnect the network. " + " ".join(texts)
     )

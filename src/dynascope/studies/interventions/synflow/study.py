@@ -18,15 +18,16 @@ from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt, See
 class Synflow(ClaimsStudy):
     """Prunes networks at initialisation by five methods, measures their critical compression, and trains them.
 
-    The compression ρ is the number of weights over the number of kept weights. The critical compression of a method is
-    the largest ρ up to which every layer keeps a weight; it is at most ρ_max, one weight per layer. Theory predicts
-    that SynFlow reaches ρ_max exactly, from every initialisation. SynFlow computes its scores in many rounds, without
-    data. SNIP and GraSP use ten digits per class and prune once, as do magnitude and random pruning.
+    The compression ρ is the number of weights divided by the number of kept weights. The critical compression of a
+    method is the largest ρ up to which every layer keeps a weight; it is at most ρ_max, the compression to one weight
+    per layer. The theory predicts that SynFlow reaches ρ_max exactly, from every initialisation. SynFlow computes its
+    scores in many rounds, without data. The other methods prune once: SNIP and GraSP use ten digits per class, and
+    magnitude and random pruning use no data.
 
-    For each network, three claims compare SynFlow with the other methods: all of them have a lower critical
-    compression; where another method leaves no path from inputs to outputs, SynFlow has a higher accuracy after
-    training; and averaged over compressions, SynFlow has a higher accuracy than the methods that use data. In the
-    residual network, skip connections bypass the blocks, and the prediction does not apply.
+    For each network, three claims compare SynFlow with the other methods. First, SynFlow has the highest critical
+    compression. Second, if another method leaves no path from inputs to outputs, SynFlow has a higher accuracy after
+    training. Third, averaged over compressions, SynFlow has a higher accuracy than the methods that use data. In the
+    residual network, skip connections bypass the blocks, so the prediction does not apply.
     """
 
     networks: list[str] = parameter(
@@ -38,22 +39,22 @@ class Synflow(ClaimsStudy):
         [10.0, 30.0, 100.0, 300.0], "Compressions of the trained networks.", increasing=True
     )
     rounds: PositiveInt = parameter(100, "Number of rounds of SynFlow.")
-    width: PositiveInt = parameter(16, "Channels of the first convolution of the residual and VGG networks.")
+    width: PositiveInt = parameter(16, "Number of channels in the first convolution of the residual and VGG networks.")
     samples: Annotated[int, Interval(ge=200, le=1500)] = parameter(
         1000, "Number of training digits; all others are held out."
     )
     steps: PositiveInt = parameter(300, "Number of training steps.")
     batch_size: PositiveInt = parameter(50, "Samples per training step.", most="samples")
     learning_rate: PositiveFloat = parameter(3e-3, "Learning rate of Adam.")
-    starts: Annotated[int, Ge(2)] = parameter(8, "Number of initial weights of each network.")
+    starts: Annotated[int, Ge(2)] = parameter(8, "Number of initialisations of each network.")
     seed: Seed = parameter(0, "Seed of the weights, digits and batches.")
 
     reference = Reference(
         "H. Tanaka, D. Kunin, D. L. K. Yamins, S. Ganguli, Pruning neural networks without any data by iteratively "
         "conserving synaptic flow",
         "2006.05467",
-        "Iterative pruning by synaptic flow reaches the maximal critical compression without any data, and at high "
-        "compression, its networks train better than those of other methods.",
+        "Iterative pruning by synaptic flow reaches the maximal critical compression without any data, and its "
+        "networks train better at high compression than those of other methods.",
     )
     theory = "maximal critical compression"
     task = "digits"
@@ -85,7 +86,7 @@ class Synflow(ClaimsStudy):
     }
 
     def trained(self) -> Values:
-        """Scan critical compressions, prune and train."""
+        """Measure critical compressions, and train pruned networks."""
         found = self._measured
         axes = ("architecture", "rule", "compression", "seed")
         return {
