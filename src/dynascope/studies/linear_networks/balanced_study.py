@@ -67,7 +67,7 @@ class TwoTasksStudy(BalancedStudy):
         return whitened(self._maps[1], self.tasks[1])
 
     def _converged(self, rate: float) -> list[TwoLayer]:
-        """Networks trained on the old task for 30 time constants of its slowest mode."""
+        """Networks trained on the old task for 30 time constants of the slowest mode."""
         inputs, outputs = self._maps[0].shape
         sizes = inputs, min(inputs, outputs), outputs
         networks = balanced_networks(sizes, self._balances, one_sign=True, seed=self.seed)

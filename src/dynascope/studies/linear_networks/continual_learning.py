@@ -21,11 +21,11 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class ContinualLearning(TwoTasksStudy):
-    """Tests exact solutions for the losses of linear networks on an old and a new task during training on the latter.
+    """Tests exact solutions for the losses of linear networks on an old and a new task while they learn the new task.
 
     The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, and their width is the smaller of the numbers of inputs and outputs.
-    Both targets are random maps with the same singular values. Before the new task, the networks are trained to
-    convergence on the old task.
+    Both targets are random maps with the same singular values. The networks are trained to convergence on the old task
+    before they are trained on the new task.
     """
 
     inputs: PositiveInt = parameter(5, "Number of inputs.")
@@ -33,10 +33,10 @@ class ContinualLearning(TwoTasksStudy):
     strongest: PositiveFloat = parameter(2.0, "Largest singular value of both target maps.")
     weakest: PositiveFloat = parameter(
         1.0,
-        "Smallest singular value of both target maps. The others are equally spaced between these two.",
+        "Smallest singular value of both target maps; the others are equally spaced between `strongest` and `weakest`.",
         most="strongest",
     )
-    largest_balance: PositiveFloat = parameter(2.0, "Largest λ. The smallest λ is its negative.")
+    largest_balance: PositiveFloat = parameter(2.0, "Largest imbalance λ; the smallest is its negative.")
     balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced values of λ.")
     times: Annotated[int, Ge(2)] = parameter(300, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the tasks and of the initial weights.")
@@ -82,7 +82,7 @@ class ContinualLearning(TwoTasksStudy):
             Chart(
                 "old_loss",
                 title="Forgetting",
-                caption="Loss on the old task while the networks learn the new task. According to theory, the "
+                caption="Loss on the old task while the networks learn the new task. According to the theory, the "
                 "imbalance λ between the layers determines the time course of the loss, but the final value, "
                 f"{end}, depends on the tasks alone.",
             ),
@@ -91,9 +91,9 @@ class ContinualLearning(TwoTasksStudy):
                 log="y",
                 decades=8,
                 title="Learning",
-                caption="Loss on the new task. If there are more inputs than outputs, networks with a larger "
-                "first layer (λ < 0) learn slowly, because this layer must rotate towards the input directions that "
-                "the new task uses.",
+                caption="Loss on the new task. If there are more inputs than outputs, networks with larger weights in "
+                "the first layer (λ < 0) learn slowly, because this layer must rotate towards the input directions "
+                "that the new task uses.",
             ),
         ]
 
@@ -104,11 +104,12 @@ class ContinualLearning(TwoTasksStudy):
         return (
             f"Linear networks were trained to convergence on a task with {self.inputs} inputs and {self.outputs} "
             "outputs, and then on an unrelated task. The networks differ in the imbalance λ between their layers, "
-            f"W₂W₂ᵀ − W₁ᵀW₁ = λI, from −{largest} (larger first layer) to {largest} (larger second layer). The "
-            "prediction uses the two tasks and λ, but not the trained weights. The predicted final loss on the old "
-            f"task is {rounded(end)} for every λ. The observed final loss was between {rounded(measured.min())} and "
-            f"{rounded(measured.max())}. According to the theory, layer imbalance can delay forgetting but cannot "
-            "reduce it. The theory applies to linear networks without rehearsal of the old task."
+            f"W₂W₂ᵀ − W₁ᵀW₁ = λI, from −{largest} (larger weights in the first layer) to {largest} (larger weights in "
+            "the second layer). The prediction uses the two tasks and λ, but not the trained weights. The predicted "
+            f"final loss on the old task is {rounded(end)} for every λ. The observed final loss was between "
+            f"{rounded(measured.min())} and {rounded(measured.max())}. According to the theory, layer imbalance can "
+            "delay forgetting but cannot reduce it. The theory applies to linear networks without rehearsal of the old "
+            "task."
         )
 
     @functools.cached_property

@@ -37,9 +37,11 @@ class LambdaBalanced(BalancedStudy):
     outputs: PositiveInt = parameter(3, "Number of outputs.")
     strongest: PositiveFloat = parameter(2.0, "Largest singular value of the target map.")
     weakest: PositiveFloat = parameter(
-        0.8, "Smallest singular value. The others are equally spaced between these two.", most="strongest"
+        0.8,
+        "Smallest singular value; the others are equally spaced between `strongest` and `weakest`.",
+        most="strongest",
     )
-    largest_balance: PositiveFloat = parameter(5.0, "Largest λ. The smallest λ is its negative.")
+    largest_balance: PositiveFloat = parameter(5.0, "Largest imbalance λ; the smallest is its negative.")
     balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced values of λ.")
     initial_size: PositiveFloat = parameter(
         0.3, "Initial scale of the smaller layer, whose entries have standard deviation `initial_size`/√`width`."
@@ -51,8 +53,8 @@ class LambdaBalanced(BalancedStudy):
 
     reference = Reference.of(
         papers.BALANCED,
-        "Exact solutions give the function, representations and NTK of a two-layer linear network at all times, from "
-        "its initial weights. The imbalance between its layers controls the transition from lazy to rich learning.",
+        "The function, representations and NTK of a two-layer linear network have exact solutions in terms of its "
+        "initial weights. The imbalance between its layers controls the transition from lazy to rich learning.",
     )
     title = "Layer balance: from lazy to rich learning"
     question = "How does the imbalance between the two layers of a network affect learning?"
@@ -88,13 +90,13 @@ class LambdaBalanced(BalancedStudy):
         }
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """The figures: the change of the NTK over time and against the imbalance, and the loss."""
+        """The figures: the change in the NTK over time and against the imbalance, and the loss."""
         distance = result.observed["kernel_distance"].isel(time=-1)
         return [
             Chart(
                 "kernel_distance",
                 title="Rotation of the NTK",
-                caption="Distance 1 − cos φ, where φ is the angle between the NTK and the initial NTK. If the NTK "
+                caption="Distance 1 − cos φ, where φ is the angle between the current and the initial NTK. If the NTK "
                 "hardly rotates, learning is lazy; if it rotates strongly, the network learns features. The final "
                 f"distance is between {rounded(distance.min())} and {rounded(distance.max())}, depending on the "
                 "imbalance λ.",
@@ -103,10 +105,10 @@ class LambdaBalanced(BalancedStudy):
                 "kernel_change",
                 over="balance",
                 places={"time": (-1,)},
-                title="Final change of the NTK",
-                caption="Change of the NTK by the end of training, relative to its initial norm, against the imbalance "
+                title="Final change in the NTK",
+                caption="Change in the NTK by the end of training, relative to its initial norm, against the imbalance "
                 "λ.",
-                x_label="imbalance λ (left: larger first layer, right: larger second layer)",
+                x_label="imbalance λ (left: larger first-layer weights, right: larger second-layer weights)",
                 points=True,
             ),
             Chart(
@@ -118,21 +120,21 @@ class LambdaBalanced(BalancedStudy):
         ]
 
     def meaning(self, result: Comparison) -> str:
-        """Summarise the effect of the imbalance, with the smallest and the largest change of the NTK."""
+        """Summarise the effect of the imbalance, with the smallest and the largest change in the NTK."""
         change, largest = result.observed["kernel_change"].isel(time=-1), rounded(self.largest_balance)
         return (
             f"Linear networks with {self.width} hidden neurons were trained on a random map from {self.inputs} inputs "
             f"to {self.outputs} outputs. The networks differ in the imbalance λ between their layers, which gradient "
-            f"flow conserves: from λ = −{largest} (larger first layer) to λ = {largest} (larger second layer). From "
-            "the initial weights alone, theory predicts the loss, the representations and the NTK at every time. By "
-            f"the end of training, the change of the NTK ranges from {rounded(change.min())} to "
-            f"{rounded(change.max())} times its initial norm. According to the "
-            "theory, the imbalance between the layers, and not only the overall size of the weights, determines "
-            "whether learning is lazy or rich. The theory assumes whitened inputs and linear networks."
+            f"flow conserves: from λ = −{largest} (larger weights in the first layer) to λ = {largest} (larger weights "
+            "in the second layer). From the initial weights alone, the theory predicts the loss, the representations "
+            "and the NTK at every time. By the end of training, the change in the NTK ranges from "
+            f"{rounded(change.min())} to {rounded(change.max())} times its initial norm. According to the theory, the "
+            "imbalance between the layers, and not only the overall size of the weights, determines whether learning "
+            "is lazy or rich. The theory assumes whitened inputs and linear networks."
         )
 
     def _measured(self, inner: np.ndarray, outer: np.ndarray) -> dict[str, Any]:
-        """Change of the NTK and the representations, from W₁W₁ᵀ and W₂ᵀW₂ over imbalances and times."""
+        """Change in the NTK, and the representations, from W₁W₁ᵀ and W₂ᵀW₂ over imbalances and times."""
         left, _, right = np.linalg.svd(self._task.cross_moment.T, full_matrices=False)
         angle, size = kernel_sum_path(self.second_rate * inner, self.first_rate * outer)
         by_mode = (*self.axes, "mode")

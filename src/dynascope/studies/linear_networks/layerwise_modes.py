@@ -96,7 +96,8 @@ class LayerwiseModes(Study):
             Chart(
                 "loss",
                 title="Loss",
-                caption=f"Loss over time. It falls from {rounded(loss[0])} at initialisation to {rounded(loss[-1])}.",
+                caption=f"Loss over time. The loss falls from {rounded(loss[0])} at initialisation to "
+                f"{rounded(loss[-1])}.",
             ),
         ]
 
@@ -105,7 +106,7 @@ class LayerwiseModes(Study):
         return (
             f"A diagonal linear network f(x) = Σ aᵢ bᵢ xᵢ was trained on {self.modes} uncorrelated inputs. Every input "
             f"has the same coefficient in the target, but the variance of input i is i^{rounded(-self.exponent - 1)}. "
-            "Theory predicts that the strength of each mode follows a sigmoid, with a rate proportional to the "
+            "The theory predicts that the strength of each mode follows a sigmoid, with a rate proportional to the "
             "variance of its input: modes with a large variance are learned first. The mode strengths in training "
             f"differ from the closed form by at most {rounded(result.quantities['mode_strength_maximum'].error)} of "
             "the largest strength. This is the simplest case of stage-like learning: because the inputs are "

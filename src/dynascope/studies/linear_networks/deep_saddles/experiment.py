@@ -34,7 +34,7 @@ _START = ("architecture", "exponent")
 
 
 class Experiment:
-    """Training and prediction of the networks of one study.
+    """Trains the networks of a study, and predicts their modes, plateaus and exponents.
 
     Attributes:
         study: The study, whose fields are the settings.
@@ -143,7 +143,7 @@ class Experiment:
         """Times at which the learned rank, which need not be monotonic, first crosses ½, 1½, …."""
         halves = np.arange(len(self.targets)) + 0.5
         if ranks[-1] <= halves[-1]:
-            problem = f"a random network has learned a rank of only {ranks[-1]:.2g}"
+            problem = f"a random network has learned only a rank of {ranks[-1]:.2g}"
             remedy = "choose smaller training_gammas, or another seed"
             raise DivergenceError(problem, time=float(self.times[-1]), remedy=remedy)
         return crossing_times(self.times, -ranks, -halves)

@@ -38,17 +38,17 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
             error="kernel_exponent_error",
             title="Width exponent of the initial NTK",
             caption="Exponent with which the initial NTK scales with the width, against γ, for weights of variance "
-            "width^−γ. If the exponent is positive, theory predicts that wide networks learn lazily, which is not "
-            "tested here. If it is negative, the NTK of wide networks vanishes, and they start near the saddle at the "
-            "origin.",
+            "width^−γ. If the exponent is positive, the theory predicts that wide networks learn lazily, which is not "
+            "tested here. If the exponent is negative, the NTK of wide networks vanishes, and they start near the "
+            "saddle at the origin.",
             points=True,
         ),
         Chart(
             "mode_strength",
             log="x",
             title="Modes of aligned layers",
-            caption="Strength of each mode if all layers are aligned at initialisation. Theory gives these curves in "
-            "closed form.",
+            caption="Strength of each mode if all layers are aligned at initialisation. The theory predicts these "
+            "curves in closed form.",
         ),
     ]
 
@@ -63,15 +63,15 @@ def meaning(study: DeepSaddles, result: Comparison) -> str:
     losses, modes = predicted["plateau_loss"], len(study.singular_values)
     return (
         f"The NTKs of random networks with {_listed(study.depths)} layers and weights of variance width^−γ were "
-        f"measured at initialisation. Their width exponents differ from theory by at most {exponent}; in theory, the "
-        f"exponent changes sign at γ = 1. Networks of {study.depth} layers were trained from small random weights, "
-        f"with γ = {_listed(study.training_gammas)}. In the network with the smallest initial weights, the losses on "
-        f"the plateaus differ by at most {loss} from those of the best linear maps of rank 0 to {modes - 1}, which "
-        f"fall from {rounded(losses[0])} to {rounded(losses[-1])}. The learned ranks on the plateaus differ from the "
-        f"integers 0 to {modes - 1} by at most {rank}. With smaller initial weights, the first jump occurs later; the "
-        f"slope of its time differs from the leading-order prediction by {percent(slope)}. The paper conjectures "
-        "that random networks visit these saddles in turn; this study tests the conjecture for one network and one "
-        "target. It tests neither lazy training for γ < 1 nor the effect of depth on the plateaus."
+        f"measured at initialisation. Their width exponents differ from the predicted ones by at most {exponent}; the "
+        f"predicted exponent changes sign at γ = 1. Networks of {study.depth} layers were trained from small random "
+        f"weights, with γ = {_listed(study.training_gammas)}. In the network with the smallest initial weights, the "
+        f"losses on the plateaus differ by at most {loss} from those of the best linear maps of rank 0 to {modes - 1}, "
+        f"which fall from {rounded(losses[0])} to {rounded(losses[-1])}. The learned ranks on the plateaus differ from "
+        f"the integers 0 to {modes - 1} by at most {rank}. With smaller initial weights, the first jump occurs later; "
+        f"the slope of the jump time differs from the leading-order prediction by {percent(slope)}. The paper "
+        "conjectures that random networks visit these saddles in turn; this study tests the conjecture for one network "
+        "and one target. The study tests neither lazy training for γ < 1 nor the effect of depth on the plateaus."
     )
 
 

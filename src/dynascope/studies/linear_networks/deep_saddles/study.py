@@ -22,21 +22,21 @@ _SLOPE_ERROR, _SLOPE_REASON = 0.04, "the leading-order theory neglects the durat
 
 
 class DeepSaddles(Study):
-    """Tests networks x W₁ ⋯ W_L with weights of variance width^−γ, at initialisation and in training.
+    """Tests networks x W₁ ⋯ W_L with weights of variance width^−γ, at initialisation and during training.
 
     At initialisation, the study fits the exponents with which the output variance and the NTK of random networks scale
     with the width, for every depth and γ. Variables whose names end in `_error` contain the standard errors of the
-    fits. Theory predicts a transition at γ = 1: for γ > 1, the NTK vanishes, and the network starts near the saddle at
-    the origin. The paper concludes that wide networks train lazily for γ < 1; this study does not train
-    networks with γ < 1.
+    fits. The theory predicts a transition at γ = 1: for γ > 1, the NTK vanishes, and the network starts near the saddle
+    at the origin. The paper concludes that wide networks train lazily for γ < 1; this study does not train networks
+    with γ < 1.
 
     For γ > 1, the study trains two kinds of networks on whitened inputs. (i) In networks with aligned layers,
     `mode_strength`, `loss` and the learned rank Σ sᵢ/σᵢ (`learned_rank`) have closed forms. (ii) Networks with random
-    layers are trained at each of `training_gammas`. For the largest γ, `plateau_rank` and `plateau_loss` are the
+    layers are trained with each γ in `training_gammas`. For the largest γ, `plateau_rank` and `plateau_loss` are the
     learned rank and the loss halfway between jumps. The paper conjectures that the ranks are 0, 1, 2, … and that the
-    losses are those of the best maps of these ranks. `escape_slope` is the slope of the time t of the first jump
-    against log(1/scale), relative to theory; with more than two layers, it is the slope of log t. The prefactor of t
-    depends on the random weights.
+    losses are those of the best linear maps of these ranks. `escape_slope` is the slope of the time t of the first jump
+    against log(1/scale), relative to the prediction; with more than two layers, the slope of log t is used. The
+    prefactor of t depends on the random weights.
     """
 
     depths: list[Annotated[int, Ge(2)]] = parameter(
@@ -51,7 +51,7 @@ class DeepSaddles(Study):
     width: Annotated[int, Ge(2)] = parameter(30, "Hidden width of the trained random networks.")
     training_gammas: list[Annotated[float, Gt(1)]] = parameter(
         [3.0, 4.0, 5.0],
-        "Two or more values γ > 1 for the trained random networks. With more than two layers, the durations of the "
+        "Two or more values of γ > 1 for the trained random networks. With more than two layers, the durations of the "
         "plateaus grow with γ as width^((γ − 1)(L/2 − 1)).",
         fewest=2,
         increasing=True,
@@ -67,8 +67,8 @@ class DeepSaddles(Study):
         "Initialization Training, Symmetry, and Sparsity (arXiv 2106.15933)",
         "The initial NTK of deep linear networks with weights of variance width^−γ grows with the width for γ < 1 and "
         "vanishes for γ > 1. When training starts from small weights (γ > 1), the loss has plateaus at the losses of "
-        "the best maps of rank 0, 1, 2, …. The duration of the first plateau increases at a known rate as the initial "
-        "weights decrease.",
+        "the best linear maps of rank 0, 1, 2, …. The duration of the first plateau increases at a known rate as the "
+        "initial weights decrease.",
     )
     title = "From saddle to saddle"
     question = "Does a deep linear network learn one mode at a time from small random weights?"
@@ -92,7 +92,7 @@ class DeepSaddles(Study):
         "plateau_rank": ("learned rank on the plateau", "1"),
         "learned_rank": ("learned rank", "1"),
         "random_learned_rank": ("learned rank from random weights", "1"),
-        "escape_slope": ("slope of the escape time against the scale, relative to theory", "1"),
+        "escape_slope": ("slope of the escape time against the scale, relative to the leading order", "1"),
         "log_escape_time": ("logarithm of the escape time", "1"),
         "log_kernel": ("logarithm of the NTK", "1"),
         "log_output_variance": ("logarithm of the output variance", "1"),
@@ -121,7 +121,7 @@ class DeepSaddles(Study):
     def check(self) -> None:
         """Check that the singular values decrease and that the NTK scales with the width at some γ."""
         falling = sorted(self.singular_values, reverse=True)
-        self.require(falling == list(self.singular_values), "singular_values", "list the largest first")
+        self.require(falling == list(self.singular_values), "singular_values", "sort the values in decreasing order")
         self.require(
             set(self.gammas) != {1.0},
             "gammas",
@@ -137,7 +137,7 @@ class DeepSaddles(Study):
         return self._experiment.exact()
 
     def with_tolerances(self, predicted: xr.Dataset) -> xr.Dataset:
-        """Attach tolerances of at least twice the error of aligned layers at these settings."""
+        """Attach tolerances of at least twice the error of aligned layers with these settings."""
         plateau_error = self._experiment.plateau_error(
             predicted["learned_rank"].to_numpy(), predicted["loss"].to_numpy()
         )

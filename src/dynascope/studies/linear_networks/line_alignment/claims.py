@@ -8,7 +8,7 @@ from dynascope.comparison import Claim
 
 __all__ = ["direction_claim"]
 
-_CONSTANT = 1e-6  # smaller changes of the alignment are solver errors
+_CONSTANT = 1e-6  # smaller changes in the alignment are solver errors
 
 
 def direction_claim(name: str, statement: str, alignment: np.ndarray, signs: np.ndarray) -> Claim:
@@ -18,7 +18,7 @@ def direction_claim(name: str, statement: str, alignment: np.ndarray, signs: np.
         name: Name of the claim.
         statement: The claim in a sentence.
         alignment: Alignment during training, shape (times, starts).
-        signs: Predicted signs of its change, shape (starts,).
+        signs: Predicted signs of the changes, shape (starts,).
 
     Example:
         >>> direction_claim("flow", "They align.", np.array([[0.1, 0.9], [0.8, 0.9]]), np.array([1, 0])).outcome

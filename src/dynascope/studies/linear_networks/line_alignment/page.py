@@ -19,7 +19,7 @@ def figures(study: LineAlignment, result: Comparison) -> list[Chart]:
         Chart(
             "alignment",
             title="Alignment of the layers",
-            caption="Cosine of the angle between the two layers, from five initialisations. Theory predicts "
+            caption="Cosine of the angle between the two layers, from five initialisations. The theory predicts "
             "these curves from the initial weights and the data alone.",
         ),
         Chart(
@@ -58,9 +58,9 @@ def meaning(study: LineAlignment, result: Comparison) -> str:
     return (
         f"Linear networks with {study.width} hidden neurons were trained on inputs along a line from five "
         "initialisations: one small, one large with orthogonal layers, and three with nearly parallel, parallel or "
-        "opposite layers. For each initialisation, theory predicts the alignment, the norms and the loss at every "
+        "opposite layers. For each initialisation, the theory predicts the alignment, the norms and the loss at every "
         f"time. The alignment ended at {ends['small']} from the small initialisation, at {ends['large orthogonal']} "
-        f"from the large orthogonal one, and at {ends['nearly parallel']} from the nearly parallel one, where the "
-        f"initial alignment was {rounded(first.sel(start='nearly parallel'))}. According to the theory, learning need "
+        f"from the large orthogonal one, and at {ends['nearly parallel']} from the nearly parallel one, with an "
+        f"initial alignment of {rounded(first.sel(start='nearly parallel'))}. According to the theory, learning need "
         f"not align the layers: the target and the initial weights determine whether it does.{descent}"
     )

@@ -35,12 +35,13 @@ class LineAlignment(Study):
 
     The network is f(x) = x W u, the inputs are x = a n, and the targets are y = S a plus noise. Networks are trained
     from five initialisations. The small initialisation is Gaussian, and the norms of its layers are about a fifth of
-    the norm at which aligned layers fit the target. The large orthogonal initialisation lies in the kernel phase. With
-    parallel or nearly parallel layers, the initial output is too large; with opposite layers, it has the wrong sign.
+    the norm at which aligned layers fit the target. The large orthogonal initialisation is in the kernel (lazy) phase.
+    With parallel or nearly parallel layers, the initial output is too large; with opposite layers, it has the wrong
+    sign.
 
     The study compares the linear network under gradient flow with the exact solution. One claim states that the
     alignment changes in the predicted direction from every initialisation. Another claim states the same for SGD with
-    small steps, for the initialisations from which theory predicts a change. The results of Adam and of ReLU networks
+    small steps, for the initialisations with a predicted change. The results of Adam and of ReLU networks
     do not affect the verdict, because the theory does not cover them. The initial weights of ReLU networks are larger
     by a factor of √2, because half of the neurons are active on each input.
     """
@@ -79,9 +80,9 @@ class LineAlignment(Study):
     axes = ("start", "time")
     labelled = {"start": STARTS}
     names = {
-        "alignment_change": ("change of the alignment", "1"),
+        "alignment_change": ("change in the alignment", "1"),
         "rescaling": ("growth or shrinkage of the layers", "1"),
-        "alignment_sign": ("sign of the change of the alignment", "1"),
+        "alignment_sign": ("sign of the change in the alignment", "1"),
     }
     tolerance = exact(
         *("loss", "alignment", "first_norm", "second_norm"),

@@ -1,1 +1,1 @@
-"""Reversal learning: networks with unbalanced layers relearn quickly, but exactly balanced networks never do."""
+"""Reversal learning: networks with unbalanced layers relearn quickly, but exactly balanced networks never relearn."""

@@ -33,7 +33,7 @@ def figures(study: ReversalLearning, result: Comparison) -> list[Chart]:
             over="balance",
             log="x" if study.sign > 0 else "",
             title="Reversal time",
-            caption="Time at which each mode crosses zero, against the imbalance λ. Theory predicts that this time "
+            caption="Time at which each mode crosses zero, against the imbalance λ. The theory predicts that this time "
             f"grows as log(1/|λ|).{straight}",
             points=True,
         ),
@@ -47,10 +47,10 @@ def meaning(study: ReversalLearning, result: Comparison) -> str:
     least = {"balance": int(np.argmax(sizes))}
     most = {"balance": int(np.argmin(sizes))}
     return (
-        "Linear networks were trained to convergence on a task, and then on the same task with the sign of all "
-        "targets changed. Each mode must cross zero, which is a saddle of the loss: exactly balanced networks (λ = 0) "
-        f"would converge to it. In the network with the largest imbalance, |λ| = {rounded(study.largest_balance)}, the "
-        f"first mode crosses zero at t = {rounded(observed.isel(least).min())} (predicted: "
+        "Linear networks were trained to convergence on a task, and then on the same task with the sign of all targets "
+        "changed. Each mode must cross zero, which is a saddle of the loss: exactly balanced networks (λ = 0) would "
+        f"converge to this saddle. In the network with the largest imbalance, |λ| = {rounded(study.largest_balance)}, "
+        f"the first mode crosses zero at t = {rounded(observed.isel(least).min())} (predicted: "
         f"{rounded(predicted.isel(least).min())}). In the network with the smallest imbalance, |λ| = "
         f"{rounded(study.smallest_balance)}, the last mode crosses zero at t = {rounded(observed.isel(most).max())} "
         f"(predicted: {rounded(predicted.isel(most).max())}). According to the theory, a small imbalance between the "

@@ -1,4 +1,4 @@
-"""Reversal learning: networks with unbalanced layers relearn quickly, but exactly balanced networks never do."""
+"""Reversal learning: networks with unbalanced layers relearn quickly, but exactly balanced networks never relearn."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ class ReversalLearning(TwoTasksStudy):
     outputs: PositiveInt = parameter(2, "Number of outputs.")
     strongest: PositiveFloat = parameter(2.0, "Largest singular value of the target map.")
     weakest: PositiveFloat = parameter(
-        1.0, "Smallest singular value. The others are equally spaced between these two.", most="strongest"
+        1.0,
+        "Smallest singular value; the others are equally spaced between `strongest` and `weakest`.",
+        most="strongest",
     )
     largest_balance: PositiveFloat = parameter(1.0, "Largest absolute imbalance |λ|, with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I.")
     smallest_balance: PositiveFloat = parameter(1e-3, "Smallest |λ|.", below="largest_balance")
     balances: Annotated[int, Ge(2)] = parameter(4, "Number of log-spaced values of |λ|.")
-    sign: Literal[1, -1] = parameter(1, "Sign of λ, 1 or -1; the prediction does not depend on it.")
+    sign: Literal[1, -1] = parameter(1, "Sign of λ, 1 or -1; the prediction does not depend on the sign.")
     times: Annotated[int, Ge(10)] = parameter(1000, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the task and of the initial weights.")
 
@@ -101,7 +103,7 @@ class ReversalLearning(TwoTasksStudy):
         passed = np.asarray(reversal_time(self._strengths, balances))
         resolved = np.abs(self._crossings(np.asarray(path.strength)) / passed - 1).max() < _INTERPOLATED
         problem = f"{self.times} times are too far apart to locate the zero crossings of the modes"
-        self.require(resolved, "times", "choose more", problem=problem)
+        self.require(resolved, "times", "choose more times", problem=problem)
         return {
             "loss": np.sum(np.square(path.residual), axis=-1) / 2,
             "mode_strength": ((*self.axes, "mode"), path.strength),

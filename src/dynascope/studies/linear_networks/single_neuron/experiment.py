@@ -33,7 +33,7 @@ _VECTOR = ("imbalance", "time", "feature")
 
 
 class Experiment:
-    """Training and exact solution of the neurons f(x) = a wᵀx of one study.
+    """Trains the neurons f(x) = a wᵀx of a study, and evaluates their exact solution.
 
     Attributes:
         study: The study, whose fields are the settings.
@@ -108,7 +108,8 @@ class Experiment:
         right, neurons = int(np.sum(regimes == self.predicted_regimes)), len(regimes)
         statement = (
             f"{'All ' + counted(neurons) + ' neurons learn' if neurons > 1 else 'The neuron learns'} in the regime "
-            "that theory predicts from the initial weights; the value is the number of neurons in the predicted regime."
+            "that the theory predicts from the initial weights; the value is the number of neurons in the predicted "
+            "regime."
         )
         values = {
             "coefficients": (_VECTOR, a * w),

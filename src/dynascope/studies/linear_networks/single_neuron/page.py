@@ -19,7 +19,7 @@ _THRESHOLDS = (
 
 
 def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
-    """The figures: the paths, the change of the NTK and the loss of the three neurons."""
+    """The figures: the paths, the change in the NTK and the loss of the three neurons."""
     return [
         Chart(
             "coefficient_across_target",
@@ -40,9 +40,10 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
         Chart(
             "kernel_change",
             log="x",
-            title="Change of the NTK",
-            caption="Change of the NTK relative to its initial norm. If it stays below 0.1, the network function is "
-            "approximately linear in the weights (lazy learning). If the change is large, the neuron learns features "
+            title="Change in the NTK",
+            caption="Change in the NTK, relative to its initial norm. If this change stays below 0.1, the network "
+            "function is approximately linear in the weights (lazy learning). If the change is large, the neuron "
+            "learns features "
             "(rich learning). " + _regimes(result),
         ),
         Chart(
@@ -56,21 +57,21 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: SingleNeuron, result: Comparison) -> str:
-    """Summarise the effect of the imbalance on the regime and on the change of the NTK."""
+    """Summarise the effect of the imbalance on the regime and on the change in the NTK."""
     change = result.observed["kernel_change"].isel(time=-1)
     if study.imbalance == 0:
         return (
-            "The layers of this neuron f(x) = a w·x are balanced, δ = 0. Theory gives its exact trajectory, and its "
-            f"regime follows from its initial weights. {_regimes(result)} By the end of training, the change of the "
-            f"NTK is {rounded(change[0])} times its initial norm. {_THRESHOLDS} With another imbalance δ, the study "
-            "shows neurons with δ, 0 and −δ, which start from the same function. This neuron is linear and its inputs "
-            f"are {study.inputs}."
+            "The layers of this neuron f(x) = a w·x are balanced, δ = 0. The exact trajectory of the neuron is known, "
+            f"and its regime follows from its initial weights. {_regimes(result)} By the end of training, the change "
+            f"in the NTK is {rounded(change[0])} times its initial norm. {_THRESHOLDS} With another imbalance δ, the "
+            "study shows neurons with δ, 0 and −δ, which start from the same function. This neuron is linear and its "
+            f"inputs are {study.inputs}."
         )
     return (
         "All three neurons f(x) = a w·x compute the same function at t = 0. They differ only in how this function is "
         f"split between the two layers: the imbalances are δ = {rounded(study.imbalance)}, 0 and "
-        f"{rounded(-study.imbalance)}. From the initial weights, theory predicts the trajectory and the regime of "
-        f"each neuron. {_regimes(result)} By the end of training, the change of the NTK ranges from "
+        f"{rounded(-study.imbalance)}. From the initial weights, the theory predicts the trajectory and the regime of "
+        f"each neuron. {_regimes(result)} By the end of training, the change in the NTK ranges from "
         f"{rounded(change.min())} to {rounded(change.max())} times its initial norm. {_THRESHOLDS} With a different "
         "norm or alignment of the initial map, neurons with the same δ can learn in other regimes. The neurons "
         f"are linear and their inputs are {study.inputs}."
@@ -86,4 +87,5 @@ def _regimes(result: Comparison) -> str:
             predicted["imbalance"].to_numpy(), predicted.to_numpy(), observed, strict=True
         )
     ]
-    return f"Predicted regimes: {', '.join(neurons)}."
+    *first, last = neurons
+    return f"The predicted regimes are {', '.join(first)} and {last}." if first else f"The predicted regime is {last}."

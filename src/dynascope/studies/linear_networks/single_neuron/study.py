@@ -18,11 +18,11 @@ from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt
 
 
 class SingleNeuron(Study):
-    """Tests exact solutions for three neurons f(x) = a wᵀx with equal initial functions but different imbalances.
+    """Tests exact solutions for neurons f(x) = a wᵀx with the same initial function but different layer imbalances.
 
     The study compares weights, function and NTK with the exact solution. The tested claim is that each of the three
-    neurons learns in the regime that theory predicts from the imbalance δ of its layers, the norm of its initial map,
-    and the alignment of this map with the target. The regimes are lazy, rich and delayed rich:
+    neurons learns in the regime that the theory predicts from the imbalance δ of its layers, the norm of its initial
+    map, and the alignment of this map with the target. The regimes are lazy, rich and delayed rich:
 
     - lazy: the NTK changes by less than 0.1 times its initial norm;
     - delayed rich: not lazy, δ ≤ −4 √(η_a η_w) ‖β*‖, and the map reaches half of the target after t = 10/|δ|, ten times
@@ -48,8 +48,8 @@ class SingleNeuron(Study):
     inputs: Literal["whitened", "low-rank"] = parameter(
         "whitened",
         'Covariance of the inputs. With "whitened" inputs, the weights have a closed form. With "low-rank" inputs, one '
-        "direction has zero variance, and the variances of the others range from 1 to ½; theory then solves an "
-        "equation in function space.",
+        "direction has zero variance, and the variances of the other directions range from 1 to ½; the theory "
+        "then solves an equation in function space.",
     )
     dimension: Annotated[int, Ge(2)] = parameter(2, "Number of inputs.")
     samples: PositiveInt = parameter(
@@ -62,7 +62,7 @@ class SingleNeuron(Study):
 
     reference = Reference.of(
         papers.UNBALANCED,
-        "A linear neuron learns in the regime (lazy, rich or delayed rich) that theory predicts from its initial "
+        "A linear neuron learns in the regime (lazy, rich or delayed rich) that the theory predicts from its initial "
         "weights. The trajectory has an exact solution, and the final map can be computed before training.",
     )
     along = ("time", "feature")
@@ -81,7 +81,7 @@ class SingleNeuron(Study):
     labelled = {"imbalance": "_experiment.imbalances", "feature": "_task.feature_names"}
     names = {
         "coefficient_along_target": ("coefficient along the target", "1"),
-        "coefficient_across_target": ("coefficient across the target", "1"),
+        "coefficient_across_target": ("coefficient perpendicular to the target", "1"),
         "weight_along_target": ("input weight along the target", "1"),
         "output_weight": ("output weight", "1"),
         "interpolator": ("map at the end of training", "1"),

@@ -22,10 +22,10 @@ def figures(study: TransferLearning, result: Comparison) -> list[Chart]:
             log="y",
             decades=8,
             title="Loss of a new readout on old features",
-            caption="Loss of a new readout trained on the frozen first layer. With a larger second layer "
+            caption="Loss of a new readout trained on the frozen first layer. With larger weights in the second layer "
             "(λ > 0), the loss can converge to a floor, because the first layer has lost the directions that the old "
-            f"task did not need. At the largest λ, the predicted floor is {rounded(floor)}. With a larger first layer "
-            "(λ < 0), there is no floor.",
+            f"task did not need. At the largest λ, the predicted floor is {rounded(floor)}. With larger weights in the "
+            "first layer (λ < 0), there is no floor.",
         ),
         Chart(
             "mode_strength",
@@ -57,11 +57,11 @@ def meaning(study: TransferLearning, result: Comparison) -> str:
     largest = rounded(study.largest_balance)
     return (
         f"Linear networks were trained to convergence on a task that uses {study.rank} of {study.dimension} input "
-        "directions. Then a new readout was trained on their frozen first layer, for a target that uses all "
-        "directions equally. Along the direction that the old task used least, the readout learned "
-        f"{percent(observed[0])} of the target at λ = −{largest} (predicted: {percent(predicted[0])}) and "
-        f"{percent(observed[1])} at λ = {largest} (predicted: {percent(predicted[1])}). According to theory, a network "
-        "with a larger first layer (λ < 0) keeps features that its task does not need but that a new task can use. A "
-        "network with a larger second layer (λ > 0) keeps only the features of its task. The theory assumes that "
-        "training on the old task has converged."
+        "directions. Then a new readout was trained on their frozen first layer, for a target that uses all directions "
+        f"equally. Along the direction that the old task used least, the readout learned {percent(observed[0])} of the "
+        f"target at λ = −{largest} (predicted: {percent(predicted[0])}) and {percent(observed[1])} at λ = {largest} "
+        f"(predicted: {percent(predicted[1])}). According to the theory, a network with larger weights in the first "
+        "layer (λ < 0) keeps features that its task does not need but that a new task can use. A network with larger "
+        "weights in the second layer (λ > 0) keeps only the features of its task. The theory assumes that training on "
+        "the old task has converged."
     )

@@ -11,7 +11,7 @@ __all__ = ["decay_rates", "reachable_share"]
 def decay_rates(
     times: Float[np.ndarray, " times"], left: Float[np.ndarray, "... times modes"], least: float
 ) -> Float[np.ndarray, "... modes"]:
-    """Decay rates of modes, fitted as slopes through zero of −log of the remaining part while it exceeds `least`.
+    """Decay rates of modes: slopes of −log(remaining part), fitted through zero while this part exceeds `least`.
 
     Example:
         >>> times = np.linspace(0, 9, 10)

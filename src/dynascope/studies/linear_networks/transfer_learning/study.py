@@ -30,9 +30,9 @@ class TransferLearning(TwoTasksStudy):
     input directions; the new target uses all directions equally. The study then trains the networks in two ways:
 
     - A new readout is trained from zero weights on the frozen first layer. The study compares the `loss`; the
-      `mode_strength` along each input direction of the old task; the learning `speed` √(s² + λ²/4) − λ/2 of this mode;
-      and `reachable_share`, the share of the new target in the span of the trained features. The loss cannot fall
-      below half the squared norm of the unreachable part.
+      `mode_strength` along each input direction of the old task; the learning `speed` √(s² + λ²/4) − λ/2 of this mode,
+      whose singular value in the old task is s; and `reachable_share`, the share of the new target in the span of the
+      trained features. The loss cannot fall below half the squared norm of the unreachable part.
     - An output with zero weights is added, and all layers are trained on both targets. The study compares the losses
       on the old and the new task, `old_loss` and `new_loss`.
     """
@@ -41,9 +41,11 @@ class TransferLearning(TwoTasksStudy):
     rank: PositiveInt = parameter(2, "Number of input directions that the old task uses.", most="dimension")
     strongest: PositiveFloat = parameter(2.0, "Largest singular value of the old target map.")
     weakest: PositiveFloat = parameter(
-        1.0, "Smallest nonzero singular value. The others are equally spaced between these two.", most="strongest"
+        1.0,
+        "Smallest nonzero singular value; the others are equally spaced between `strongest` and `weakest`.",
+        most="strongest",
     )
-    largest_balance: PositiveFloat = parameter(3.0, "Largest λ. The smallest λ is its negative.")
+    largest_balance: PositiveFloat = parameter(3.0, "Largest imbalance λ; the smallest is its negative.")
     balances: Annotated[int, Ge(2)] = parameter(
         4,
         "Number of equally spaced values of λ. An even number excludes λ = 0, at which the network never completely "
@@ -54,9 +56,9 @@ class TransferLearning(TwoTasksStudy):
 
     reference = Reference.of(
         papers.BALANCED,
-        "A two-layer linear network with a larger first layer keeps features of all inputs, so it can learn any new "
-        "readout. A network with a larger second layer keeps only the features of its task. Along each input "
-        "direction, the learning speed of a new readout has a closed form.",
+        "A two-layer linear network with larger weights in the first layer keeps features of all inputs, so it can "
+        "learn any new readout. A network with larger weights in the second layer keeps only the features of its task. "
+        "Along each input direction, the learning speed of a new readout has a closed form.",
     )
     question = "Which features of an old task can a new task reuse?"
     figures, meaning = page.figures, page.meaning
@@ -65,7 +67,7 @@ class TransferLearning(TwoTasksStudy):
     minutes = 0.2
     along = ("time", "balance")
     names = {
-        "reachable_share": ("share of the new target in the span of old features", ""),
+        "reachable_share": ("share of the new target in the span of the old features", ""),
         "old_loss": ("loss on the old task", "1"),
         "new_loss": ("loss on the new task", "1"),
         "floor": ("floor of the loss", "1"),

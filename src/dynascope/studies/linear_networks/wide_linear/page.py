@@ -14,25 +14,26 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: WideLinear, result: Comparison) -> list[Chart]:
-    """The figures: the change of the NTK, the loss, and the drift of the conserved trace in discrete steps."""
+    """The figures: the change in the NTK, the loss, and the drift of the conserved trace in discrete steps."""
     return [
         Chart(
             "kernel_change",
             residual=True,
-            title="Change of the NTK",
-            caption="Change of the NTK relative to its initial norm, for a larger second layer (δ > 0) and a larger "
-            "first layer (δ < 0). One equation predicts both curves. The lower panel shows training minus theory.",
+            title="Change in the NTK",
+            caption="Change in the NTK, relative to its initial norm, for larger weights in the second layer (δ > 0) "
+            "or in the first layer (δ < 0). One equation predicts both curves. The lower panel shows training minus "
+            "theory.",
         ),
         Chart("loss", log="y", title="Loss", caption="Loss over time for each imbalance δ."),
         Chart(
             "step_drift",
             over="learning_rate",
             title="Drift of the conserved quantity",
-            caption="Change of tr Δ during gradient descent with two step sizes, where Δ = η₁AAᵀ − η₂WᵀW is the "
+            caption="Change in tr Δ during gradient descent with two step sizes, where Δ = η₁AAᵀ − η₂WᵀW is the "
             "imbalance matrix. Gradient flow conserves Δ; to first order, discrete steps change its trace in "
             "proportion to the step size.",
             x_label="step size",
-            y_label="change of tr Δ",
+            y_label="change in tr Δ",
             points=True,
         ),
     ]
@@ -43,10 +44,11 @@ def meaning(study: WideLinear, result: Comparison) -> str:
     imbalance, error = rounded(study.imbalance), rounded(result.quantities["coefficients"].error)
     return (
         f"Two linear networks with {study.inputs} inputs and {study.outputs} outputs start from the same linear map. "
-        f"One has a larger second layer (δ = {imbalance}) and one hidden neuron for each output; the other has a "
-        f"larger first layer (δ = −{imbalance}) and one hidden neuron for each input. Theory predicts that both maps "
-        "obey the same equation, which depends on δ only through δ². The trained maps agree with the solution of this "
-        f"equation to a relative error of {error}. According to the equation, it does not matter which layer has the "
-        "larger weights, unlike in a single neuron. The theory holds for isotropic layers of these widths. Discrete "
-        "steps violate the conservation law of gradient flow, by an amount proportional to the step size."
+        f"One has larger weights in the second layer (δ = {imbalance}) and one hidden neuron for each output; the "
+        f"other has larger weights in the first layer (δ = −{imbalance}) and one hidden neuron for each input. The "
+        "theory predicts that both maps obey the same equation, which depends on δ only through δ². The trained maps "
+        f"agree with the solution of this equation to a relative error of {error}. According to the equation, it does "
+        "not matter which layer has the larger weights, unlike in a single neuron. The theory holds for isotropic "
+        "layers of these widths. Discrete steps violate the conservation law of gradient flow, by an amount "
+        "proportional to the step size."
     )

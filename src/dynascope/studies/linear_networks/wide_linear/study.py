@@ -37,9 +37,10 @@ class WideLinear(Study):
     """Tests the predicted functions and NTKs of two isotropic linear networks with the same initial function.
 
     One network has as many hidden neurons as outputs, and a second layer with larger weights (δ > 0). The other has as
-    many hidden neurons as inputs, and a first layer with larger weights (δ < 0). Theory predicts that both functions
-    obey the same equation, which depends on δ only through δ². The study also measures the drift of the conserved
-    matrix Δ in gradient descent with two step sizes; the drift is proportional to the step size.
+    many hidden neurons as inputs, and a first layer with larger weights (δ < 0). For both, the conserved imbalance
+    matrix Δ is a multiple of the identity (isotropic layers). The theory predicts that both functions obey the same
+    equation, which depends on δ only through δ². The study also measures the drift of Δ in gradient descent with two
+    step sizes; the drift is proportional to the step size.
     """
 
     inputs: PositiveInt = parameter(3, "Number of inputs.")
@@ -69,7 +70,7 @@ class WideLinear(Study):
     symbols = {"imbalance": "δ"}
     along = ("time", "learning_rate")
     title = "Layer imbalance in wide linear networks"
-    question = "In a network with several outputs, does it matter which of the two layers has larger weights?"
+    question = "In a network with several outputs, does it matter which of the two layers has the larger weights?"
     figures, meaning = page.figures, page.meaning
     equation = (
         r"\dot\beta = -\left( G \sqrt{\kappa^2 \beta^\top \beta + \frac{\delta^2}{4}} + \sqrt{\kappa^2 \beta "
@@ -101,7 +102,7 @@ class WideLinear(Study):
     tiny = {"samples": 4, "times": 30}
 
     def trained(self) -> xr.Dataset:
-        """Train both networks by gradient flow, and by gradient descent at two step sizes."""
+        """Train both networks by gradient flow, and by gradient descent with two step sizes."""
         runs = [self._flow(each) for each in self._imbalances]
         joined = xr.concat(runs, "imbalance", combine_attrs="drop_conflicts", join="exact")
         return joined.assign_coords(imbalance=self._imbalances)
@@ -142,7 +143,7 @@ class WideLinear(Study):
         }
 
     def _step_drift(self, network: TwoLayer, step: float) -> float:
-        """Change of tr Δ during gradient descent."""
+        """Change in tr Δ during gradient descent."""
         steps = round(self._times[-1] / step)
         rates = {"first": step * self.first_rate, "second": step * self.second_rate}
         method = Descent(learning_rate=rates, steps=steps, save=[0, steps])
@@ -191,7 +192,7 @@ class WideLinear(Study):
 
 
 def _kernel_curves(kernel: Any) -> dict[str, np.ndarray]:
-    """Trace and relative change of the matrix M over time."""
+    """Trace of the matrix M and its relative change over time."""
     kernel = np.asarray(kernel)
     return {"kernel_trace": np.trace(kernel, axis1=-2, axis2=-1), "kernel_change": kernel_path(kernel).change}
 

@@ -1,1 +1,1 @@
-"""Gradient flow minimises the norm of the fastest-growing parameters only, which can reduce the Euclidean margin."""
+"""Gradient flow minimises only the norm of the fastest-growing parameters, which can reduce the Euclidean margin."""

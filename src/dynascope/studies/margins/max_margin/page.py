@@ -89,21 +89,20 @@ def meaning(study: MaxMargin, result: Comparison) -> str:
     normalised, free = (observed[f"{name}_nc1"].isel(margin_level=-1).mean() for name in ("normalised", "unnormalised"))
     first = observed["direction_distance"].sel(architecture="mixed").isel(margin_level=0)
     return (
-        "Once a classifier is correct on all samples, its loss falls further only as its outputs grow. Theory "
+        "Once a classifier is correct on all samples, its loss falls further only as its outputs grow. The theory "
         "predicts that gradient flow minimises a norm of the parameters at a given margin. If all parameters grow at "
         "the same rate, the norm includes all of them. For the linear classifier, gradient flow then maximises the "
         f"Euclidean margin, which ended at {rounded(_margin(result, 'linear'))}. If some parameters grow faster, the "
         "norm includes only the fastest. The mixed classifier can represent the same functions, with a product of two "
-        f"weights in place of one weight, and its Euclidean margin ended at {rounded(_margin(result, 'mixed'))}. "
-        "Theory also predicts that fast-growing parameters are discarded if they are not needed: the contribution of "
+        f"weights in place of one weight, and its Euclidean margin ended at {rounded(_margin(result, 'mixed'))}. The "
+        "theory also predicts that fast-growing parameters are discarded if they are not needed: the contribution of "
         f"the unnecessary weight to the margin ended at {rounded(share)} of the total. A layer followed by "
-        "normalisation does not grow at all and is not part of the norm. For a network with such a layer, theory "
+        "normalisation does not grow at all and is not part of the norm. For a network with such a layer, the theory "
         "predicts neural collapse: the features converge to the configuration that minimises the norm of the readout. "
-        "The ratio of the within-class to the between-class variance of the features ended at "
-        f"{rounded(normalised)} with normalisation and at {rounded(free)} without. Convergence is slow: at a loss of "
-        f"exp(−10), the relative distance of the mixed classifier from its limit was still {rounded(first)}. The "
-        "verdict compares training with the predicted limits at losses of exp(−100000) or less, which training in "
-        "discrete steps does not reach."
+        f"The ratio of the within-class to the between-class variance of the features ended at {rounded(normalised)} "
+        f"with normalisation and at {rounded(free)} without. Convergence is slow: at a loss of exp(−10), the relative "
+        f"distance of the mixed classifier from its limit was still {rounded(first)}. The verdict compares training "
+        "with the predicted limits at losses of exp(−100000) or less, which training in discrete steps does not reach."
     )
 
 

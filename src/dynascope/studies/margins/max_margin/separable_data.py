@@ -42,7 +42,8 @@ def separable_data(
     """Draw Gaussian data, labelled by a random plane, until the theory of margins predicts the limit of training.
 
     The solution must be unique and use the block with the largest rate. All samples that are not support vectors must
-    exceed the margin by at least `gap`. The predicted error at ν = `level`, from r + C log ν, must be below `most`.
+    exceed the margin by at least `gap`. The predicted error at ν = `level`, from the offset r and the drift C log ν of
+    β, must be below `most`.
 
     Raises:
         InputError: No suitable data were found in many draws.

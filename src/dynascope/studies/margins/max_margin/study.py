@@ -1,4 +1,4 @@
-"""Gradient flow minimises the norm of the fastest-growing parameters only, which can reduce the Euclidean margin."""
+"""Gradient flow minimises only the norm of the fastest-growing parameters, which can reduce the Euclidean margin."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ class MaxMargin(Study):
     """Tests the predicted limits of gradient flow on separable data, at losses of exp(−100,000) and below.
 
     Three classifiers f = Σ β_j x_j are trained on the same two samples. In the linear classifier, each β_j is a single
-    weight; in the second, each β_j is a product of two weights; in the mixed classifier, β₁ is a single weight and β₂ a
-    product. The first two are homogeneous: all parameters grow at the same rate, and gradient flow converges in
-    direction to the max-margin classifier, in ℓ2 norm for single weights and in ℓ1 norm for products. In the mixed
-    classifier, the single weight grows faster, and gradient flow minimises its magnitude alone.
+    weight; in the second, each β_j is a product of two weights; in the mixed classifier, β₁ is a single weight and β₂
+    is a product. The first two are homogeneous: all parameters grow at the same rate, and gradient flow converges in
+    direction to the max-margin classifier, in the ℓ2 norm for single weights and in the ℓ1 norm for products. In the
+    mixed classifier, the single weight grows faster, and gradient flow minimises its magnitude alone.
 
-    With ν = log(1/L) for the loss L, the study compares β/ν with the solution of the asymmetric max-margin problem
-    (`weights`). It also compares the Euclidean margin (`end_euclidean_margin`), and the predicted limit of L t (log
-    t)^(2 − 2λ) at late times t (`rate_constant`). This limit is 2λ²P, where λ is the largest growth rate and P the
-    value of the max-margin problem. On random data, it compares β/ν of linear and mixed classifiers (`random_weights`).
-    On one sample that the product alone can separate, it compares the contribution of the unnecessary single weight to
-    the margin (`block_share`).
+    With ν = log(1/L) for the loss L, the study compares β/ν with the solution of the asymmetric max-margin problem, in
+    which only the fastest-growing parameters enter the norm (`weights`). The study also compares the Euclidean margin
+    (`end_euclidean_margin`) and the value of L t (log t)^(2 − 2λ) at late times t (`rate_constant`). The predicted
+    limit of this value is 2λ²P, where λ is the largest growth rate and P is the optimal value of the max-margin
+    problem. On random data, the study compares β/ν of linear and mixed classifiers (`random_weights`). On one sample
+    that the product alone can separate, the study compares the contribution of the unnecessary single weight to the
+    margin (`block_share`).
 
     The networks consist of a linear layer with normalised features and a readout. The linear layer has growth rate
     zero, so its norm is not minimised. Its features collapse to the simplex that minimises the norm of the readout
@@ -67,24 +68,25 @@ class MaxMargin(Study):
         10, "Number of features, larger than the number of classes."
     )
     likeness: Annotated[float, Interval(gt=0, le=0.9)] = parameter(
-        0.8, "Component along the next class of all samples of a class except the first."
+        0.8,
+        "Multiple of the first sample of the next class that all samples of a class except the first contain.",
     )
     starts: PositiveInt = parameter(3, "Number of random initialisations of the networks.")
     seed: Seed = parameter(0, "Seed of the data and of the initial weights.")
 
     reference = Reference.of(
         papers.QUASI_HOMOGENEOUS,
-        "Gradient flow of a quasi-homogeneous classifier minimises the norm of only the fastest-growing parameters. As "
-        "a result, robustness can decrease, fast-growing parameters that are not needed are discarded, and normalised "
-        "features collapse.",
+        "The parameters of a quasi-homogeneous classifier can grow at different rates, and gradient flow minimises "
+        "only the norm of the fastest-growing parameters. As a result, robustness can decrease, fast-growing "
+        "parameters that are not needed are discarded, and normalised features collapse.",
     )
     theory = "asymmetric maximum margin"
     task = "separable samples"
     notes = (
         "Data sets: two samples y x = (1, 0.2) and (10, −1); one sample (1, 1); and {samples} Gaussian samples in "
         "{inputs} dimensions.",
-        "Networks: {class_samples} samples of each of {classes} classes, with independent inputs that contain "
-        "{likeness:g} times the next class.",
+        "Networks: {class_samples} samples of each of {classes} classes, with linearly independent inputs that contain "
+        "{likeness:g} times a sample of the next class.",
     )
     trains = "linear, products, mixed, and normalised features"
     flow = "gradient flow of the exponential loss up to ν = log(1/L) = 100000, and 1000000 on random data"
@@ -108,7 +110,7 @@ class MaxMargin(Study):
         "random_weights": ("final weights divided by ν, β/ν, on random data", "1"),
         "random_distance": ("relative distance of β/ν from its limit on random data", "1"),
         "random_own_error": ("predicted relative distance of β/ν from its limit on random data", "1"),
-        "block_share": ("fraction of the margin from one block of parameters", "1"),
+        "block_share": ("fraction of the margin contributed by the block of parameters", "1"),
         "feature_cosines": ("cosines between the normalised class means", "1"),
         "between_class_share": ("between-class fraction of the variance of normalised features", "1"),
         "classifier_cost": ("½‖W‖² of the readout at margin one", "1"),
@@ -118,7 +120,7 @@ class MaxMargin(Study):
         "seed": ("data set", "1"),
         "weight": ("weight β", "1"),
         "margin_level": ("margin log(1/L)", "1"),
-        "parameter_block": ("block of parameters with one growth rate", "1"),
+        "parameter_block": ("block of parameters with the same growth rate", "1"),
     }
     equation = (
         r"\min_\theta \, \| \theta_{\text{fastest}} \|^2 \quad \text{subject to} \quad y_i f(x_i; \theta) "
