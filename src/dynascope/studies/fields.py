@@ -51,14 +51,14 @@ def parameter(
         default: The default value. A list is copied for each study. With None or an empty list, the study chooses the
             value.
         description: Description of the field, in one sentence.
-        least: Name of another field that is a lower bound.
-        most: Name of another field that is an upper bound.
-        below: Name of another field that is a strict upper bound.
+        least: Name of another field whose value is a lower bound.
+        most: Name of another field whose value is an upper bound.
+        below: Name of another field whose value is a strict upper bound.
         options: Allowed entries of a list.
         fewest: Minimum number of entries of a list.
         repeats: Whether a list may contain equal entries.
         increasing: Whether a list must be sorted.
-        zero: Meaning of the value zero, if it has a special one.
+        zero: Meaning of the value zero, if zero has a special meaning.
 
     Example:
         >>> from dynascope.studies import Study

@@ -128,7 +128,7 @@ class StaircaseStudy(Study):
 
     @functools.cached_property
     def _at_second_scale(self) -> xr.Dataset:
-        """The second training run, cached because several comparisons may need it."""
+        """The second training run, cached because several comparisons may use it."""
         return self.trained_from(self.second_scale())
 
 

@@ -127,8 +127,8 @@ class Study:
         Args:
             holds: The condition.
             field: Name of the field that the user should change.
-            remedy: Advice on how to change it.
-            beside: Name of another field that conflicts with it.
+            remedy: Advice on how to change this field.
+            beside: Name of another field that conflicts with this field.
             problem: Description of the problem; by default, the message states the values of these fields.
 
         Raises:

@@ -33,7 +33,9 @@ def centres(count: int) -> Float[np.ndarray, " count"]:
 
 
 def points_apart(count: int, draw: np.random.Generator) -> Float[np.ndarray, " count"]:
-    """Random points that are well separated, as are their mirror images 1 − x, at which the sines have opposite sign.
+    """Draw points that are well separated from each other and from all mirror images 1 − x.
+
+    Each sine has opposite values at x and 1 − x.
 
     Example:
         >>> x = points_apart(4, np.random.default_rng(0))

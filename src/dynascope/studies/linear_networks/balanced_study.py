@@ -21,7 +21,7 @@ __all__ = ["BalancedStudy", "TwoTasksStudy"]
 
 
 class BalancedStudy(Study):
-    """A study of networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I. Its curves depend on λ and time."""
+    """A study of networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I. The curves depend on λ and time."""
 
     theory = "balanced two-layer linear networks"
     trains = "linear"

@@ -21,9 +21,9 @@ _MOST_DIGITS = 870  # largest number of class-balanced training digits for which
 class FeatureMetrics(ClaimsStudy):
     """Trains all layers of a network, and separately the last layer alone, from the same initial weights.
 
-    Training the last layer alone is training a linear model on the initial features, so its outputs are known exactly
-    at all times. The loss, the accuracy, the number of features in use and the distance κ to minimum features all
-    follow from the outputs. These predictions hold for every linear model and serve as checks. The same metrics are
+    Training the last layer alone amounts to training a linear model on the initial features, so the outputs are known
+    exactly at all times. The loss, the accuracy, the number of features in use and the distance κ to minimum features
+    all follow from the outputs. These predictions hold for every linear model and serve as checks. The same metrics are
     also recorded for training all layers (`full_…`). The claims are about the final κ of several initialisations
     (`end_kappa_cka`). The claims are undecided if training all layers leaves more than a tenth of the initial loss for
     any initialisation. Curves show the first initialisation.

@@ -82,7 +82,7 @@ class LinearInductiveBias(Study):
         self.require(self.samples < self.modes, "samples", few)
 
     def trained(self) -> Values:
-        """Train both models on the points and on the population, and solve them for many draws of random points."""
+        """Train both models on the points and on the population, and average learned fractions over random points."""
         x, y = self._data
         # Repeating the points leaves the loss unchanged and makes both tasks equally large, so they share one program.
         copies = 2 * self.modes // self.samples + 1

@@ -31,7 +31,7 @@ def classifier_collapse(
         bias: Bias of the last layer, shape (c,).
         labels: Classes of the training samples, shape (n,).
         held_out: Classes of the held-out samples, shape (m,).
-        levels: For a regression (c = 1), the target value of each class; the prediction is the nearest one.
+        levels: For a regression (c = 1), the target value of each class; the class with the nearest value is predicted.
 
     Example:
         >>> h, labels = np.repeat(np.eye(2), 3, axis=0) + 1e-3 * np.arange(6)[:, None], np.arange(6) // 3

@@ -79,7 +79,7 @@ class Experiment:
 
     @functools.cached_property
     def times(self) -> np.ndarray:
-        """Times until the weakest mode of the aligned initialisation is learned, and the final time of random ones."""
+        """Times until the weakest mode is learned from the aligned initialisation, and the end of the other runs."""
         study, strength, samples = self.study, self.modes.strength, sum(self.study.class_sizes)
         rate = (study.feature_rate * study.classifier_rate) ** 0.5
         pace = samples / (2 * rate * strength)

@@ -110,7 +110,7 @@ class NeuralCollapse(Study):
         *("end_class_mean_gram", "end_classifier_gram", "end_between_class_share"),
         error=1e-3,
         reason="the final features differ from the limit of vanishing initialisation by about the square of the "
-        "initial scale, which is at most 0.02",
+        "initial scale, and this scale is at most 0.02",
     )
     tiny = {"class_sizes": [4, 4, 4], "features": 4, "starts": 1, "times": 30, "networks": []}
 

@@ -99,7 +99,7 @@ class ScaledRuns:
         learning_rate: η.
         batch_size: Images per step.
         recorded: Recorded steps, from 0 to the last.
-        thresholds: Training and test accuracy that count as fitted and as generalising.
+        thresholds: Training accuracy that counts as fitted, and test accuracy that counts as generalising.
     """
 
     images: ImagesInRows

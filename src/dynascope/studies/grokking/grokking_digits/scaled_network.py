@@ -36,7 +36,7 @@ class ScaledError(eqx.Module):
         input_scale: a.
         output_scale: b.
         weight_decay: λ.
-        loss_factor: Factor on loss and weight decay, implemented by dividing the ε of Adam by it.
+        loss_factor: Factor on the loss and the weight decay, implemented as a divisor of the ε of Adam.
     """
 
     network: Any
@@ -62,7 +62,7 @@ class ScaledError(eqx.Module):
 
 
 def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
-    """Adam on loss and weight decay, with a scale for each array of the network; the scale factors are not trained."""
+    """Adam on the loss with weight decay, with a scale for each array of the network; the scales are not trained."""
 
     def initial(params: Any) -> Any:
         nothing = jax.tree.map(jnp.zeros_like, params.network)

@@ -1,4 +1,4 @@
-"""Scale factors of training by Adam with weight decay, and twins: other factors with an equivalent run.
+"""Scale factors of training by Adam with weight decay, and of twins, which train equivalently with other factors.
 
 The steps of Adam do not depend on the scale of the loss. If weight decay and the ε of Adam scale with the square of the
 targets, only the ratio of the factors on outputs and targets matters. A factor on the inputs or outputs is equivalent
@@ -15,7 +15,7 @@ __all__ = ["ScaleFactors", "power_of_two", "twins"]
 
 
 class ScaleFactors(NamedTuple):
-    """Factors changed by the remedies, and factors by which a twin compensates for the change.
+    """Factors changed by the remedies, and factors with which a twin compensates for the change.
 
     Attributes:
         weight: Factor on the initial weights.

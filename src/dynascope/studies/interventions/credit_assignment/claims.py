@@ -1,4 +1,4 @@
-"""The claims about accuracy, alignment, fragility and noise of the rules, each with an interval over seeds."""
+"""The claims about accuracy, alignment, fragility and noise of the rules, with confidence intervals over seeds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def working_shares(accuracy: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def transfer_losses(first: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The accuracy lost on one architecture by settings tuned on another one, by rule and seed.
+    """The accuracy lost on one architecture with settings tuned on another one, by rule and seed.
 
     The loss is relative to the best settings for the other architecture. The best settings for an architecture have the
     largest mean accuracy over seeds.

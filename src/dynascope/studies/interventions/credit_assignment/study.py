@@ -1,4 +1,4 @@
-"""Credit assignment without weight symmetry: which rules for feedback weights train networks, and how they align."""
+"""Credit assignment without weight symmetry: which feedback rules train networks, and how well they align weights."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class LinearAutoencoder(ClaimsStudy):
 
     @functools.cached_property
     def experiment(self) -> Experiment:
-        """Training, measurements and predictions with these fields."""
+        """Training, measurements and predictions with the fields of the study."""
         return Experiment(self)
 
     def check(self) -> None:

@@ -150,7 +150,7 @@ class Experiment:
 
     @functools.cached_property
     def _charges(self) -> dict[str, list[Charge]]:
-        """The rescalings of units of each architecture, which relate their incoming to their outgoing weights."""
+        """The rescaling symmetries of each architecture, which relate the incoming to the outgoing weights of units."""
         found = {}
         for name in self.networks:
             _, weights, x, _ = next(each for each in self._drawn if each[0] == name)

@@ -87,7 +87,7 @@ class PrunedNetworks:
         return Measured(np.array(critical), np.array(maximal), paths, accuracy, loss)
 
     def maximal(self, name: str) -> float:
-        """ρ_max of a network: the number of prunable weights over the number of layers."""
+        """ρ_max of a network: the number of prunable weights divided by the number of layers."""
         network = self._network(name, self.seed)
         options = {each: value for each, value in self._options(name, "magnitude").items() if each != "data"}
         return critical_compression(network, "magnitude", compressions=[1.0], **options).maximal

@@ -131,7 +131,7 @@ class Experiment:
         return run["mode_strength"].to_numpy(), run["loss"].to_numpy()
 
     def initial_exponents(self) -> dict[str, tuple[Any, np.ndarray]]:
-        """Moments of random networks, and their scaling exponents in the width."""
+        """Moments of random networks, and the exponents with which they scale with the width."""
         study, found = self.study, {}
         moments = moments_by_width(study.depths, study.gammas, study.widths, draws=study.draws, seed=study.seed)
         for name, values in zip(Moments._fields, moments, strict=True):

@@ -132,7 +132,7 @@ class Experiment:
 
     @functools.cached_property
     def predicted_regimes(self) -> np.ndarray:
-        """The regime of each neuron, from its initial weights if inputs are whitened, else from its trajectory."""
+        """The regime of each neuron, from its initial weights if inputs are whitened, otherwise from its trajectory."""
         if self.study.inputs == "whitened":
             return neuron.regime(*self.start, self.maps[1], rates=self.rates).regime
         path = self.solution(self.times)
@@ -166,7 +166,7 @@ class Experiment:
         return {"kernel_distance": path.distance, "kernel_change": path.change}
 
     def regimes_along(self, coefficients: np.ndarray, kernel_change: np.ndarray) -> np.ndarray:
-        """The regimes of trajectories."""
+        """Classify trajectories into regimes."""
         rate = float(np.sqrt(self.study.output_rate * self.study.weight_rate))
         return regime_along(self.times, coefficients, kernel_change, self.imbalances, self.maps[1], rate=rate)
 

@@ -79,7 +79,7 @@ def meaning(study: SingleNeuron, result: Comparison) -> str:
 
 
 def _regimes(result: Comparison) -> str:
-    """State the predicted regime of each neuron, and the observed regime where it differs."""
+    """State the predicted regime of each neuron, and the observed regime if it differs."""
     predicted, observed = result.predicted["regime"], result.observed["regime"].to_numpy()
     neurons = [
         f"{theory} for δ = {rounded(imbalance)}" + (f" (in training: {training})" if training != theory else "")

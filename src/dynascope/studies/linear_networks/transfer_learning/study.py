@@ -77,7 +77,8 @@ class TransferLearning(TwoTasksStudy):
         **exact(
             "speed",
             error=1e-4,
-            reason="the fit ends when 1 % of a mode remains, and the solver error is a hundred times smaller",
+            reason="the fit ends when 1 % of a mode remains to be learned, and the solver error is a hundred times "
+            "smaller",
         ),
         **exact(
             "reachable_share", error=1e-6, reason="features smaller than a millionth of the largest are treated as lost"

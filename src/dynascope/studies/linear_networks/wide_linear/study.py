@@ -108,7 +108,7 @@ class WideLinear(Study):
         return joined.assign_coords(imbalance=self._imbalances)
 
     def exact(self) -> Values:
-        """Integrate the equation of the function and the first-order drift along its solution."""
+        """Integrate the equation of the function, and compute the first-order drift along its solution."""
         members = [self._path(*each) for each in zip(self._imbalances, (self.outputs, self.inputs), strict=True)]
         found = {name: np.stack([each[name] for each in members]) for name in members[0]}
         return {name: (("imbalance", *_AXES.get(name, ("time",))), values) for name, values in found.items()}

@@ -37,7 +37,7 @@ class ClassifierPath:
     """A classifier at recorded values of ν = log(1/L).
 
     Attributes:
-        name: Its name in `CLASSIFIERS`.
+        name: Name of the classifier in `CLASSIFIERS`.
         path: The result of `margin_flow`.
         weights: β, shape (levels, inputs).
     """

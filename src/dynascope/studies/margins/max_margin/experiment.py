@@ -83,7 +83,7 @@ class Experiment:
 
     @functools.cached_property
     def data(self) -> list[list[SeparableData]]:
-        """Random data sets for each classifier and dimension, padded to one shape."""
+        """Random data sets for each classifier and dimension, padded to the same shape."""
         study, draw = self.study, np.random.default_rng([self.study.seed, 0])
         factors = [np.append(np.ones(n - 1, int), FACTORS[name][-1]) for name in _RANDOM_KINDS for n in study.inputs]
         options: Any = {"gap": study.gap, "most": _PREDICTED_ERROR}

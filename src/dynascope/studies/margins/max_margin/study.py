@@ -45,7 +45,7 @@ class MaxMargin(Study):
     margin (`block_share`).
 
     The networks consist of a linear layer with normalised features and a readout. The linear layer has growth rate
-    zero, so its norm is not minimised. Its features collapse to the simplex that minimises the norm of the readout
+    zero, so its norm is not minimised. The features collapse to the simplex that minimises the norm of the readout
     (`feature_cosines`, `between_class_share`, `classifier_cost`). Without normalisation, features need not collapse;
     these networks are shown but do not affect the verdict.
 
@@ -138,7 +138,7 @@ class MaxMargin(Study):
 
     @functools.cached_property
     def experiment(self) -> Experiment:
-        """Training, measurements and predictions with these fields."""
+        """Training, measurements and predictions with the fields of the study."""
         return Experiment(self)
 
     def check(self) -> None:
