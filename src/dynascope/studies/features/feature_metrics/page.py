@@ -50,7 +50,7 @@ def figures(study: FeatureMetrics, result: Comparison) -> list[Chart]:
             ("accuracy", "full_accuracy"),
             title="Accuracy on held-out samples",
             y_label="accuracy on held-out samples",
-            caption="Accuracy on held-out samples over training time. It ends at "
+            caption="Accuracy on held-out samples over training time. The accuracy ends at "
             f"{percent(end['full_accuracy'])} if all layers are trained and at {percent(end['accuracy'])} if only the "
             "last layer is trained.",
         ),

@@ -1,1 +1,1 @@
-"""Inductive bias of two linear models with the same function class but different feature strengths."""
+"""Linear models with the same function class but different feature strengths learn different functions."""

@@ -1,4 +1,4 @@
-"""Inductive bias of two linear models with the same function class but different feature strengths."""
+"""Linear models with the same function class but different feature strengths learn different functions."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Training settings that reduce the features of a network to the few that its task needs."""
+"""Several training settings reduce the features of a network towards the few that its task needs."""

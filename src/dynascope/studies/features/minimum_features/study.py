@@ -1,4 +1,4 @@
-"""Training settings that reduce the features of a network to the few that its task needs."""
+"""Several training settings reduce the features of a network towards the few that its task needs."""
 
 from __future__ import annotations
 

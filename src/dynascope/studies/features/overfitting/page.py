@@ -58,7 +58,7 @@ def figures(study: Overfitting, result: Comparison) -> list[Chart]:
             y_label="mean square of the fit to noise of variance 1",
             caption="Mean square of the function learned by a model with p equally strong modes that fits "
             f"{NOISE_SAMPLES} samples of pure noise exactly. Points show the median over random sets of samples. The "
-            f"dashed curve {NOISE_SAMPLES}/(p − {NOISE_SAMPLES}) is the prediction for Gaussian features, which does "
+            f"dashed curve {NOISE_SAMPLES}/(p − {NOISE_SAMPLES}) is the prediction for Gaussian features and does "
             "not affect the verdict. Nearly coincident samples raise the mean square, most strongly for few modes.",
             points=True,
         ),

@@ -1,1 +1,1 @@
-"""The grokking time and late test error of a diagonal network with weight decay, predicted without training."""
+"""The grokking time and late test error of a diagonal network with weight decay are predictable without training."""

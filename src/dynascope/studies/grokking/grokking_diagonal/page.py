@@ -70,10 +70,10 @@ def meaning(study: GrokkingDiagonal, result: Comparison) -> str:
     fitted = rounded(result.predicted.attrs["fitting_time"])
     return (
         f"A diagonal linear network with a weight decay of {rounded(study.weight_decay)} is trained on {study.samples} "
-        f"samples of a target that depends on {study.relevant} of {study.inputs} inputs. The theory predicts that "
-        f"the network fits the samples by time {fitted}. A network counts as generalising when its relative test error "
-        f"falls below {rounded(study.threshold)}. {times} The network first fits the samples with nearly minimum ℓ2 "
-        "norm; weight decay then moves the network slowly, at a known rate, towards the interpolant of minimum ℓ1 "
-        "norm, which uses few inputs. The grokking time therefore follows from the data, the initial weights and the "
-        "weight decay, provided that weight decay is much slower than fitting."
+        f"samples of a target that depends on {study.relevant} of {study.inputs} inputs. The theory predicts that the "
+        f"network fits the samples by time {fitted}. A network counts as generalising when its relative test error "
+        f"falls below {rounded(study.threshold)}. {times} The network first fits the samples with an interpolant of "
+        "nearly minimum ℓ2 norm; weight decay then moves the network slowly, at a known rate, towards the interpolant "
+        "of minimum ℓ1 norm, which uses few inputs. The grokking time therefore follows from the data, the initial "
+        "weights and the weight decay, provided that weight decay is much slower than fitting."
     )

@@ -1,1 +1,1 @@
-"""Grokking on digits: four settings that shorten the delay, and equivalences between settings."""
+"""Grokking on digits: four changes that shorten the delay, and equivalences between settings."""

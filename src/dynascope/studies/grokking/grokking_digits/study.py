@@ -1,4 +1,4 @@
-"""Grokking on digits: four settings that shorten the delay, and equivalences between settings."""
+"""Grokking on digits: four changes that shorten the delay, and equivalences between settings."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class GrokkingDigits(ClaimsStudy):
     """Trains an MLP on digits from large initial weights, which delay generalisation until long after the fit.
 
     A four-layer tanh MLP, y = b·f(a·x), is trained with Adam on one-hot targets multiplied by T, with squared loss and
-    the penalty ½ λ‖θ‖² (weight decay λ). Each remedy changes one setting: smaller initial weights, larger targets T,
-    smaller inputs a or smaller outputs b. The delay is the number of steps between the training accuracy and the test
-    accuracy reaching their thresholds. For a network that fits the training images but does not generalise by the end
-    of training, the remaining number of steps is recorded as a lower bound on the delay. In this case, `generalised` is
-    false, and the claims about the delay are undecided. The study also reports, with confidence intervals over seeds,
-    whether the remedies bring the features closer to minimum features (a smaller distance κ_CKA).
+    the penalty ½ λ‖θ‖² (weight decay λ). The delay is the number of steps between the training accuracy and the test
+    accuracy reaching their thresholds. Four remedies for the delay change one setting each: smaller initial weights,
+    larger targets T, smaller inputs a, or smaller outputs b. For a network that fits the training images but does not
+    generalise by the end of training, the remaining number of steps is recorded as a lower bound on the delay. In this
+    case, `generalised` is false, and the claims about the delay are undecided. The study also reports, with confidence
+    intervals over seeds, whether the remedies bring the features closer to minimum features (a smaller distance κ_CKA).
 
     Three laws that hold for any data are checked:
 
@@ -41,7 +41,7 @@ class GrokkingDigits(ClaimsStudy):
       step up to a known factor. Multiplying b and T by a factor, and λ and the ε of Adam by its square, leaves a run
       unchanged. Smaller outputs are therefore equivalent to larger targets with a weight decay that is larger by the
       factor 1/b². Similarly, smaller inputs are equivalent to smaller initial weights, a smaller learning rate and a
-      larger weight decay in the first layer. Smaller outputs are equivalent to the same changes in the last layer.
+      larger weight decay in the first layer. Smaller outputs are also equivalent to the same changes in the last layer.
     - `blank_weight`: Only weight decay acts on the weights of pixels that are blank in all images. Adam reduces the
       root mean square of these weights by about η per step, however small λ is. Values below η are replaced by η,
       because Adam amplifies rounding errors near zero.

@@ -55,8 +55,8 @@ class GrokkingModular(ClaimsStudy):
     - `gradient_balance`: For activations of degree k, ⟨W₁, ∂L/∂W₁⟩ = k ⟨W₂, ∂L/∂W₂⟩ for the layers W₁ before and W₂
       after the last hidden neurons, at every step and for every loss.
     - `total_utilization`: The outputs lie in the span of the features, so the utilizations sum to one.
-    - `unused_weight`: Weights that affect the output for no training sample are multiplied by 1 − ηλ at each step. In a
-      two-layer network trained on division, these are the input weights of the divisor zero.
+    - `unused_weight`: Weights that do not affect the output for any training sample are multiplied by 1 − ηλ at each
+      step. In a two-layer network trained on division, these are the input weights of the divisor zero.
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"] = parameter(

@@ -20,7 +20,7 @@ def figures(study: CreditAssignment, result: Comparison) -> list[Chart]:
         Chart(
             "test_accuracy",
             over="depth",
-            title="Test accuracy over depth",
+            title="Test accuracy against depth",
             y_label="test accuracy",
             caption="Test accuracy of MLPs with different numbers of layers, trained with each rule; "
             f"mean over {study.seeds} initialisations.",

@@ -1,4 +1,4 @@
-"""Credit assignment without weight symmetry: which feedback rules train networks, and how well they align weights."""
+"""Credit assignment without weight symmetry: which rules train networks, and how well their feedback weights align."""
 
 from __future__ import annotations
 

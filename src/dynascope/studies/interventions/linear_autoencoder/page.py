@@ -15,7 +15,7 @@ __all__ = ["figures", "meaning"]
 _PENALTIES = {"none": "no penalty", "product": "a penalty on the product", "weights": "weight decay"}
 _CRITICAL_SETS = {
     "none": "Every point of the hyperbola a b = 1 (dashed) is a minimum.",
-    "product": "The hyperbola of minima (dashed) is closer to the origin, a b = 1/(1 + λ).",
+    "product": "The hyperbola of minima (dashed) is closer to the origin, at a b = 1/(1 + λ).",
     "weights": "Only two minima remain, at a = b = ±√(1 − λ). The dashed line a = b joins the minima through the "
     "saddle at the origin. All trajectories end on this line: the decoder becomes the transpose of the encoder.",
 }
@@ -29,7 +29,7 @@ def figures(study: LinearAutoencoder, result: Comparison) -> list[Chart]:
             members={"penalty": ("weights",)},
             title="Ladder of saddles",
             caption=f"Loss from initial weights of scale {rounded(study.scale)} with weight decay. The steps show the "
-            f"predicted losses of the {study.latents} saddles and of the global minimum. The closed form of the loss "
+            f"predicted losses at the {study.latents} saddles and at the global minimum. The closed form of the loss "
             "(dashed) coincides with training.",
             words=("loss", "saddles"),
         ),
@@ -91,7 +91,7 @@ def meaning(study: LinearAutoencoder, result: Comparison) -> str:
     return (
         f"Linear autoencoders with {study.latents} latents were trained on data with {len(study.singular_values)} "
         "principal directions. From small weights, the autoencoders learn the directions one at a time, strongest "
-        "first. Between two jumps, training passes a saddle. The losses at these points differ from the predicted "
+        "first. Between two jumps, training passes a saddle. The losses at the saddles differ from the predicted "
         f"critical values by at most {rounded(errors['saddle_loss_maximum'].error)} of the initial loss. The "
         "eigenvalues of the Hessian differ from their closed forms by at most "
         f"{rounded(errors['saddle_hessian_maximum'].error)} of the largest eigenvalue. From {study.starts} standard "

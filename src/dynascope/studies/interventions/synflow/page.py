@@ -69,7 +69,7 @@ def meaning(study: Synflow, result: Comparison) -> str:
             "for the other methods."
         )
     return (
-        "SynFlow conserves its total score in every layer, so the weights of a layer gain importance when this layer "
+        "Every layer has the same total SynFlow score, so the weights of a layer gain importance when this layer "
         "loses other weights. Scores that are computed only once lack this effect, so high compressions empty "
         "whole layers or disconnect the network. " + " ".join(texts)
     )

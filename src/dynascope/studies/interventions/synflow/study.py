@@ -1,4 +1,4 @@
-"""Pruning at initialisation: how far five methods can compress a network, and its accuracy after training."""
+"""Pruning at initialisation: how far five methods can compress networks, and how accurate the networks become."""
 
 from __future__ import annotations
 
