@@ -43,7 +43,7 @@ class BalancedStudy(Study):
 class TwoTasksStudy(BalancedStudy):
     """A study of networks that are trained to convergence on one task and then on another task.
 
-    The width of the hidden layer is the smaller of the numbers of inputs and outputs.
+    The width of the hidden layer is the smaller of the input and output dimensions.
 
     Attributes:
         tasks: Names of the two tasks.

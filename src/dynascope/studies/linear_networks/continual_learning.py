@@ -23,8 +23,8 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 class ContinualLearning(TwoTasksStudy):
     """Tests exact solutions for the losses of linear networks on an old and a new task while they learn the new task.
 
-    The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, and their width is the smaller of the numbers of inputs and outputs.
-    Both targets are random maps with the same singular values. The networks are trained to convergence on the old task
+    The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, and their width is the smaller of the input and output dimensions. Both
+    targets are random maps with the same singular values. The networks are trained to convergence on the old task
     before they are trained on the new task.
     """
 

@@ -22,7 +22,7 @@ _SLOPE_ERROR, _SLOPE_REASON = 0.04, "the leading-order theory neglects the durat
 
 
 class DeepSaddles(Study):
-    """Tests networks x W₁ ⋯ W_L with weights of variance width^−γ, at initialisation and during training.
+    """Tests deep linear networks x W₁ ⋯ W_L with weights of variance width^−γ, at initialisation and during training.
 
     At initialisation, the study fits the exponents with which the output variance and the NTK of random networks scale
     with the width, for every depth and γ. Variables whose names end in `_error` contain the standard errors of the

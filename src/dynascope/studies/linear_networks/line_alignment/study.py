@@ -33,17 +33,17 @@ _DISPLAY_NAMES = {"relu": "ReLU", "sgd": "SGD", "adam": "Adam"}
 class LineAlignment(Study):
     """Tests the predicted alignment, norms and loss of two-layer networks on inputs along a line.
 
-    The network is f(x) = x W u, the inputs are x = a n, and the targets are y = S a plus noise. Networks are trained
-    from five initialisations. The small initialisation is Gaussian, and the norms of its layers are about a fifth of
-    the norm at which aligned layers fit the target. The large orthogonal initialisation is in the kernel (lazy) phase.
-    With parallel or nearly parallel layers, the initial output is too large; with opposite layers, it has the wrong
-    sign.
+    The network is f(x) = x W u, the inputs are x = a n along a unit vector n, and the targets are y = S a plus noise.
+    Networks are trained from five initialisations. The small initialisation is Gaussian, and the norms of its layers
+    are about a fifth of the norm at which aligned layers fit the target. The large orthogonal initialisation is in the
+    kernel (lazy) phase. With parallel or nearly parallel layers, the initial output is too large; with opposite layers,
+    it has the wrong sign.
 
     The study compares the linear network under gradient flow with the exact solution. One claim states that the
     alignment changes in the predicted direction from every initialisation. Another claim states the same for SGD with
-    small steps, for the initialisations with a predicted change. The results of Adam and of ReLU networks
-    do not affect the verdict, because the theory does not cover them. The initial weights of ReLU networks are larger
-    by a factor of √2, because half of the neurons are active on each input.
+    small steps, for the initialisations with a predicted change. The results of Adam and of ReLU networks do not affect
+    the verdict, because the theory does not cover them. The initial weights of ReLU networks are larger by a factor of
+    √2, because half of the neurons are active on each input.
     """
 
     width: Annotated[int, Ge(2)] = parameter(50, "Number of hidden neurons h.")
