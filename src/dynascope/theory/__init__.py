@@ -1,4 +1,4 @@
-"""What should happen: closed forms and exact algorithms, without training."""
+"""Theories of training: closed forms and exact algorithms that predict results without training a network."""
 
 from dynascope.validation import face
 

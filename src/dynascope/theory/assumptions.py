@@ -36,12 +36,13 @@ class Assumption:
     """An assumption of a theory; assumptions with the same name are equal.
 
     Attributes:
-        name: Two or three words.
+        name: Name of two or three words, such as "white inputs".
         meaning: Plain statement of the assumption.
         measure: Definition of the number that measures the violation.
-        limit: Largest number at which the assumption holds.
-        almost: Largest number at which the theory is still approximate; equal to `limit` if the theory fails beyond it.
-        growth: Effect of a larger number on the prediction.
+        limit: Largest value of this number at which the assumption holds.
+        almost: Largest value at which the theory is still approximately valid; equal to `limit` if the theory fails
+            beyond it.
+        growth: Effect of a larger violation on the prediction.
         remedy: What the user can do about a violation.
     """
 
@@ -54,10 +55,10 @@ class Assumption:
     remedy: str = dataclasses.field(compare=False)
 
     def costing(self, growth: str) -> Assumption:
-        """Return a copy of the assumption for a theory on which a violation has another effect.
+        """Return a copy of the assumption for a theory on which a violation has a different effect.
 
         Args:
-            growth: Effect of a larger number on the prediction of this theory.
+            growth: Effect of a larger violation on the prediction of this theory.
 
         Example:
             >>> SMALL_START.costing("levels are off by less than a tenth") == SMALL_START
@@ -91,7 +92,7 @@ UNCORRELATED_INPUTS = Assumption(
     limit=1e-6,
     almost=0.1,
     growth="strengths are wrong by about this fraction",
-    remedy="rotate the inputs to their principal axes, or whiten them: task.whitened()",
+    remedy="rotate the inputs onto their principal axes, or whiten them: task.whitened()",
 )
 INPUTS_ON_A_LINE = Assumption(
     "inputs on a line",
@@ -128,7 +129,7 @@ SMALL_START = Assumption(
     limit=1e-2,
     almost=0.3,
     growth="times have a relative error of up to 2.2/log(1/scale)",
-    remedy="multiply all weights by one small factor, such as 0.01",
+    remedy="multiply all weights by the same small factor, such as 0.01",
 )
 BALANCED_LAYERS = Assumption(
     "balanced layers",
@@ -141,12 +142,12 @@ BALANCED_LAYERS = Assumption(
 )
 ALIGNED_LAYERS = Assumption(
     "aligned layers",
-    "the initial map has the singular vectors of the target map",
+    "the initial map has the same singular vectors as the target map",
     "fraction of the initial map outside the singular vectors of the target map",
     limit=1e-6,
     almost=0.1,
     growth="strengths are wrong by about this fraction",
-    remedy="initialise along the singular vectors, or use deep-isotropic, which does not need them",
+    remedy="initialise along the singular vectors, or use deep-isotropic, which does not require alignment",
 )
 EQUAL_WEIGHTS = Assumption(
     "equal weights",
@@ -164,7 +165,7 @@ LARGE_OUTPUT_WEIGHTS = Assumption(
     limit=1e-9,
     almost=1,
     growth="an output weight may change sign before its neuron grows, and the neuron then fits other samples: a narrow "
-    "network may miss jumps, and a wide network is hardly affected",
+    "network may miss jumps, whereas a wide network is hardly affected",
     remedy="use alternating gradient flow, which integrates every neuron",
 )
 EQUAL_WIDTHS = Assumption(
@@ -199,7 +200,7 @@ CENTRED_DATA = Assumption(
     "centred data",
     "inputs and targets have mean zero, so the biases of a linear network decay to zero",
     "√(x̄ᵀ E[x xᵀ]⁻¹ x̄) for the mean x̄ of the inputs, or the norm of the mean target relative to the root mean square "
-    "norm of the targets; the larger of both",
+    "norm of the targets; the larger of the two",
     limit=1e-5,
     almost=0.1,
     growth="biases learn the means, and losses are too large by up to the square of this fraction of the initial loss",
@@ -233,14 +234,14 @@ EQUAL_RATES = Assumption(
     growth="losses are wrong by up to a tenth of this fraction of the initial loss, with time = steps × the geometric "
     "mean of the rates",
     remedy="use one rate; or predict an equivalent network with the geometric mean of the rates: divide the weights of "
-    "each layer by the square root of its rate over that mean",
+    "each layer by the square root of the ratio of its rate to that mean",
 )
 FULL_BATCHES = Assumption(
     "full batches",
     "every step uses all samples",
-    "fraction of the samples that a batch leaves out",
+    "fraction of the samples that are missing from a batch",
     limit=0,
     almost=1,
-    growth="minibatch noise scatters the losses, more at larger learning rates",
+    growth="minibatch noise makes the losses fluctuate, more strongly at larger learning rates",
     remedy="use larger batches or a smaller learning rate",
 )

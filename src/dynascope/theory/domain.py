@@ -31,7 +31,7 @@ _COVARIANCE = inspect.Parameter(
     "covariance", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="ArrayLike | None"
 )
 _EXPLAINED = """    covariance: E[x xᵀ] of the inputs, shape (d, d), to check the assumption of {assumed}: a large
-        deviation raises `InputError`, a small one warns. None skips the check.
+        deviation raises `InputError`, and a small one issues a warning. None skips the check.
 """
 
 
@@ -55,7 +55,7 @@ class Domain:
         network: Network, such as "two-layer linear, any widths".
         data: Requirements on the inputs and targets, such as "whitened inputs, any targets".
         start: Requirements on the initial weights, such as "λ-balanced".
-        gives: The quantity that the function returns, in a few words.
+        gives: Short description of the returned quantity.
         exact: Whether the result is exact in the domain, or the leading order of a limit.
         reference: Source, such as "arXiv:2409.14623".
         assumes: Measurable assumptions, such as `assumptions.WHITE_INPUTS`.
@@ -84,8 +84,8 @@ def covers(
     """Declare the domain of a public function of `dynascope.theory`; the arguments are the attributes of `Domain`.
 
     The decorated function raises `InputError` if its result is NaN or, unless `infinite` is set, infinite. If the
-    function assumes white or uncorrelated inputs, it gains an argument `covariance` that checks the inputs. If the
-    function assumes small initial weights, it warns if `scale` is large.
+    function assumes white or uncorrelated inputs, it gains an optional argument `covariance`, which is checked against
+    this assumption. If the function assumes small initial weights, it warns if `scale` is large.
 
     Example:
         >>> @covers(network="linear", data="any", start="zero", gives="the loss", reference="folklore")
@@ -108,7 +108,7 @@ def covers(
 
 
 def _of_a_covariance(function: Callable[..., Any], assumes: tuple[Assumption, ...]) -> Callable[..., Any]:
-    """Add to a function the argument `covariance`, E[x xᵀ], which is checked against its domain."""
+    """Add an argument `covariance`, E[x xᵀ], to a function, and check it against the domain of the function."""
     name = f"{function.__module__.split('.')[-2]}.{function.__name__}"
 
     @functools.wraps(function)
@@ -132,7 +132,7 @@ def warn_of_large_scale(name: str, scale: Any, assumed: Assumption = SMALL_START
 
     Args:
         name: Name of the theory, for the message.
-        scale: One or more factors on the weights. Values that JAX traces are not checked.
+        scale: One or more factors that multiply the weights. Values that JAX traces are not checked.
         assumed: The assumption of the theory about its initial weights.
     """
     if is_traced(scale):

@@ -23,11 +23,11 @@ def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function
     """Decorate a function so that it checks its arguments and raises `InputError` for a result that is not finite.
 
     Args:
-        infinite: Whether ∞ is a valid result, so that only NaN raises.
+        infinite: Whether ∞ is a valid result. If so, only NaN raises `InputError`.
 
     Raises:
         InputError: If a result or an intermediate value of a call is not finite. The error lists the arguments above
-            2⁶⁴ or below 2⁻⁶⁴, or all numeric arguments if there are none.
+            2⁶⁴ or below 2⁻⁶⁴ or, if all are between these limits, every numeric argument.
 
     Example:
         >>> @finite_answers()
@@ -64,7 +64,7 @@ def finite_answers(*, infinite: bool = False) -> Callable[[_Function], _Function
 
 
 def require_answer(answer: Any, arguments: Mapping[str, Any], *, infinite: bool = False) -> Any:
-    """Return a result if all its concrete numbers are finite.
+    """Return a result unchanged if all its concrete numbers are finite.
 
     Args:
         answer: Arrays and numbers, in tuples and records.

@@ -15,9 +15,9 @@ _SHORTEST = 1e-16  # smallest step, as a fraction of the duration; the solver gi
 
 
 def step_control(relative: float, absolute: float | Array, duration: Array) -> diffrax.PIDController:
-    """Return a controller of adaptive steps for given tolerances; the smallest step is 1e-16 times the duration.
+    """Return an adaptive step-size controller for the given tolerances; the smallest step is 1e-16 times the duration.
 
-    A step that overflows is rejected in the same way as a step with too large an error.
+    A step that overflows is rejected, just like a step whose error is too large.
 
     Example:
         >>> import numpy as np

@@ -26,7 +26,7 @@ def broadcast(**values: Any) -> list[Any]:
     """Check that the arguments broadcast, and broadcast them as `broadcast_known` does.
 
     Args:
-        **values: Validated values by the name of the argument.
+        **values: Validated values, by argument name.
 
     Raises:
         InputError: If the shapes do not broadcast.
@@ -44,7 +44,7 @@ def broadcast(**values: Any) -> list[Any]:
 
 
 def broadcast_known(*values: Any) -> list[Any]:
-    """Broadcast NumPy arrays and numbers to one shape, so that one compiled program serves all combinations.
+    """Broadcast NumPy arrays and numbers to one shape, so that one compiled program handles all combinations.
 
     Args:
         *values: Python numbers or arrays that broadcast. If any is a JAX array, all are returned unchanged.
@@ -67,7 +67,7 @@ def broadcast_known(*values: Any) -> list[Any]:
 
 
 def all_finite(*arrays: np.ndarray | Array) -> Array:
-    """Test element-wise whether several arrays, which broadcast, are all finite; for use inside a compiled function.
+    """Test element-wise whether all of several broadcastable arrays are finite; for use inside a compiled function.
 
     Example:
         >>> import numpy as np
@@ -85,7 +85,7 @@ def nan_outside(inside: Array, values: _Values, *, leading: bool = False) -> _Va
     Args:
         inside: Boolean array that broadcasts with each of the values.
         values: An array, or a tuple of arrays; boolean and integer arrays stay unchanged.
-        leading: Whether the axes of `inside` are the leading axes of each value, instead of the last.
+        leading: Whether the axes of `inside` are the leading axes of each value, instead of the trailing ones.
 
     Example:
         >>> from jax import numpy as jnp

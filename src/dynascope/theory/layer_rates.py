@@ -17,8 +17,8 @@ class LayerRates(NamedTuple):
     """Learning rates of the two layers of a network, for gradient flow W₁' = −η₁ ∂L/∂W₁, W₂' = −η₂ ∂L/∂W₂.
 
     Attributes:
-        first: η₁ > 0 of the layer next to the inputs; a number, or one for each member of an ensemble.
-        second: η₂ > 0 of the layer next to the outputs; a number, or one for each member.
+        first: Learning rate η₁ > 0 of the layer next to the inputs; a number, or one value per member of an ensemble.
+        second: Learning rate η₂ > 0 of the layer next to the outputs; a number, or one value per member.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3.

@@ -1,4 +1,4 @@
-"""Citations of papers on which several theories or studies rest."""
+"""Citations of papers that several theories or studies are based on."""
 
 __all__ = [
     "ALTERNATING",

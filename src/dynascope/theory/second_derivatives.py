@@ -15,7 +15,7 @@ __all__ = ["once_differentiable"]
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def once_differentiable(value: Array, function: str, argument: str) -> Array:
-    """Return the value and raise `InputError` if it is differentiated; for the arguments of a custom derivative.
+    """Return the value, but raise `InputError` if it is differentiated; for arguments inside a custom derivative.
 
     Args:
         value: An array from which a first derivative is computed.

@@ -27,9 +27,9 @@ class SGD:
         momentum: β ≥ 0, below one.
         weight_decay: λ ≥ 0.
         batch_size: S ≥ 1, the number of samples in a batch.
-        samples: N ≥ S, the number of samples in the data, if the samples of each batch are drawn without replacement
-            but independently of other batches, which reduces the noise by the factor (N − S)/(N − 1). None if all
-            samples are drawn with replacement. Epochs in which every sample is drawn once are not covered.
+        samples: N ≥ S, the number of samples in the data, if each batch is drawn without replacement and independently
+            of the other batches. This reduces the noise covariance by the factor (N − S)/(N − 1). None if samples are
+            drawn with replacement. Epochs that use every sample once are not covered.
 
     Raises:
         InputError: If a setting is out of range or traced by JAX, or the batch size exceeds the number of samples.
@@ -51,7 +51,7 @@ class SGD:
     def __post_init__(self):
         require(
             self.samples is None or self.batch_size <= self.samples,
-            f"batch_size is {self.batch_size}, but there are {self.samples} samples",
+            f"batch_size is {self.batch_size}, but there are only {self.samples} samples",
             argument="batch_size",
             value=self.batch_size,
             remedy="choose a smaller batch, or omit samples for batches drawn with replacement",
@@ -59,7 +59,7 @@ class SGD:
 
     @property
     def noise_share(self) -> float:
-        """Ratio of the noise covariances of a batch and a sample: 1/S, or (N − S)/(S(N − 1)) without replacement."""
+        """Noise covariance of a batch divided by that of one sample: 1/S, or (N − S)/(S(N − 1)) without replacement."""
         if self.samples is None:
             return 1 / self.batch_size
         return (self.samples - self.batch_size) / (self.batch_size * max(self.samples - 1, 1))
@@ -70,7 +70,7 @@ class SGD:
         return dataclasses.replace(self, batch_size=1, samples=None)
 
     def require_without_batches(self) -> None:
-        """Raise `InputError` if batches are given to a law that does not depend on them."""
+        """Raise `InputError` if batch settings are given for a law that does not depend on them."""
         require(
             self == self.without_batches,
             f"batch_size is {self.batch_size} and samples is {self.samples}, but this law does not depend on batches",
@@ -81,6 +81,6 @@ class SGD:
 
 
 def steps_of(sgd: SGD) -> tuple[float, float, float]:
-    """η, λ and β, after checking that no batches are given."""
+    """η, λ and β, after checking that no batch settings are given."""
     sgd.require_without_batches()
     return float(sgd.learning_rate), float(sgd.weight_decay), float(sgd.momentum)

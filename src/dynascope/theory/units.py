@@ -1,4 +1,4 @@
-"""Rescale extreme arguments to units in which they are of order one, and rescale the result back.
+"""Rescale extreme arguments to units in which they are of order one, and convert the result back.
 
 A function declares the units of its arguments and its result. Squares of large numbers then do not overflow and small
 initial weights do not underflow, and the formulas need no special cases.
@@ -31,18 +31,19 @@ def in_units(
 ) -> Callable[[_Function], _Function]:
     """Declare the units of a function, and rescale its arguments if any is above 2⁶⁴ or below 2⁻⁶⁴.
 
-    Units are powers of two, so that rescaling does not round; they are chosen such that the standards are of order one.
-    Values that JAX traces are not rescaled. The decorated function also checks its arguments by `validation.checked`.
+    Units are powers of two, so rescaling causes no rounding errors. They are chosen such that the arguments in
+    `standards` are of order one. Values that JAX traces are not rescaled. The decorated function also validates its
+    arguments with `validation.checked`.
 
     Args:
-        *standards: Names of the arguments that should be of order one, the most important first; in "target|weights",
-            the argument whose unit makes the other at most of order one. Standards that are zero or depend on earlier
-            ones are skipped.
-        gives: Units of the result: a single unit for all numbers, a mapping by name, or a tuple in the order of its
-            parts.
+        *standards: Names of the arguments that should be of order one, the most important first. From an alternative
+            such as "target|weights", the function chooses the argument whose unit keeps the other at most of order one.
+            An argument is skipped if it is zero or if earlier arguments already determine its units.
+        gives: Units of the result: one unit for all numbers, a mapping from names to units, or a tuple with one unit
+            per part.
         infinite: Whether ∞ is a valid result.
-        **units: Units of each argument that has units, such as "metre^2 second^-1"; for a record, by the names of its
-            parts. An omitted argument of `**options` is taken as one.
+        **units: Units of each argument that has units, such as "metre^2 second^-1"; for a record, a mapping from the
+            names of its parts to units. An omitted argument of `**options` counts as 1.
 
     Raises:
         InputError: If the result of a call is NaN or overflows.
@@ -90,7 +91,7 @@ def in_units(
 
 
 def _is_ordinary(value: Any) -> bool:
-    """Quick check that no number needs rescaling; False if the full check is necessary."""
+    """Quick check that no number has to be rescaled; False if the full check is necessary."""
     kind = type(value)
     if kind is float or kind is int:
         return value == 0 or _SMALL < abs(value) < _LARGE
@@ -107,7 +108,7 @@ def _is_ordinary(value: Any) -> bool:
 
 
 def _powers(standards: tuple[str, ...], units: Mapping[str, _Units], given: dict[str, Any]) -> dict[str, int]:
-    """Return the power of two that divides each unit; empty if no number needs rescaling."""
+    """Return the power of two by which each unit is rescaled; empty if no number has to be rescaled."""
     import numpy as np  # imported late, as in `finite_answers`
 
     for name in units:
@@ -186,7 +187,7 @@ def _times_power(value: Any, power: int) -> Any:
 
 @functools.cache
 def parsed_units(units: str) -> dict[str, int]:
-    """Return the power of each unit in "metre^2 second^-1"."""
+    """Return the exponent of each unit in a string such as "metre^2 second^-1"."""
     found: dict[str, int] = {}
     for part in units.split():
         name, _, power = part.partition("^")
