@@ -38,10 +38,10 @@ class Activation:
         blow_up: Time s = α·t at which the weights would diverge.
         half_learned: Time s at which half of the drop in the loss is complete, at the given scale.
         degenerate: Whether several modes have the same eigenvalue as this mode.
-        mixing: Largest ratio of the head's weight along another unlearned mode to its weight along this mode, just
-            before the jump, divided by the relative gap of the rates, 1 − m′/m. The mixture decays slowly if the gap is
-            small.
-        crowding: Largest norm of any other small head at this moment, at the given scale.
+        mixing: Ratio of the head's weight along another unlearned mode to its weight along this mode just before the
+            jump, divided by the relative gap 1 − m′/m between the rates m′ and m of the two modes; the largest over all
+            other modes. The mixture decays slowly if the gap is small.
+        crowding: Largest norm of any head that is still small just before the jump, at the given scale.
     """
 
     heads: tuple[int, ...]
@@ -63,16 +63,16 @@ def activations(
     gains: Float[np.ndarray, " d"],
     scale: float,
 ) -> list[Activation]:
-    """Integrate the heads v' = Σ m k q, k' = m v q, q' = m v k to their successive blow-ups, in the eigenbasis of Σ.
+    """Integrate v' = Σ m k q, k' = m v q, q' = m v k for all heads up to their blow-ups, in the eigenbasis of Σ.
 
     With V = ∫ v dt, each coordinate is k ± q = (k ± q)(0) exp(±m V). For any number of inputs, a head is therefore a
     particle in one dimension, V″ = Σ m/4 [(k + q)(0)² exp(2 m V) − (k − q)(0)² exp(−2 m V)]. All heads are integrated
-    in the variable ∫ max ‖θ‖ dt, so that the first blow-up is approached exponentially. The head that blows up learns
+    in the variable ∫ max ‖θ‖ dt, in which the first blow-up is approached exponentially. The head that blows up learns
     the unlearned mode with the largest rate m. This mode is then removed for the other heads.
 
     At a scale α > 0, the leading corrections are included. A balanced head v = k = q = a learns according to a' = m
-    a²(1 − γ a³), with the gain γ. It completes half of the drop at t = s/α − 1.2535 γ^⅓/m, where s is the time of the
-    blow-up. For the other heads, the integral of m (1 − γ a³) is the same as if the mode were removed at
+    a²(1 − γ a³), with the gain γ. It completes half of the drop in the loss at t = s/α − 1.2535 γ^⅓/m, where s is the
+    time of the blow-up. For the other heads, the integral of m (1 − γ a³) is the same as if the mode were removed at
     t = s/α − γ^⅓/m. The remaining error is of order α^(2 − m′/m) and is due to the component of the head along the next
     mode, whose rate is m′.
 
@@ -81,11 +81,12 @@ def activations(
         k: Keys of the heads in the eigenbasis.
         q: Queries of the heads in the eigenbasis.
         rates: m = λ² > 0, in decreasing order.
-        gains: γ = (1 + 1/N) λ + tr Σ/N of each mode.
-        scale: α, or zero for the limit.
+        gains: Gain γ = (1 + 1/N) λ + tr Σ/N of each mode, for contexts of N examples.
+        scale: Factor α of the initial weights, or zero for the limit of small weights.
 
     Returns:
-        The activations in order. Some modes are missing if there are too few heads or the remaining heads do not grow.
+        The activations in order of time. Some modes are missing if there are too few heads or the remaining heads do
+        not grow.
     """
     # Heads at a stationary point are excluded, because rounding errors would make them grow.
     names = np.flatnonzero((v != 0) | (np.abs(k * q @ rates) > _ROUND_OFF * (np.abs(k * q) @ rates)))

@@ -38,7 +38,8 @@ class AttentionModes:
 
     Attributes:
         variances: Positive eigenvalues λ of Σ in decreasing order, shape (m,).
-        gains: γ = (1 + 1/N) λ + tr Σ/N of each mode, shape (m,). The learned value of P along the mode is 1/γ.
+        gains: Gain γ = (1 + 1/N) λ + tr Σ/N of each mode, for contexts of N examples, shape (m,). After learning, the
+            attention matrix P has the value 1/γ along the mode.
         axes: Unit eigenvectors as columns, each with a positive largest entry, shape (d, m).
         trace: tr Σ.
     """
@@ -62,8 +63,9 @@ class AttentionModes:
 def attention_modes(covariance: FiniteNumbers, context_length: float) -> AttentionModes:
     """Compute the modes of in-context regression: the eigenvectors of Σ with positive variance.
 
-    A context of N samples has E[Σ̂²] = Σ (Σ + (Σ + tr Σ I)/N), so a mode of variance λ has the gain λ + (λ + tr Σ)/N.
-    Variances and gains determine the loss and the levels of `attention_levels`.
+    The empirical covariance Σ̂ of a context of N examples satisfies E[Σ̂²] = Σ (Σ + (Σ + tr Σ I)/N), so a mode of
+    variance λ has the gain λ + (λ + tr Σ)/N. The variances and gains determine the loss and the levels of
+    `attention_levels`.
 
     Args:
         covariance: Σ, symmetric and positive semidefinite, shape (d, d), or the d variances of independent inputs.
@@ -92,15 +94,15 @@ def attention_levels(
 ) -> Float[np.ndarray, " J"]:
     """Plateaus of the population loss of linear attention with rank-one heads.
 
-    Let λ₁ ≥ … ≥ λ_d be the eigenvalues of Σ and γ_j = (1 + 1/N) λ_j + tr(Σ)/N. After m modes are learned,
-    P = Σ_{j≤m} e_j e_jᵀ/γ_j and
+    Let λ₁ ≥ … ≥ λ_d be the eigenvalues of Σ and γ_j = (1 + 1/N) λ_j + tr(Σ)/N. After m modes are learned, the attention
+    matrix is P = Σ_{j≤m} e_j e_jᵀ/γ_j and the loss is
 
         L_m = ½ [tr Σ − Σ_{j≤m} λ_j²/γ_j].
 
     Args:
         covariance: Σ, symmetric and positive semidefinite, shape (d, d), or the d variances of independent inputs.
         context_length: Number of examples N ≥ 1; ∞ is allowed.
-        heads: Number of heads, each of which learns one mode; if None, at least as many as modes.
+        heads: Number of heads, each of which learns one mode; if None, enough to learn all modes.
 
     Returns:
         L_0 … L_J, shape (J + 1,), where J is the smaller of the number of heads and the number of positive eigenvalues.
@@ -122,7 +124,7 @@ def attention_levels(
 def context_correlation(
     covariance: FiniteNumbers, context_length: float, matrix: IsFinite[Real[ArrayLike, "d d"]] | None = None
 ) -> Float[np.ndarray, "d d"]:
-    """Correlation between the context and the residual: the negative gradient of the loss in P.
+    """Correlation between the context and the residual: the negative gradient of the loss with respect to P.
 
         M = −∂L/∂P = Σ² − C P Σ,  C = (1 + 1/N) Σ² + tr(Σ)/N Σ
 

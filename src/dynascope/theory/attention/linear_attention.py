@@ -49,10 +49,11 @@ def linear_attention_staircase(
 ) -> Staircase:
     """Predict the staircase of linear attention with rank-one heads on in-context regression.
 
-    Each head (v, k, q) has degree 3. While the head is small, it obeys v' = kᵀMq, k' = v M q, q' = v Mᵀk with M = Σ² on
-    the unlearned modes. It blows up at a finite s = α·t, which depends on its initial direction. It then learns the
-    strongest unlearned mode within a time that is bounded as α → 0. The jump times at the given scale include
-    corrections of order one in t. The remaining error is of order α^(1 − λ′²/λ²), where λ′ is the next eigenvalue.
+    Each head (v, k, q) is homogeneous of degree 3. While the head is small, it obeys v' = kᵀMq, k' = v M q, q' = v Mᵀk
+    with M = Σ² on the unlearned modes. It blows up at a finite s = α·t, which depends on its initial direction. It then
+    learns the strongest unlearned mode within a time that is bounded as α → 0. The jump times at the given scale
+    include corrections of order one in t. The remaining error is of order α^(1 − λ′²/λ²), where λ′ is the next
+    eigenvalue.
 
     In the homogeneity-normalised flow, all heads align first, and the jumps occur at t = √3/λ_j² · log(1/α) + O(1).
 
@@ -67,9 +68,9 @@ def linear_attention_staircase(
         normalised: Whether to predict the homogeneity-normalised flow, θ_h' = −∇L/‖θ_h‖.
 
     Returns:
-        The staircase, of degree 3. Its feature `input_feature` is the unit vector learned at each jump. A jump is
-        marked slow, with the reason, if its time is unknown, if the head of an earlier jump learned a mixture of modes
-        at this scale, or if another head was no longer small at an earlier jump.
+        A staircase with homogeneity degree 3. Its feature `input_feature` is the unit vector learned at each jump. A
+        jump is marked slow, with the reason, if its time is unknown, if the head of an earlier jump learned a mixture
+        of modes at this scale, or if another head was no longer small at an earlier jump.
 
     Raises:
         InputError: If N is below one, Σ is not symmetric, positive semidefinite and nonzero, the scale is out of range,
@@ -178,7 +179,7 @@ def _from_heads(
 def _disturbance(limit: Activation, actual: Activation) -> str:
     """Return the reason why the times of later jumps are uncertain; empty if they are not."""
     if limit.heads != actual.heads:
-        return "at this scale, the heads activate in another order than in the limit of small scales"
+        return "at this scale, the heads activate in a different order than in the limit of small scales"
     if actual.mixing > _MIXED:
         return "at this scale, the head of an earlier jump learned a mixture of modes"
     if actual.crowding > _CROWDED:

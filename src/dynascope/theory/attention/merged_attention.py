@@ -1,4 +1,4 @@
-"""Loss staircase of linear attention with merged keys and queries, which has a single drop."""
+"""Loss staircase of linear attention with merged keys and queries, which consists of a single drop."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def merged_attention_staircase(
 ) -> Staircase:
     """Predict the single drop of linear attention with merged keys and queries on in-context regression.
 
-    Each head (v, K) has degree 2 and the utility v⟨K, Σ²⟩, whose only maximum has K ∝ Σ². Under gradient flow, all
-    heads therefore grow along one direction at the rate ‖Σ²‖_F and learn all modes at once:
+    Each head (v, K) is homogeneous of degree 2. Its utility v⟨K, Σ²⟩ has a single maximum, at K ∝ Σ². Under gradient
+    flow, all heads therefore grow along one direction at the rate ‖Σ²‖_F and learn all modes at once:
 
         t = log(1/α)/‖Σ²‖_F + O(1).
 
-    The heads then evolve as a single head w' = ⟨Q, M⟩, Q' = w M. The time at which this head crosses half of the drop
-    determines the constant.
+    The heads then evolve like a single head with w' = ⟨Q, M⟩, Q' = w M, where M is the correlation of the context with
+    the residual (`context_correlation`). The time at which this head crosses half of the drop determines the constant.
 
     Args:
         covariance: Σ, symmetric and positive semidefinite, shape (d, d), or the d variances of independent inputs.
@@ -58,7 +58,7 @@ def merged_attention_staircase(
             single head with v = 1 and K = Σ²/‖Σ²‖_F.
 
     Returns:
-        The staircase with a single jump, of degree 2.
+        A staircase with a single jump and homogeneity degree 2.
 
     Raises:
         InputError: If N is below one, Σ is not symmetric, positive semidefinite and nonzero, the scale is out of range,
@@ -106,13 +106,13 @@ def merged_attention_staircase(
 
 
 def _merged_passage(modes: AttentionModes, rate: float) -> float:
-    """Return the time of a head (w, Q) from unit size to half of the drop, if small heads grow at the given rate."""
+    """Return the time from unit size to half of the drop for a head (w, Q), if small heads grow at the given rate."""
     return _half_drop(modes.variances, modes.gains, rate) + np.log(_SMALL / np.sqrt(modes.gains[0])) / rate
 
 
 @in_units("variances", "gains", variances="v", gains="g", rate="v^2", gives="v^-2")
 def _half_drop(variances: np.ndarray, gains: np.ndarray, rate: float) -> float:
-    """Integrate a small head along the modes until half of the drop; return the time."""
+    """Integrate a small head along the modes until half of the drop is complete, and return the time."""
     start = _SMALL / np.sqrt(gains[0])
     drops = variances**2 / gains
 

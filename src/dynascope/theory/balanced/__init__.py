@@ -1,4 +1,4 @@
-"""Exact training of λ-balanced two-layer linear networks on whitened inputs, in closed form."""
+"""Exact training dynamics of λ-balanced two-layer linear networks on whitened inputs, in closed form."""
 
 from dynascope.validation import face
 

@@ -51,12 +51,12 @@ MapTimes: TypeAlias = Annotated[Real[ArrayLike, " times"], Ge(0)]
 
 
 class TwoLayers(NamedTuple):
-    """Layers and rates of one network f(x) = x W₁ W₂ or of an ensemble; concrete values remain NumPy arrays.
+    """Layers and learning rates of a network f(x) = x W₁ W₂ or an ensemble; concrete values remain NumPy arrays.
 
     Attributes:
         first: W₁, shape (..., d, h).
         second: W₂, shape (..., h, c).
-        rates: η₁ and η₂, each a number or one value per member.
+        rates: Learning rates η₁ and η₂ of the layers, each a number or one value per member.
     """
 
     first: Float[Array, "*members inputs width"]
@@ -87,16 +87,16 @@ class TwoLayers(NamedTuple):
 
     @property
     def valid(self) -> Bool[Array, "*members"]:
-        """Whether the layers are finite and the rates positive."""
+        """Whether the layers are finite and the rates are finite and positive."""
         finite = (jnp.all(jnp.isfinite(layer), axis=(-2, -1)) for layer in (self.first, self.second))
         return next(finite) & next(finite) & positive_rates(self.rates)
 
 
 class Balance(NamedTuple):
-    """The conserved balance of the layers, and the deviation from λ-balance.
+    """The conserved balance λ of two layers, and their deviation from λ-balance (Δ = λ I, see `layer_balance`).
 
     Attributes:
-        value: λ, the mean of the eigenvalues of Δ, in units of κ; positive if the second layer is larger.
+        value: λ, the mean eigenvalue of the conserved matrix Δ; positive if the second layer is larger.
         error: ‖Δ − λ I‖/(‖U₁‖² + ‖U₂‖²), zero for a λ-balanced network.
     """
 
@@ -108,18 +108,19 @@ class Balance(NamedTuple):
 
 @finite_answers()
 def layer_balance(first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()) -> Balance:
-    """Compute the balance λ of two linear layers, and the deviation of Δ from λ I.
+    """Compute the balance λ of two linear layers, and the deviation of the conserved matrix Δ from λ I.
 
     Δ = U₂ U₂ᵀ − U₁ᵀ U₁
 
     Gradient flow conserves Δ. For equal rates, U₁ and U₂ are the layers W₁ and W₂. In general, U₁ = (η₂/η₁)^¼ W₁ and
-    U₂ = (η₁/η₂)^¼ W₂, which obey the flow with unit rates in the time κ t, κ = √(η₁ η₂). Exact balance with λ > 0
-    requires at least as many outputs as hidden neurons. For λ < 0, it requires at least as many inputs.
+    U₂ = (η₁/η₂)^¼ W₂, which obey gradient flow at unit rates in the rescaled time √(η₁ η₂) t. Exact balance with λ > 0
+    requires at least as many outputs as hidden neurons. For λ < 0, it requires at least as many inputs as hidden
+    neurons.
 
     Args:
         first: W₁, shape (..., d, h), with f(x) = x W₁ W₂.
         second: W₂, shape (..., h, c).
-        rates: η₁ and η₂, each a number or one value per member.
+        rates: Learning rates η₁ and η₂ of the layers, each a number or one value per member.
 
     Raises:
         InputError: If the shapes of the layers do not match, a value is not finite, or a rate is not positive. Inside
@@ -157,7 +158,7 @@ def balance_of(network: TwoLayers, numbers: Any = jnp) -> Balance:
 def require_balanced(network: TwoLayers, approximate: bool) -> Balance:
     """Return the balance of layers with concrete values, in NumPy.
 
-    Raise `InputError` if the layers are not λ-balanced, or only warn if `approximate` is set.
+    Raise `InputError` if the layers are not λ-balanced; only warn if `approximate` is set.
     """
     # In NumPy, because JAX may be tracing the times.
     known = jax.tree.map(np.asarray, network)

@@ -1,4 +1,4 @@
-"""Limit of a λ-balanced network, with its convergence rates, sharpness and largest stable learning rate."""
+"""Limit of the training of a λ-balanced network, with convergence rates, sharpness and largest stable learning rate."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _ABSENT = 1e-10  # component relative to the initial weights, below which a dire
 
 
 class BalancedLimit(NamedTuple):
-    """The limit of training.
+    """The network at the end of training, and how it is reached.
 
     Attributes:
         first: W₁ W₁ᵀ, shape (d, d).
         product: W₁ W₂, shape (d, c).
         second: W₂ᵀ W₂, shape (c, c).
         loss: ½‖W₁W₂ − Σ‖².
-        status: "converges" to the best map of the rank of the network, exponentially; "power law" if modes with zero
-            target decay as 1/t; "saddle" if the initial weights lack a required direction; "static" if the initial
-            weights are a fixed point.
+        status: "converges" exponentially, to the best map that the rank of the network allows; "power law" if modes
+            with zero target decay as 1/t; "saddle" if the initial weights lack a required direction; "static" if the
+            initial weights are a fixed point.
         reachability: Smallest component of the initial weights along a learned direction, relative to the norm of the
             initial weights. Components below 1e-10 count as missing. In training, finite steps and rounding errors
             eventually excite a missing direction.
@@ -50,7 +50,8 @@ class BalancedLimit(NamedTuple):
             NTK in ascending order, shape (d·c,).
         sharpness: Largest eigenvalue of the Hessian, in the metric of the rates.
         largest_stable_step: 2/sharpness, the learning rate (as a factor on η₁ and η₂) above which gradient descent is
-            unstable at the limit. With equal rates, it is 1/ω₁ = 1/√(λ²/4 + s₁²) if the map is learned.
+            unstable at the limit. With equal rates, it is 1/√(λ²/4 + s₁²) if the map is learned, where s₁ is the
+            largest singular value of Σ.
         balance: λ and the deviation of the initial weights from λ-balance; the limit is exact if the deviation is zero.
     """
 
@@ -78,21 +79,21 @@ def balanced_limit(
     rates: LayerRates = LayerRates(),
     approximate: bool = False,
 ) -> BalancedLimit:
-    """Compute the limit of `gram` as t → ∞, from any λ-balanced initial weights.
+    """Compute the limit of the solution `gram` as t → ∞, from any λ-balanced initial weights.
 
     P∞ = Σ 2 f vvᵀ
 
-    The sum is over eigenvectors v of F with eigenvalues f > 0. Starting with the largest f, the sum includes each
-    direction that the columns of Q₀ still reach after the previous directions have been removed. For generic initial
-    weights, these are the directions of the h largest f, and W₁W₂ is the best map of rank h. Initial weights that lack
-    a required direction flow into a saddle. For λ = 0, square layers and a map of full rank, the flow ends in a saddle
-    whenever the determinants of W₁W₂ and Σ differ in sign.
+    F, P and Q are defined in `gram`. The sum is over eigenvectors v of F with eigenvalues f > 0. Starting with the
+    largest f, it includes each direction that the columns of Q₀ = Q(0) still reach after the previous directions have
+    been removed. For generic initial weights, these are the directions of the h largest f, and W₁W₂ is the best map of
+    rank h. Initial weights that lack a required direction flow into a saddle. If λ = 0 and the initial W₁W₂ and Σ are
+    square matrices of full rank, the flow ends in a saddle whenever their determinants differ in sign.
 
     Args:
         first: Initial W₁, shape (d, h).
         second: Initial W₂, shape (h, c).
         target_map: Σ = E[x yᵀ], shape (d, c), for inputs with E[x xᵀ] = I.
-        rates: η₁ and η₂, two numbers.
+        rates: Learning rates η₁ and η₂ of the layers, two numbers.
         approximate: See `gram`.
 
     Raises:
@@ -151,16 +152,16 @@ def balanced_limit(
 
 
 def slowest_rate(inputs: int, outputs: int, weakest: float, balances: np.ndarray) -> float:
-    """Return the smallest convergence rate over all λ, for networks as wide as their inputs or outputs.
+    """Return the smallest convergence rate over all λ, for networks with h = min(d, c) hidden neurons.
 
     The rate is the gap between the eigenvalue ω of the weakest mode and the eigenvalue of the strongest unlearned
     direction.
 
     Args:
-        inputs: Number of inputs.
-        outputs: Number of outputs.
+        inputs: Number of inputs d.
+        outputs: Number of outputs c.
         weakest: Singular value of the weakest mode of the target map.
-        balances: λ of the networks.
+        balances: Balances λ of the networks.
     """
     omega = np.hypot(weakest, balances / 2)
     left_out = -omega if inputs == outputs else np.sign(outputs - inputs) * balances / 2
@@ -200,7 +201,7 @@ def _sharpness(inner: np.ndarray, outer: np.ndarray, target: np.ndarray) -> floa
     Along (A, B) the loss has the curvature ‖A U₂ + U₁ B‖² + 2⟨U₁U₂ − Σ, A B⟩. At a limit, the residual is orthogonal to
     the directions in use, and the hidden neurons are orthogonal to each other, with squared norms p and q. The Hessian
     therefore decomposes: in the directions in use, the largest curvature is max p + max q. In the other directions,
-    each neuron has the matrix [[q, r], [r, p]] with the singular values r of the residual.
+    each neuron contributes the matrices [[q, r], [r, p]] for the singular values r of the residual.
     """
     p, q = np.sum(inner**2, axis=0), np.sum(outer**2, axis=1)
     rest = np.linalg.norm(inner @ outer - target, 2)

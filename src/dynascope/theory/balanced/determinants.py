@@ -19,7 +19,7 @@ _SINGULAR = 1e-10  # smallest over largest singular value, below which a map cou
 def distance_kept(
     first: Float[np.ndarray, "*members d h"], second: Float[np.ndarray, "*members h c"], target_map: np.ndarray
 ) -> Float[np.ndarray, "*all_members"]:
-    """Return the smallest distance ‖W₁W₂ − Σ‖ that balanced layers (λ = 0) with a square map can reach.
+    """Return the smallest distance ‖W₁W₂ − Σ‖ that gradient flow can reach if λ = 0 and the map W₁W₂ is square.
 
     Gradient flow conserves the sign of det W₁W₂. If det Σ has the opposite sign, the nearest reachable map is singular,
     and the distance is the smallest singular value of Σ. If the signs agree, or one of the maps does not have full
@@ -68,7 +68,7 @@ def warn_of_opposite_determinants(
 
 
 def _can_be_stuck(first: Any, second: Any) -> bool:
-    """Whether layers of these shapes have a square map that can have full rank."""
+    """Whether the product of layers of these shapes is a square map that can have full rank."""
     inputs, width, outputs = np.shape(first)[-2], np.shape(first)[-1], np.shape(second)[-1]
     return inputs == outputs <= width
 

@@ -51,8 +51,8 @@ def loss(
         second: See `gram`.
         target_map: See `gram`.
         times: See `gram`.
-        target_power: E‖y‖² ≥ ‖Σ‖², a number or one value per member. If None, the second term, the loss of the best
-            linear map, is omitted.
+        target_power: Mean squared norm E‖y‖² ≥ ‖Σ‖² of the targets, a number or one value per member. If None, the
+            second term, which is the loss of the best linear map, is omitted.
         rates: See `gram`.
         approximate: See `gram`.
         steps: See `gram`.
@@ -110,13 +110,14 @@ def ntk(
         second: See `gram`.
         target_map: See `gram`.
         times: See `gram`.
-        inputs: X, any points, shape (n, d).
+        inputs: X, the points at which the kernel is evaluated, shape (n, d).
         rates: See `gram`.
         approximate: See `gram`.
         steps: See `gram`.
 
     Returns:
-        K between all outputs at all points, shape (..., times, n c, n c). Row o·n + i belongs to output o at point i.
+        K between all outputs at all points, shape (..., times, n c, n c). Row and column o·n + i belong to output o at
+        point i.
 
     Raises:
         InputError: As for `gram`, or if the dimension of the inputs does not match the map.

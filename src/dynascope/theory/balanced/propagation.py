@@ -40,7 +40,7 @@ def drift_matrix(target_map: Any, balance: Any, numbers: Any = jnp) -> Any:
 
 
 class Steps(NamedTuple):
-    """Steps between the sorted times, of equal length between two neighbouring times.
+    """Steps between the sorted times; those between two neighbouring times have equal lengths.
 
     Attributes:
         lengths: Length Δ of the steps that lead to each time, shape (times,).
@@ -56,7 +56,7 @@ class Steps(NamedTuple):
 def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
     """Plan sufficiently short steps, without steps between equal times.
 
-    The numbers of steps are array values, so that one compiled program serves all times.
+    The numbers of steps are array values, so one compiled program works for all times.
 
     Args:
         speed: Growth rate of the fastest mode, max |f| √(η₁ η₂), where f are the eigenvalues of F.
@@ -131,7 +131,7 @@ def propagate(
     """Integrate Q' = F Q − ½ Q Qᵀ Q up to a rotation of the columns, which does not affect Q Qᵀ.
 
     Each step is exact: with M = ∫₀^Δ exp(2Fs) ds and L Lᵀ = I + Qᵀ M Q, the factor becomes exp(FΔ) Q L⁻ᵀ. The number of
-    columns is constant, so that rounding errors cannot increase the rank of a bottleneck.
+    columns is constant, so rounding errors cannot increase the rank of a bottleneck.
 
     Args:
         factor: Q(0).
@@ -139,11 +139,11 @@ def propagate(
         lengths: Δ of the steps that lead to each time; zero for equal times.
         counts: Number of steps that lead to each time, or one number for all times, which allows reverse-mode
             differentiation.
-        stuck: Whether the layers have λ = 0 and a determinant of the wrong sign, so that the flow converges to a
-            saddle.
+        stuck: Whether the layers have λ = 0 and the determinant of their product has the wrong sign. The flow then
+            converges to a saddle.
 
     Returns:
-        Q at each time; NaN from the first step on that is too long for double precision.
+        Q at each time; NaN after the first step that is too long for double precision.
     """
     values, vectors = jax.lax.stop_gradient(jnp.linalg.eigh(drift))
     # For a saddle, the eigenbasis of F prevents rounding errors of shrinking modes from entering growing modes.
@@ -174,8 +174,8 @@ def propagate(
 def _kept_at_saddle(factor: Array, values: Array) -> Array:
     """Rotate the columns of a factor so that the growing part of the first columns is exactly zero.
 
-    Half of the modes grow, and one of them is missing at a saddle. A step adds to each column only multiples of earlier
-    columns, so that zeros in the first columns remain.
+    Half of the modes grow, and one of them is missing at a saddle. A step adds only multiples of earlier columns to
+    each column, so zeros in the first columns remain.
     """
     growing = values[:, None] > 0
     _, _, rows = jnp.linalg.svd(jax.lax.stop_gradient(jnp.where(growing, factor, 0.0)))

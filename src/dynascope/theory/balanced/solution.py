@@ -78,17 +78,18 @@ def gram(
     """Compute W₁ W₁ᵀ, W₁ W₂ and W₂ᵀ W₂ of f(x) = x W₁ W₂ under gradient flow on whitened inputs, E[x xᵀ] = I.
 
     Let Q = (U₁; U₂ᵀ) and F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], where Σ = E[x yᵀ]. The loss ½‖W₁W₂ − Σ‖² + constant gives
-    Q' = F Q − ½ Q Qᵀ Q, so that P = Q Qᵀ obeys P' = F P + P F − P² and
+    Q' = F Q − ½ Q Qᵀ Q, so P = Q Qᵀ obeys P' = F P + P F − P² and
 
         P(t) = exp(Ft) Q₀ [I + Q₀ᵀ ∫₀ᵗ exp(2Fs) ds Q₀]⁻¹ Q₀ᵀ exp(Ft).
 
-    The solution is evaluated in steps that propagate a factor of P. Unequal rates are absorbed by U₁ = (η₂/η₁)^¼ W₁,
-    U₂ = (η₁/η₂)^¼ W₂, in the time √(η₁ η₂) t. All widths are covered, including bottlenecks, wide layers (λ = 0), maps
-    without full rank and singular F. The result is differentiable in all arguments. Second derivatives exist only with
-    respect to the times; all others raise `InputError`.
+    The solution is evaluated in steps that propagate a factor of P. For equal rates, U₁ = W₁ and U₂ = W₂. Unequal rates
+    are absorbed into U₁ = (η₂/η₁)^¼ W₁, U₂ = (η₁/η₂)^¼ W₂ and the rescaled time √(η₁ η₂) t. The solution covers all
+    widths, including bottlenecks and wide layers (λ = 0), and also rank-deficient maps and singular F. The result is
+    differentiable with respect to all arguments. Second derivatives are available only with respect to the times; all
+    others raise `InputError`.
 
-    With λ = 0, a square map of full rank conserves the sign of its determinant. If the initial sign differs from that
-    of Σ, the function warns, and the flow stops at a saddle with ½‖W₁W₂ − Σ‖² ≥ ½ s², where s is the smallest singular
+    If λ = 0, the determinant of a square map W₁W₂ of full rank keeps its sign. If the initial sign differs from that of
+    Σ, the function warns, and the flow stops at a saddle with ½‖W₁W₂ − Σ‖² ≥ ½ s², where s is the smallest singular
     value of Σ. In floating-point arithmetic, rounding errors excite the missing direction at about t = 37/s, both in
     this function and in training. `balanced_limit` computes the saddle itself.
 
@@ -97,21 +98,21 @@ def gram(
         second: Initial W₂, shape (..., h, c).
         target_map: Σ, shape (d, c), or (..., d, c) with one map per member.
         times: Gradient-flow times t ≥ 0, shape (times,), common to all members.
-        rates: η₁ and η₂, each a number or one value per member.
+        rates: Learning rates η₁ and η₂ of the layers, each a number or one value per member.
         approximate: Whether to accept weights that are not λ-balanced and use the mean λ. The function then warns, and
-            `balance.error` of the result gives the deviation.
-        steps: Number of steps between neighbouring times, which must then increase. In each step max|f|·√(η₁η₂)·Δ
-            should be below 4, where f are the eigenvalues of F, and must be below 16. By default, the number is
-            computed from the values. It is required if JAX traces the values.
+            `balance.error` of the result is the deviation.
+        steps: Number of steps between neighbouring times, which must then increase. For steps of length Δ,
+            max|f|·√(η₁η₂)·Δ should be below 4 and must not exceed 16, where f are the eigenvalues of F. By default, the
+            number is computed from the values of the arguments. It is required if JAX traces these values.
 
     Raises:
         InputError: If shapes do not match, a value is not finite, t < 0, a rate is not positive, the weights are not
-            λ-balanced, the times do not increase although `steps` is given, the times need more than a million steps,
-            or `steps` is too small. Inside `jit`, values outside this domain give NaN.
+            λ-balanced, the times do not increase although `steps` is given, the times require more than a million
+            steps, or `steps` is too small. Inside `jit`, values outside this domain give NaN.
 
     References:
         Dominé, Anguita, Proca, Braun, Kunin, Mediano, Saxe, From Lazy to Rich, arXiv:2409.14623; our derivation does
-        not need their assumptions on widths and invertibility.
+        not require their assumptions on widths and invertibility.
 
     Example:
         >>> with jax.enable_x64(True):
@@ -139,7 +140,7 @@ def product(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> Float[AnyArray, "*members times inputs outputs"]:
-    """Compute W₁ W₂(t), the product in `gram(...).product`.
+    """Compute the map W₁ W₂ at each time, the same as `gram(...).product`.
 
     If λ = 0 and det W₁W₂ and det Σ differ in sign, the flow stops at a saddle, and the function warns (see `gram`).
 
@@ -201,7 +202,7 @@ def solve_gram(network: TwoLayers, target_map: Any, times: Any, approximate: boo
 
 
 def unit_rate_layers(network: TwoLayers) -> tuple[Array, Array]:
-    """Return U₁ = (η₂/η₁)^¼ W₁ and U₂ = (η₁/η₂)^¼ W₂, which obey the flow with unit rates in the time √(η₁η₂) t."""
+    """Return U₁ = (η₂/η₁)^¼ W₁ and U₂ = (η₁/η₂)^¼ W₂, which obey the flow at unit rates in the time √(η₁η₂) t."""
     ratio = (jnp.divide(network.rates.second, network.rates.first) ** 0.25)[..., None, None]
     return ratio * network.first, network.second / ratio
 
