@@ -1,4 +1,4 @@
-"""Scaling of deep linear networks with their width at initialisation: lazy or saddle-to-saddle training."""
+"""Scaling of deep linear networks with width at initialisation, and the resulting regime of training."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ __all__ = ["InitialisationExponents", "initialisation_exponents"]
 
 
 class InitialisationExponents(NamedTuple):
-    """Exponents of the width w in the scaling of a deep linear network at initialisation, as arrays of the shape of γ.
+    """Exponents with which a deep linear network at initialisation scales with its width w, in arrays shaped like γ.
 
     Attributes:
-        output_variance: Exponent of the variance of an output, L − 1 − γL.
+        output_variance: Exponent of the variance of each output, L − 1 − γL.
         kernel: Exponent of the tangent kernel, (1 − γ)(L − 1).
-        parameter_motion: Exponent of the distance from the initial weights to a minimum, −(1 − γ)(L − 1)/2 (heuristic).
+        parameter_motion: Exponent of the distance from the initial weights to the nearest minimum, −(1 − γ)(L − 1)/2
+            (heuristic).
         saddle_distance: Exponent of the distance from the initial weights to the saddle at the origin, (1 − γ)/2
             (heuristic).
         regime: "exploding" (γ < 1 − 1/L: the output diverges), "lazy" (γ < 1), "critical" (γ = 1: feature learning of

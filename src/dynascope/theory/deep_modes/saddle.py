@@ -1,4 +1,4 @@
-"""Time that a mode of a deep linear network spends at the saddle."""
+"""Time that a mode of a deep linear network spends at the saddle before it is learned."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = ["escape_slope", "saddle_escape_time"]
 def saddle_escape_time(
     target: FiniteArray, initial_strength: FiniteArray, *, depth: Annotated[int, Ge(2)]
 ) -> Float[AnyArray, ...]:
-    """Compute the time at which a mode leaves the saddle at zero, to leading order for s₀ ≪ σ.
+    """Compute the time at which a mode leaves the saddle at zero, to leading order in s₀/σ.
 
     t = ln(σ/s₀)/(2σ) for L = 2, t = s₀^−(1−2/L)/((L − 2) σ) for L ≥ 3
 
-    With layers of scale ε, s₀ = ε^L. The length of a plateau thus scales as ln(1/ε) for two layers and as ε^(2−L) for
-    more layers. Stronger modes are learned first.
+    If the weights of each layer are of size ε, then s₀ = ε^L. The length of a plateau thus scales as ln(1/ε) for two
+    layers and as ε^(2−L) for more layers. Stronger modes are learned first.
 
     Args:
         target: σ ≠ 0.
@@ -46,7 +46,7 @@ def saddle_escape_time(
         depth: Number of layers L ≥ 2; a single layer has no saddle.
 
     Returns:
-        Gradient-flow times of the broadcast shape.
+        Gradient-flow times, in the broadcast shape of the arguments.
 
     Raises:
         InputError: If an initial strength is not between zero and its target, shapes do not match, or the depth is not
@@ -68,15 +68,16 @@ def saddle_escape_time(
         "initial_strength is not between zero and target",
         argument="initial_strength",
         value=str(initial_strength),
-        remedy="choose an initial strength of the sign of the target and of smaller absolute value",
+        remedy="choose an initial strength with the sign of the target and a smaller absolute value",
     )
     return _escape_time(depth, *mode)
 
 
 def escape_slope(times: np.ndarray, scales: np.ndarray, target: float, *, depth: int) -> float:
-    """Return the slope of the escape time between the two smallest scales, relative to its predicted value.
+    """Return the slope of the escape time between the two smallest scales, divided by the predicted slope.
 
-    For two layers this is −dt/dlog(scale) divided by 1/σ. For more layers it is −dlog t/dlog(scale) divided by L − 2.
+    For two layers, the slope −dt/dlog(scale) is divided by 1/σ. For more layers, −dlog t/dlog(scale) is divided by
+    L − 2.
 
     Args:
         times: Escape times, shape (scales,).

@@ -1,4 +1,4 @@
-"""Trajectory of a mode of a deep linear network: its strength at any time, and the time of any strength."""
+"""Trajectory of a mode of a deep linear network: its strength at any time, and the time to reach a strength."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _covers = functools.partial(
 
 
 class DeepModeStrength(NamedTuple):
-    """Strength of a mode over time, in arrays of the broadcast shape.
+    """Strength of a mode over time, in arrays with the broadcast shape of the arguments.
 
     Attributes:
         strength: s.
@@ -53,7 +53,7 @@ class DeepModeStrength(NamedTuple):
 
 
 class DeepModeLimit(NamedTuple):
-    """Limit of a mode as t → ∞, in NumPy arrays of the broadcast shape.
+    """Limit of a mode as t → ∞, in NumPy arrays with the broadcast shape of the arguments.
 
     Attributes:
         strength: σ, or 0 if the mode is trapped.
@@ -76,7 +76,7 @@ def time_to_strength(
     depth: PositiveInt,
     unreachable: Literal["raise", "infinity"] = "raise",
 ) -> Float[AnyArray, ...]:
-    """Compute the time that a mode takes from s₀ to s, by inverting its flow in closed form.
+    """Compute the time that a mode takes from s₀ to s, by inverting its trajectory in closed form.
 
     ds/dt = L s^(2−2/L) (σ − s)
 
@@ -87,7 +87,7 @@ def time_to_strength(
 
     with a = s^(1/L), c = σ^(1/L). The integral is a sum of logarithms over the roots of unity, or a power series if x^L
     is small. Similar formulas hold for s₀ > σ and for σ of the opposite sign. A mode with s₀ < 0 (L ≥ 2) is the mirror
-    image of the mode with −s₀ and −σ. The function can be compiled, and is differentiable in all strengths.
+    image of the mode with −s₀ and −σ. The function can be compiled, and differentiated with respect to all strengths.
 
     Args:
         strength: s, between s₀ and its limit.
@@ -95,10 +95,10 @@ def time_to_strength(
         initial_strength: s₀.
         depth: Number of layers L ≥ 1.
         unreachable: "raise", or "infinity" to return ∞ for strengths that the mode never reaches. For traced values,
-            the result is always ∞ in this case, and NaN for values that are not finite.
+            the function always returns ∞ in this case, and NaN for values that are not finite.
 
     Returns:
-        Gradient-flow times of the broadcast shape: 0 at s₀, ∞ at the limit.
+        Gradient-flow times, in the broadcast shape of the arguments: 0 at s₀, ∞ at the limit.
 
     Raises:
         InputError: If the mode never reaches the strength (for s₀ = 0 with L ≥ 2, any strength but 0), a value is not
@@ -138,9 +138,9 @@ def strength_at(
 ) -> DeepModeStrength:
     """Compute the strength of a mode over time, the inverse of `time_to_strength`.
 
-    The result is in closed form for L ≤ 2 and for σ = 0. Otherwise it is found by bracketing and Newton's method in
-    ln[s/(σ − s)], or in a corresponding variable for s > σ and σ < 0. The curve is asymptotically linear at both ends
-    in these variables, and Newton's method cannot overshoot.
+    The strength has a closed form for L ≤ 2 and for σ = 0. Otherwise it is found by bracketing and Newton's method in
+    ln[s/(σ − s)], or in a corresponding variable for s > σ and for σ < 0. In these variables, the trajectory is
+    asymptotically linear at both ends, and Newton's method cannot overshoot.
 
     All arguments broadcast. The result can be compiled and differentiated.
 
@@ -230,7 +230,7 @@ def _mirrored(start: Array, *others: Array) -> tuple[Array, ...]:
 
 
 def _target(target: Array) -> Array:
-    """Return the target, or zero if its powers would underflow, with the derivative of the target in both cases."""
+    """Return the target, or zero if its powers would underflow; in both cases with the derivative of the target."""
     negligible = jnp.abs(target) < jnp.finfo(target.dtype).tiny ** 0.25
     return jnp.where(negligible, target - jax.lax.stop_gradient(target), target)
 
@@ -244,7 +244,7 @@ def _passage_time(layers: int, *arguments: Array) -> tuple[Array, Array]:
 
 
 def _visited(layers: int, strength: Array, target: Array, start: Array) -> Array:
-    """Whether a strength lies between the initial strength and the limit, including both ends."""
+    """Whether a strength is between the initial strength and the limit, inclusive."""
     if layers > 1:
         start, target, strength = _mirrored(start, target, strength)
         target = jnp.where(start == 0, 0, jnp.maximum(target, 0))

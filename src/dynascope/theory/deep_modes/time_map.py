@@ -1,4 +1,4 @@
-"""Closed-form map between strength and time of a mode with three or more layers, and its inverse.
+"""Closed-form map between the strength of a mode and time for three or more layers, and its inverse.
 
 All quantities are relative to the size of the target: z is the smaller of strength and target divided by the larger,
 and u is the time multiplied by |σ|^(2−2/L). The phase n is a coordinate in which a mode moves at a bounded speed,
@@ -59,7 +59,7 @@ def _(layers: int, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> t
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 @functools.partial(float64_jit, static_argnums=0)
 def deep_strength(layers: int, times: Array, target: Array, start: Array) -> tuple[Array, Array]:
-    """Return the strength s ≥ 0 and the residual σ − s at the times."""
+    """Return the strength s ≥ 0 and the residual σ − s at the given times."""
     exponent = 2 - 2 / layers
     moving = (start > 0) & (start != target)
     known_start = jnp.where(moving, start, 0.5)
@@ -101,7 +101,7 @@ def _velocity(layers: int, strength: Array, target: Array, residual: Array) -> A
 
 
 def _vanishing(target: Array, strength: Array) -> Array:
-    """Whether the target is so small that a difference quotient in it is less accurate than its limit at zero."""
+    """Whether a difference quotient in the target is less accurate than its limit at target zero."""
     return jnp.abs(target) <= jnp.sqrt(jnp.finfo(strength.dtype).eps) * strength
 
 

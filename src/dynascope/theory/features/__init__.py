@@ -1,4 +1,4 @@
-"""Kernel and ridge regression with fixed features, overfitting, and neural collapse of free features."""
+"""Kernel and ridge regression with fixed features, overfitting, and neural collapse with trainable features."""
 
 from dynascope.validation import face
 

@@ -1,7 +1,7 @@
 """Generalisation error of kernel regression on n samples, and the learned fraction of each mode of the target.
 
 Ridge regression with the kernel K = Σ_k ρ_k e_k e_k learns the fraction L_k = ρ_k/(ρ_k + κ) of mode k of the target.
-Gradient flow of the linear model with the features √ρ_k e_k is its limit without a ridge.
+Without a ridge, this is the limit of gradient flow on a linear model with the features √ρ_k e_k.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from dynascope.validation.bounded import NonNegativeArray, PositiveArray
 
 __all__ = ["KernelRegression", "kernel_regression_error"]
 
-_NEAR_THRESHOLD = 10.0  # overfitting coefficient above which single training sets scatter widely around the mean
+_NEAR_THRESHOLD = 10.0  # overfitting coefficient above which individual training sets scatter widely around the mean
 
 
 class KernelRegression(NamedTuple):
-    """Learned coefficients and errors of kernel regression, averaged over n random samples.
+    """Learned coefficients and errors of kernel regression, averaged over random draws of the n samples.
 
     Attributes:
         effective_ridge: Effective ridge κ, shape (...).
@@ -48,7 +48,7 @@ class KernelRegression(NamedTuple):
         clean_mse: E(f̂ − f*)² = noisy_mse − σ², shape (...).
         training_mse: Mean of (f̂(x_j) − y_j)² over the training samples, shape (...).
         coefficient_mean: E⟨e_k|f̂⟩ = L_k v_k, shape (..., k).
-        coefficient_variance: Var⟨e_k|f̂⟩ = L_k² noisy_mse/n of each single mode, shape (..., k).
+        coefficient_variance: Var⟨e_k|f̂⟩ = L_k² noisy_mse/n of each individual mode, shape (..., k).
     """
 
     effective_ridge: Float[AnyArray, ...]
@@ -69,7 +69,7 @@ class KernelRegression(NamedTuple):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Caveats for comparisons with single training runs, one sentence each."""
+        """Caveats for comparisons with individual training runs, one sentence each."""
         coefficient = np.asarray(self.overfitting_coefficient)
         if np.any(np.isinf(coefficient)):
             return (
@@ -78,8 +78,8 @@ class KernelRegression(NamedTuple):
             )
         if np.any(coefficient > _NEAR_THRESHOLD):
             return (
-                "The number of samples is close to the number of modes that can fit them: single training sets scatter "
-                f"widely around the mean (overfitting coefficient {np.max(coefficient):.3g}).",
+                "The number of samples is close to the number of modes that can fit them: individual training "
+                f"sets scatter widely around the mean (overfitting coefficient {np.max(coefficient):.3g}).",
             )
         return ()
 
@@ -103,20 +103,20 @@ def kernel_regression_error(
     unreachable_power: NonNegativeArray = 0.0,
     multiplicity: NonNegativeArray = 1.0,
 ) -> KernelRegression:
-    """Mean errors of kernel regression f̂ = K(·, X)(K(X, X) + δ I)⁻¹ y on noisy labels y = f* + ε.
+    """Mean errors of kernel regression f̂ = K(·, X)(K(X, X) + δ I)⁻¹ y for noisy labels y = f* + ε.
 
     With κ from `effective_ridge`, L_k = ρ_k/(ρ_k + κ) and E₀ = n/(n − Σ_k m_k L_k²), the means over samples and noise
     are
 
         noisy mse = E₀ [Σ_k (1 − L_k)² v_k² + ‖f⊥‖² + σ²],    training mse = (δ/(n κ))² · noisy mse.
 
-    The part f⊥ of the target outside the modes, and modes of intensity zero, cannot be learned and act as noise. If
-    κ = 0 (no ridge, n ≥ rank r), the limits of the formulas are returned: for a target in the span, E₀ = n/(n − r),
-    clean mse = σ² r/(n − r) and training mse = σ² (1 − r/n). For n = r, the errors are infinite with noise and zero
-    without.
+    The part f⊥ of the target outside the span of the modes, and modes with eigenvalue zero, cannot be learned and act
+    as noise. If κ = 0 (no ridge, n ≥ rank r), the limits of the formulas are returned: for a target in the span,
+    E₀ = n/(n − r), clean mse = σ² r/(n − r) and training mse = σ² (1 − r/n). For n = r, the errors are infinite with
+    noise and zero without noise.
 
-    All arguments broadcast, so several `samples` with one spectrum give a learning curve. The function can be compiled
-    and differentiated in all arguments. Inside `jit`, values outside the domain give NaN.
+    All arguments broadcast, so an array of `samples` with one spectrum yields a learning curve. The function can be
+    compiled, and differentiated with respect to all arguments. Inside `jit`, values outside the domain give NaN.
 
     Args:
         intensity: Eigenvalues ρ_k ≥ 0 of the kernel, shape (..., k).
@@ -124,8 +124,8 @@ def kernel_regression_error(
         samples: Number of samples n > 0.
         ridge: Ridge δ ≥ 0.
         noise_variance: Variance σ² ≥ 0 of the label noise.
-        unreachable_power: ‖f⊥‖² ≥ 0 of the target outside the span of the modes.
-        multiplicity: Number of modes m_k ≥ 0 with the eigenvalue ρ_k.
+        unreachable_power: Power ‖f⊥‖² ≥ 0 of the target outside the span of the modes.
+        multiplicity: Number m_k ≥ 0 of modes with the eigenvalue ρ_k.
 
     Returns:
         A `KernelRegression`. The theory is asymptotic in n and treats the eigenfeatures as Gaussian. In one-dimensional

@@ -27,19 +27,20 @@ _SEPARATED = 10.0  # ratio of the rates of signal and tail below which the two p
 @checked
 @dataclasses.dataclass(frozen=True)
 class OverfittingSetup:
-    """A spectrum of d modes of intensity 1 and p − d modes of intensity r, with a target in a single mode.
+    """A kernel spectrum of d modes with eigenvalue 1 and p − d modes with eigenvalue r, and a target in a single mode.
 
-    The defaults are the benign setup of figure 1.3, with the target sin(2πx) in the first of the modes √2 sin(2πkx).
-    `target_mode=10` is the malignant setup of figure 1.5, with the target sin(20πx) in the tenth mode.
+    The defaults are the benign setup of figure 1.3 of the source, with the target sin(2πx) in the first of the modes √2
+    sin(2πkx). `target_mode=10` is the malignant setup of figure 1.5, with the target sin(20πx) in the tenth mode.
 
     Attributes:
         samples: Number of samples n.
         modes: Number of modes p.
         strong_modes: Number of strong modes d, with d < n < p.
-        target_mode: Index of the mode of the target, from 1; indices up to d are strong modes.
+        target_mode: Index of the target mode, counted from 1; indices up to d are strong modes.
         target_coefficient: Coefficient v of the target v e_k.
         noise_variance: Variance σ² of the label noise in training.
-        tail_intensity: Intensity r of the weak modes; 1/(p − d) if not given, which separates signal from noise.
+        tail_intensity: Eigenvalue (intensity) r of the weak modes; 1/(p − d) if not given, a value that separates
+            signal from noise.
 
     Raises:
         InputError: If a number is out of range.
@@ -70,7 +71,7 @@ class OverfittingSetup:
         )
         require(
             self.target_mode <= self.modes,
-            f"target_mode is {self.target_mode}, but there are {self.modes} modes",
+            f"target_mode is {self.target_mode}, but there are only {self.modes} modes",
             argument="target_mode",
             value=self.target_mode,
             remedy="choose an index from 1 to modes",
@@ -83,7 +84,7 @@ class OverfittingSetup:
 
     @property
     def printed_tail(self) -> float:
-        """Intensity n/(p − d) printed in equation 1.36 of the source, at which the two phases coincide."""
+        """Intensity n/(p − d) printed in equation 1.36 of the source, at which the two phases of training coincide."""
         return self.samples / (self.modes - self.strong_modes)
 
     @property
@@ -103,19 +104,20 @@ class OverfittingSetup:
 
 
 class Overfitting(NamedTuple):
-    """Learnabilities, errors and rates of a model that interpolates noisy samples, averaged over samples.
+    """Learnabilities, errors and rates of a model that interpolates noisy samples, averaged over draws of the samples.
 
     Attributes:
         strong_learnability: Learnability L of the strong modes.
         tail_learnability: Learnability L of a weak mode.
-        target_learnability: Learnability L of the mode of the target.
+        target_learnability: Learnability L of the target mode.
         effective_ridge: Effective ridge κ.
         overfitting_coefficient: Overfitting coefficient E₀.
         noisy_mse: E(f̂ − y)² on new samples with label noise.
         clean_mse: E(f̂ − f*)² at convergence.
-        window_mse: E(f̂ − f*)² between the two phases, when the strong modes are fitted and the tail is not.
+        window_mse: E(f̂ − f*)² between the two phases of training, when the strong modes are fitted and the tail is
+            not.
         signal_rate: Decay rate of the training error in the strong modes, divided by η.
-        tail_rate: Rate r(p − d)/n at which the tail then fits the remainder, divided by η.
+        tail_rate: Rate r(p − d)/n at which the tail then fits the rest of the labels, divided by η.
         fitting_window: (1/signal_rate, 1/tail_rate), the times η t between which only the signal is fitted.
         warnings: A sentence for each reason why training does not have two separate phases.
     """
@@ -152,11 +154,12 @@ class Overfitting(NamedTuple):
 def overfitting_error(setup: OverfittingSetup) -> Overfitting:
     """Compute learnabilities, errors and rates of a model that interpolates noise.
 
-    The errors are those of `kernel_regression_error` without ridge, for the eigenvalues 1 with multiplicity d and r
+    The errors are those of `kernel_regression_error` without a ridge, for the eigenvalues 1 with multiplicity d and r
     with multiplicity p − d. The tail adds r(p − d)/n to every eigenvalue of K/n. If r ≪ n/(p − d), training therefore
     has two phases, with rates of order 1 and r(p − d)/n. For r = 1/(p − d), κ ≈ 1/n, L ≈ 1 − 1/n for strong modes, and
-    the window is 1 ≪ η t ≪ n. The value printed in the source, r = n/(p − d), gives κ ≈ 1, L ≈ ½ and no window. In the
-    window, the model is a regression on d modes with E(f̂ − f*)² = (σ² + ‖f⊥‖²) n/(n − d) − σ².
+    the window is 1 ≪ η t ≪ n. The value printed in the source, r = n/(p − d), leads to κ ≈ 1, L ≈ ½ and no window. In
+    the window, training is equivalent to regression on the d strong modes with E(f̂ − f*)² = (σ² + ‖f⊥‖²)
+    n/(n − d) − σ².
 
     Args:
         setup: The spectrum, the samples and the target.
@@ -165,10 +168,10 @@ def overfitting_error(setup: OverfittingSetup) -> Overfitting:
         An `Overfitting`, in float64.
 
     Raises:
-        InputError: If a number of the setup is out of range.
+        InputError: If a number in the setup is out of range.
 
     References:
-        Nam, DPhil thesis (2024), section 1.6 and equation 1.36, with its tail corrected.
+        Nam, DPhil thesis (2024), section 1.6 and equation 1.36, with a corrected tail intensity.
 
     Example:
         >>> for found in map(overfitting_error, (OverfittingSetup(), OverfittingSetup(target_mode=10))):

@@ -49,13 +49,13 @@ _covers = functools.partial(
 
 
 class RidgeProblem(NamedTuple):
-    """A spectrum, a number of samples and a ridge of compatible shapes; all may be traced by JAX.
+    """A kernel spectrum, a number of samples and a ridge, with compatible shapes; all may be traced by JAX.
 
     Attributes:
-        rho: Intensities ρ, shape (..., k).
+        rho: Eigenvalues (intensities) ρ of the kernel, shape (..., k).
         n: Number of samples.
         delta: Ridge δ.
-        m: Multiplicities, of a shape that broadcasts with that of ρ.
+        m: Multiplicities of the eigenvalues; their shape broadcasts with that of ρ.
     """
 
     rho: Any
@@ -89,17 +89,17 @@ def effective_ridge(
 
         Σ_k m_k ρ_k/(ρ_k + κ) + δ/κ = n
 
-    The left side decreases with κ. The lower ends of the bracket are δ/n and (r − n)/Σ_k(m_k/ρ_k), where
-    r = Σ_{ρ_k > 0} m_k; the upper end is (Σ_k m_k ρ_k + δ)/n. Without ridge and with n ≥ r samples, κ = 0. All
-    arguments broadcast. The function can be compiled, and differentiated by the implicit function theorem:
-    ∂κ/∂ρ_k = m_k κ/(ρ_k + κ)² / [Σ_j m_j ρ_j/(ρ_j + κ)² + δ/κ²]. At δ = 0 and n = r, the derivative with respect to δ
-    is infinite; the largest number of the dtype is returned instead. Inside `jit`, values outside the domain give NaN.
+    The left side decreases with κ. Lower bounds for κ are δ/n and (r − n)/Σ_k(m_k/ρ_k), where r = Σ_{ρ_k > 0} m_k; an
+    upper bound is (Σ_k m_k ρ_k + δ)/n. Without a ridge and with n ≥ r samples, κ = 0. All arguments broadcast. The
+    function can be compiled, and differentiated by the implicit function theorem: ∂κ/∂ρ_k = m_k κ/(ρ_k + κ)² / [Σ_j m_j
+    ρ_j/(ρ_j + κ)² + δ/κ²]. At δ = 0 and n = r, the derivative with respect to δ is infinite; the largest number of the
+    dtype is returned instead. Inside `jit`, values outside the domain give NaN.
 
     Args:
         intensity: Eigenvalues ρ_k ≥ 0 of the kernel, shape (..., k), in any order.
         samples: Number of samples n > 0.
-        ridge: Ridge δ ≥ 0 of K + δ I. The loss 1/(2n) Σ (·)² + μ/2 ‖w‖² has δ = n μ.
-        multiplicity: Number of modes m_k ≥ 0 with the eigenvalue ρ_k.
+        ridge: Ridge δ ≥ 0 in K + δ I. The loss 1/(2n) Σ (·)² + μ/2 ‖w‖² corresponds to δ = n μ.
+        multiplicity: Number m_k ≥ 0 of modes with the eigenvalue ρ_k.
 
     Raises:
         InputError: If a value is not finite or out of range, or the shapes do not broadcast.
@@ -135,7 +135,7 @@ def learnability(
         intensity: Eigenvalues ρ_k ≥ 0 of the kernel, shape (..., k).
         samples: Number of samples n > 0.
         ridge: Ridge δ ≥ 0.
-        multiplicity: Number of modes m_k ≥ 0 with the eigenvalue ρ_k.
+        multiplicity: Number m_k ≥ 0 of modes with the eigenvalue ρ_k.
 
     Returns:
         L_k, shape (..., k).
@@ -159,7 +159,7 @@ def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, mu
         f"intensity has shape {modes} and contains no mode",
         argument="intensity",
         value=modes,
-        remedy="give the intensities of at least one mode along the last dimension",
+        remedy="give the intensity of at least one mode along the last dimension",
     )
     require_fitting("multiplicity", multiplicity, modes)
     shapes = {"samples": np.shape(samples), "ridge": np.shape(ridge), "multiplicity": np.shape(multiplicity)[:-1]}
@@ -169,7 +169,9 @@ def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, mu
 
 
 def require_fitting(name: str, values: ArrayLike, modes: tuple[int, ...]) -> None:
-    """Raise `InputError` unless `values` has one value per mode or one for all, for an intensity of shape `modes`."""
+    """Raise `InputError` unless there is one value per mode or one for all, where `modes` is the shape of
+    `intensity`.
+    """
     shape = np.shape(values)
     try:
         np.broadcast_shapes(shape, modes)
@@ -181,7 +183,7 @@ def require_fitting(name: str, values: ArrayLike, modes: tuple[int, ...]) -> Non
         f"{name} has shape {shape}, but intensity has shape {modes}",
         argument=name,
         value=shape,
-        remedy="give one value per mode",
+        remedy="give one value for all modes, or one per mode",
     )
 
 
@@ -212,7 +214,7 @@ def solve_ridge(rho: Array, n: Array, delta: Array, m: Array) -> Array:
     lowest = jnp.where(interpolates, 1, jnp.clip(lowest, jnp.finfo(rho.dtype).tiny, 1))
 
     def parts(log_kappa: Array) -> tuple[Array, Array]:
-        """Left side minus n, and minus its slope in ln κ. For ρ ≥ κ, ρ/(ρ + κ) is written as 1 − κ/(ρ + κ)."""
+        """Left side minus n, and its negative slope in ln κ. For ρ ≥ κ, ρ/(ρ + κ) is written as 1 − κ/(ρ + κ)."""
         kappa = jnp.exp(log_kappa)[..., None]
         strong = rho >= kappa
         count = jnp.sum(jnp.where(strong, m, 0), axis=-1) - n

@@ -68,7 +68,7 @@ class TrainingFlow(NamedTuple):
         weights: w(t), shape (times, p); on other samples, f(x, t) = w(t)·Φ(x).
         outputs: f(x_j, t) on the training samples, shape (times, n).
         loss: L(t) = 1/(2n) Σ_j (f(x_j, t) − y_j)², shape (times,).
-        intensity: Eigenvalues ρ_k, the learning rates of the modes divided by η, shape (r,).
+        intensity: Eigenvalues ρ_k, which are the rates at which the modes are learned, divided by η, shape (r,).
     """
 
     weights: Float[np.ndarray, "times p"]
@@ -163,7 +163,7 @@ def mode_flow(
         intensity: Eigenvalues ρ_k ≥ 0, shape (k,).
         target_coefficients: c_k = ⟨e_k|f*⟩, shape (k,).
         initial_coefficients: c_k⁰, shape (k,) or a number.
-        unreachable_power: ‖f⊥‖² ≥ 0 of the target outside the span of the modes.
+        unreachable_power: Power ‖f⊥‖² ≥ 0 of the target outside the span of the modes.
         learning_rate: η > 0.
 
     Returns:
@@ -201,13 +201,13 @@ def training_flow(
 ) -> TrainingFlow:
     """Gradient flow of a linear model on n training samples, in the modes of the training kernel K/n, K = H Hᵀ.
 
-    With H = A diag(s) Uᵀ, ρ_k = s_k²/n and the initial residual r₀ = y − H w₀,
+    With H = A diag(s) Uᵀ, ρ_k = s_k²/n and the initial residual r₀ = y − H w₀, the residual and the weights are
 
         r(t) = r₀ − Σ_k a_k (a_k·r₀)(1 − exp(−η ρ_k t)),
         w(t) = w₀ + Σ_k u_k (a_k·r₀)(1 − exp(−η ρ_k t))/s_k.
 
-    The weights stay in w₀ plus the span of the data, so from w₀ = 0 the flow converges to the minimum-norm solution.
-    For a kernel without explicit features, use any factor H of its matrix K = H Hᵀ.
+    The weights change only within the span of the data, so from w₀ = 0 the flow converges to the minimum-norm solution.
+    For a kernel without explicit features, use any factor H of the kernel matrix K = H Hᵀ.
 
     Args:
         times: Gradient-flow times t ≥ 0 of the loss 1/(2n) Σ_j (f(x_j) − y_j)², shape (times,).

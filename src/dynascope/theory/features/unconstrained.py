@@ -1,7 +1,8 @@
 """The unconstrained feature model of neural collapse, solved exactly in time.
 
-Features are free parameters, one row H_i per sample, followed by a linear classifier. With squared loss, the model is a
-two-layer linear network on one-hot inputs, and its modes are the singular vectors of the one-hot targets.
+The features are free parameters, one row H_i per sample, and are followed by a linear classifier. With squared loss,
+the model is a two-layer linear network on one-hot inputs, and its modes are the singular vectors of the one-hot
+targets.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class ClassModes(NamedTuple):
 class Collapse(NamedTuple):
     """State of the unconstrained feature model at times of shape (...), or at convergence.
 
-    Both forms of NC1 are zero at all times, because an aligned initialisation has equal features within each class.
+    The within-class variability (NC1) is zero at all times, because an aligned initialisation has equal features within
+    each class.
 
     Attributes:
         singular_value: Singular values of H W, in the order of the modes of the targets, shape (..., m).
@@ -87,14 +89,14 @@ class Collapse(NamedTuple):
 
 @checked
 def class_modes(class_sizes: ClassSizes, *, bias: bool = False) -> ClassModes:
-    """Compute the modes of one-hot targets, in which `collapse_trajectory` describes the network.
+    """Compute the modes of one-hot targets, the basis in which `collapse_trajectory` describes the network.
 
     An initialisation is aligned if H = U diag(a) Rᵀ and W = R diag(b) Vᵀ for some R (p, m) with orthonormal columns,
     p ≥ m, and if the bias, if any, equals the mean of the targets. An aligned network stays aligned during training.
 
     Args:
         class_sizes: Number of samples n_c of each class, positive integers, shape (C,), C ≥ 2.
-        bias: Whether the outputs have a bias, which fits the mean of the targets.
+        bias: Whether the classifier has a bias, which fits the mean of the targets.
 
     Raises:
         InputError: If there are fewer than two classes, or a size is not a positive integer.
@@ -148,24 +150,24 @@ def collapse_trajectory(
         da/dt = η_H b (σ − a b)/n,    db/dt = η_W a (σ − a b)/n.
 
     The solution is `mode_strength` for (η_W/η_H)^¼ a and (η_H/η_W)^¼ b at the rate √(η_H η_W) and λ = 1/n. For balanced
-    layers, η_W a₀² = η_H b₀², and s₀ = a₀ b₀, it is s(t) = σ/(1 + (σ/s₀ − 1) exp(−2 √(η_H η_W) σ t/n)), where
+    layers (η_W a₀² = η_H b₀²) and s₀ = a₀ b₀, the solution is s(t) = σ/(1 + (σ/s₀ − 1) exp(−2 √(η_H η_W) σ t/n)), where
     σ = √(n/C) for C classes of equal size. The bias stays at the mean of the targets.
 
-    The function can be compiled, and differentiated in all arguments except the class sizes. Inside `jit`, values
-    outside the domain give NaN.
+    The function can be compiled, and differentiated with respect to all arguments except the class sizes. Inside `jit`,
+    values outside the domain give NaN.
 
     Args:
         times: Gradient-flow times t ≥ 0, any shape.
         class_sizes: Number of samples n_c of each class, positive integers, shape (C,), C ≥ 2.
         initial_features: Singular values a₀ > 0 of H, one for all modes or one per mode, strongest mode first. Use
-            equal values for modes of equal strength, because their basis is arbitrary.
+            equal values for modes of equal strength, because the basis of these modes is arbitrary.
         initial_classifier: Singular values b₀ ≥ 0 of W, in the same form.
         feature_rate: Learning rate η_H > 0 of the features, a number.
         classifier_rate: Learning rate η_W > 0 of the classifier, a number.
-        bias: Whether the outputs have a bias, whose initial value is the mean of the targets.
+        bias: Whether the classifier has a bias, whose initial value is the mean of the targets.
 
     Raises:
-        InputError: If a value is out of range, or there is not one initial value for all modes or one per mode.
+        InputError: If a value is out of range, or the number of initial values is neither one nor the number of modes.
 
     References:
         Nam, DPhil thesis (2024), chapter 3, for equal classes, equal rates, balanced layers and no bias; the other
@@ -207,28 +209,28 @@ def collapse_end(
 
         H Hᵀ = √(η_H/η_W) (T Tᵀ)^½,    WᵀW = √(η_W/η_H) (Tᵀ T)^½,
 
-    for almost all directions of the initial weights, namely those that escape the saddles. For small initial weights
-    the deviation is of the order of D.
+    for almost all directions of the initial weights, namely those that escape the saddles. For small initial weights,
+    the deviation from this limit is of the order of D.
 
     Without a bias, the class means are orthogonal, μ_i·μ_j = √(η_H/η_W) δ_ij/√n_i. With a bias and classes of equal
     size, they form a simplex, √(η_H/η_W) √(C/n) (δ_ij − 1/C), because the bias learns the mean before the features grow
-    (after a time ∝ log(1/scale)). NC1 vanishes. NC2 and NC3 vanish only for classes of equal size, and the uncentred
-    NC3 only with a bias; without a bias it is √(2 − 2√(1 − 1/C)).
+    (after a time ∝ log(1/scale)). The metric NC1 vanishes. NC2 and NC3 vanish only for classes of equal size, and the
+    uncentred NC3 only with a bias; without a bias, it is √(2 − 2√(1 − 1/C)).
 
     From an aligned initialisation of any size, η_W a² − η_H b² is conserved in each mode. Inside `jit`, values outside
     the domain give NaN.
 
     Args:
         class_sizes: Number of samples n_c of each class, positive integers, shape (C,), C ≥ 2.
-        initial_features: a₀ ≥ 0 of an aligned initialisation, as in `collapse_trajectory`. If a₀ = b₀ = 0, the result
-            is the limit of small initial weights with any directions.
-        initial_classifier: b₀ ≥ 0, as in `collapse_trajectory`.
+        initial_features: Singular values a₀ ≥ 0 of H for an aligned initialisation, as in `collapse_trajectory`. If
+            a₀ = b₀ = 0, the result is the limit of small initial weights with any directions.
+        initial_classifier: Singular values b₀ ≥ 0 of W, as in `collapse_trajectory`.
         feature_rate: Learning rate η_H > 0 of the features, a number.
         classifier_rate: Learning rate η_W > 0 of the classifier, a number.
-        bias: Whether the outputs have a bias.
+        bias: Whether the classifier has a bias.
 
     Raises:
-        InputError: If a value is out of range, or there is not one initial value for all modes or one per mode.
+        InputError: If a value is out of range, or the number of initial values is neither one nor the number of modes.
 
     References:
         Nam, DPhil thesis (2024), chapter 3, for equal classes without bias; the other cases are derived here.
@@ -274,7 +276,7 @@ def _start(
             f"{name} has shape {shape}, but there are {len(modes.strength)} modes",
             argument=name,
             value=shape,
-            remedy="give one number for all modes, or one for each mode",
+            remedy="give one number for all modes, or one per mode",
         )
     return _Start(initial_features, initial_classifier, feature_rate, classifier_rate)
 
@@ -332,7 +334,7 @@ def _collapse(modes: ClassModes, a: AnyArray, b: AnyArray, strength: AnyArray, l
 
 
 def _deviation(values: Array) -> Array:
-    """Standard deviation over the last axis, with gradient zero at equal values, where it is not differentiable."""
+    """Standard deviation over the last axis; where it is not differentiable, at equal values, the gradient is zero."""
     variance = jnp.var(values, -1)
     positive = variance > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, variance, 1)), 0)
