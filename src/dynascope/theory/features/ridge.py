@@ -169,9 +169,7 @@ def ridge_problem(intensity: ArrayLike, samples: ArrayLike, ridge: ArrayLike, mu
 
 
 def require_fitting(name: str, values: ArrayLike, modes: tuple[int, ...]) -> None:
-    """Raise `InputError` unless there is one value per mode or one for all, where `modes` is the shape of
-    `intensity`.
-    """
+    """Raise `InputError` unless there is one value per mode or one for all; `modes` is the shape of `intensity`."""
     shape = np.shape(values)
     try:
         np.broadcast_shapes(shape, modes)

@@ -1,4 +1,4 @@
-"""Function-space dynamics of linear networks: conserved matrices, preconditioners and flows."""
+"""Function-space dynamics of linear networks: conserved matrices, preconditioners and gradient flows."""
 
 from dynascope.validation import face
 

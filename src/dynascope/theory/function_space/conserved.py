@@ -37,14 +37,14 @@ def conserved_matrix(
 
     Δ = η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁
 
-    The transformation W₁ → W₁ G⁻¹, W₂ → G W₂ leaves f unchanged, so that W₂ ∂L/∂W₂ᵀ = ∂L/∂W₁ᵀ W₁. At equal rates, the
+    The transformation W₁ → W₁ G⁻¹, W₂ → G W₂ leaves f unchanged, so W₂ ∂L/∂W₂ᵀ = ∂L/∂W₁ᵀ W₁. At equal rates, the
     entries of Δ are the charges that `symmetry.find_symmetries` finds. Gradient descent with finite steps breaks the
     conservation at first order in the learning rate.
 
     Args:
         first: W₁, shape (..., d, h).
         second: W₂, shape (..., h, c).
-        rates: η₁ and η₂, each a number or one value per member.
+        rates: Learning rates η₁ and η₂ of the layers, each a number or one value per member.
 
     Returns:
         Δ, shape (..., h, h).
@@ -78,10 +78,10 @@ def conserved_matrices(
 
     Args:
         weights: W₁, …, W_L, each of shape (width in, width out).
-        rates: η₁, …, η_L; all one by default.
+        rates: Learning rates η₁, …, η_L of the layers; all equal to one by default.
 
     Returns:
-        Δ_ℓ, each of shape (h, h), where h is the number of neurons between its two layers.
+        Δ_ℓ, each of shape (h, h), where h is the number of neurons between layers ℓ and ℓ + 1.
 
     Raises:
         InputError: If there are fewer than two layers, the number of rates differs from the number of layers, or as for
@@ -120,7 +120,7 @@ def conserved_matrices(
             f"weights has neighbouring layers of shapes {first.shape} and {second.shape}, which do not match",
             argument="weights",
             value=second.shape,
-            remedy="the rows of each layer must match the columns of the previous one",
+            remedy="each layer must have as many rows as the previous layer has columns",
         )
         pairs.append(TwoLayers(first, second, LayerRates(*each)))
     return _conserved(pairs)
@@ -143,7 +143,7 @@ def preconditioner_matrix(
     Args:
         first: W₁, shape (..., d, h).
         second: W₂, shape (..., h, c).
-        rates: η₁ and η₂.
+        rates: Learning rates η₁ and η₂ of the layers.
 
     Returns:
         M, shape (..., d c, d c). Row o·d + i belongs to β[i, o]: vec stacks the columns of β.
@@ -177,13 +177,13 @@ def single_output_preconditioner(
 
     M = Σ_i M_{δ_i}(β_i)
 
-    The flow closes on the β_i, but not on β = Σ β_i. Each neuron conserves its imbalance δ_i = η₁ a_i² − η₂ ‖w_i‖². A
-    neuron with β_i = 0 and δ_i = 0 is dead.
+    The β_i obey a closed differential equation, but their sum β does not. Each neuron conserves its imbalance δ_i = η₁
+    a_i² − η₂ ‖w_i‖². A neuron with β_i = 0 and δ_i = 0 is dead: all its weights are zero and remain zero.
 
     Args:
         coefficients: β_i, shape (..., h, d).
         imbalances: δ_i, shape (..., h).
-        rates: η₁ of the weights w_i and η₂ of the output weights a_i.
+        rates: Learning rates η₁ of the weights w_i and η₂ of the output weights a_i.
 
     Returns:
         M, shape (..., d, d).

@@ -1,4 +1,4 @@
-"""Deep linear networks with isotropic gaps between neighbouring layers."""
+"""Deep linear networks with isotropic gaps W_ℓ₊₁ W_ℓ₊₁ᵀ − W_ℓᵀ W_ℓ = γ_ℓ I between neighbouring layers."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def deep_isotropic_flow(
         gaps: γ₁, …, γ_{L−1}, shape (L − 1,).
 
     Returns:
-        The map and the loss at the times.
+        The map and the loss at the given times.
 
     Raises:
         InputError: If the map is not square, shapes do not match, a value is not finite, the times do not increase, or
@@ -143,7 +143,7 @@ def deep_isotropic_flow(
     require_shape("coefficients", start, (..., None, None))
     require(
         start.shape[0] == start.shape[1],
-        f"coefficients has shape {start.shape}, not square",
+        f"coefficients has shape {start.shape}, which is not square",
         argument="coefficients",
         value=start.shape,
         remedy="give a square matrix; the widths of all layers must be equal",
@@ -235,7 +235,7 @@ def _products(spectra: Array) -> tuple[Array, Array]:
 
 
 def _spectra(sizes: Array, gaps: Array) -> Array:
-    """Return the x_ℓ, which differ by known offsets and satisfy Π x_ℓ = s²."""
+    """Return the squared singular values x_ℓ, which differ by known offsets and satisfy Π x_ℓ = s²."""
     offsets = _offsets(gaps)
     return _smallest(sizes, offsets)[..., None] + offsets
 

@@ -1,4 +1,4 @@
-"""Two-layer linear networks with isotropic layers, whose gradient flow closes in function space."""
+"""Two-layer linear networks with isotropic layers, whose linear map obeys a closed differential equation."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _IsotropicMap(NamedTuple):
 
     @classmethod
     def checked(cls, beta: Any, delta: Any, width: int, kappa: Any) -> _IsotropicMap:
-        """Check that the flow of the map closes in function space."""
+        """Check that the map obeys a closed differential equation."""
         require_known(width=width)
         require_shape("coefficients", beta, (..., None, None))
         if not is_traced(delta) and delta != 0:
@@ -121,10 +121,10 @@ def isotropic_preconditioner(
 
     vec(β)' = −M vec(∂L/∂β), M(β) = √(κ² βᵀβ + δ²/4) ⊗ I + I ⊗ √(κ² ββᵀ + δ²/4), β = W₁ W₂
 
-    The two terms of `preconditioner_matrix` are these square roots plus δ/2 and minus δ/2, so that δ/2 cancels in their
-    sum. Networks with a large first layer therefore have the same function-space dynamics as networks with a large
-    second layer. The roots are computed from the singular values of β to avoid a loss of digits. The function can be
-    compiled and differentiated, even if singular values are equal.
+    The two terms of `preconditioner_matrix` equal these square roots plus and minus δ/2, so δ/2 cancels in their sum.
+    Networks with a large first layer therefore have the same function-space dynamics as networks with a large second
+    layer. The roots are computed from the singular values of β to avoid a loss of digits. The function can be compiled
+    and differentiated, even if singular values are equal.
 
     Args:
         coefficients: β, shape (..., d, c).
@@ -140,7 +140,7 @@ def isotropic_preconditioner(
             above h, or a value is not finite. Inside `jit`, values outside this domain give NaN.
 
     References:
-        Kunin et al., arXiv:2406.06158, section 4; we derived the domain.
+        Kunin et al., arXiv:2406.06158, section 4; the domain is derived here.
 
     Example:
         >>> isotropic_preconditioner([[3.0], [0.0]], 8.0, 1).tolist()
@@ -177,7 +177,7 @@ def isotropic_flow(
     β' = −(G √(κ² βᵀβ + δ²/4) + √(κ² ββᵀ + δ²/4) G), G = E[x xᵀ] β − E[x yᵀ]
 
     The relative tolerance of the integration is 1e-10 (1e-5 in single precision). For whitened inputs,
-    `balanced.product` gives the solution in closed form, for more widths. The function can be compiled and
+    `balanced.product` computes the solution in closed form, and for more widths. The function can be compiled and
     differentiated, even if singular values are equal.
 
     Args:
@@ -190,7 +190,7 @@ def isotropic_flow(
         rate: κ = √(η₁ η₂) > 0, a number.
 
     Returns:
-        The map and the loss at the times.
+        The map and the loss at the given times.
 
     Raises:
         InputError: As for `isotropic_preconditioner`, or if shapes do not match, the times do not increase, β(0) and δ
@@ -210,7 +210,7 @@ def isotropic_flow(
     moves = [start.coefficients, start.imbalance]
     require(
         any(map(is_traced, moves)) or any(np.any(np.asarray(each) != 0) for each in moves),
-        "coefficients and imbalance are zero, a fixed point of the flow",
+        "coefficients and imbalance are both zero, which is a fixed point of the flow",
         argument="coefficients",
         value=0.0,
         remedy="choose a nonzero map or imbalance",
@@ -291,14 +291,14 @@ def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Arra
 def trace_drift(
     times: np.ndarray, coefficients: np.ndarray, gradients: np.ndarray, imbalance: float, *, rate: float = 1.0
 ) -> float:
-    """Compute the drift of tr Δ under gradient descent along a trajectory of the map, per unit of step size.
+    """Compute the drift of tr Δ under gradient descent along a trajectory of the map, divided by the step size.
 
     κ² ∫ tr(Gᵀ η₂WWᵀ G) − tr(G η₁AᵀA Gᵀ) dt
 
-    The layers are those of the isotropic family, √(κ²ββᵀ + δ²/4) − δ/2 and √(κ²βᵀβ + δ²/4) + δ/2.
+    For isotropic layers, η₂WWᵀ = √(κ²ββᵀ + δ²/4) − δ/2 and η₁AᵀA = √(κ²βᵀβ + δ²/4) + δ/2.
 
     Args:
-        times: Shape (times,), closely spaced.
+        times: Closely spaced times, shape (times,).
         coefficients: β, shape (times, d, c).
         gradients: G = ∂L/∂β, shape (times, d, c).
         imbalance: δ.

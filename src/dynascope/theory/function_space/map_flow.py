@@ -89,7 +89,7 @@ def integrate(
         start: The initial map.
         times: Increasing times.
         arguments: E[x xᵀ], E[x yᵀ], E‖y‖², and the remaining arguments of the velocity.
-        size: Entries of the map smaller than this size may have a larger relative error.
+        size: Scale of the absolute tolerance; smaller entries of the map may have a larger relative error.
         valid: Whether all arguments are in the domain.
     """
     valid = valid & jnp.all(jnp.isfinite(times) & (times >= 0)) & jnp.all(jnp.diff(times) > 0)
@@ -118,9 +118,9 @@ def integrate(
 
 
 def require_integrated(path: MapPath, times: Any) -> MapPath:
-    """Return the trajectory, or raise `InputError` if the integration failed.
+    """Return the trajectory, or raise `InputError` if its integration failed.
 
-    diffrax compiles two small programs at the first call in a process, independent of the data.
+    At the first call in a process, diffrax compiles two small programs, which do not depend on the data.
     """
     if not is_traced(path.loss):
         last = float(np.asarray(times)[-1])
