@@ -47,7 +47,7 @@ class GrokkingDelay(NamedTuple):
     __repr__ = short_repr
 
     def recorded(self, last: float) -> dict[str, Any]:
-        """Return the values of a record, with the last step in place of any step that is None.
+        """Return the values to record, with the last step in place of any step that is None.
 
         Args:
             last: The last step.
@@ -77,33 +77,33 @@ def grokking_delay(
 ) -> GrokkingDelay:
     """Measure the delay between learning the training samples and learning the test samples.
 
-    A curve reaches its threshold at the first step from which it is at or above the threshold for `hold` consecutive
-    records; later records do not matter. The delay depends on the thresholds and the recording interval, and the result
-    therefore contains them.
+    A curve reaches its threshold at the first of `hold` consecutive records at or above the threshold; later records do
+    not matter. The delay depends on the thresholds and the recording interval, so the result contains both.
 
     The default thresholds are fractions. For accuracies in percent, divide both curves by 100, or give both thresholds
-    in percent. The function does not convert units: a curve in percent with a threshold as a fraction raises an error,
-    and so does a loss curve.
+    in percent. The function does not convert units: a curve in percent with a threshold as a fraction raises
+    `InputError`, and so does a loss curve.
 
     Args:
         steps: Steps or times of the records, increasing, shape (records,).
         train: Training accuracy as a fraction, or any other score that rises to at most 1, such as 1 − relative error,
             shape (records,). Scores above 1, such as percentages, require both thresholds to exceed 1.
         test: The same score on test samples, shape (records,).
-        train_threshold: Threshold of the training curve, in its unit.
-        test_threshold: Threshold of the test curve, in its unit.
-        hold: Number of consecutive records, at least 1.
+        train_threshold: Threshold of the training curve, in the same unit as the curve.
+        test_threshold: Threshold of the test curve, in the same unit as the curve.
+        hold: Number of consecutive records for which a curve must be at or above its threshold, at least 1.
 
     Returns:
-        `GrokkingDelay`. Steps and delay are None if a curve never reaches its threshold; the delay is negative if the
-        test curve reaches its threshold first.
+        `GrokkingDelay`. The delay is None if a curve never reaches its threshold, and negative if the test curve
+        reaches its threshold first.
 
     Raises:
         InputError: If the steps do not increase, there are fewer than two records or fewer than `hold`, a value is not
-            finite, or the lengths differ; if curves and thresholds appear to have different units: one threshold
-            exceeds 1 and the other does not, a curve exceeds 1 but not its threshold, or a threshold exceeds 1 and its
-            curve stays below 1 but reaches a hundredth of the threshold; or if a curve falls like a loss: it starts
-            near its largest value and ends below half of it, or below 1 % if it starts far below its threshold.
+            finite, or the lengths differ. If curves and thresholds appear to have different units: one threshold
+            exceeds 1 and the other does not, a curve exceeds 1 but its threshold does not, or a threshold exceeds 1 and
+            its curve does not, although the curve reaches a hundredth of the threshold. If a curve falls like a loss:
+            it starts near its largest value and ends below half of its first value, or below 1 % of it if the curve
+            starts far below its threshold.
 
     References:
         Power et al., arXiv:2201.02177, for the phenomenon.

@@ -26,12 +26,12 @@ _ATTEMPTS = 200
 
 
 class InterpolantPath(NamedTuple):
-    """Interpolants w(b), in the order of the given products.
+    """Interpolants w(b) of the training samples, in the order of the given products b.
 
     Attributes:
         products: b, shape (m,).
         coefficients: w(b) with X w = y, shape (m, d).
-        multipliers: μ(b) in w = 2b sinh(Xᵀμ), of minimum norm if the rows of X are dependent, shape (m, n).
+        multipliers: μ(b) in w = 2b sinh(Xᵀμ), with minimum norm if the rows of X are dependent, shape (m, n).
     """
 
     products: Float[np.ndarray, " m"]
@@ -49,7 +49,7 @@ class InterpolantPath(NamedTuple):
     reference="arXiv:2311.18817",
 )
 def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: PositiveNumbers) -> InterpolantPath:
-    """Interpolants w(b) of a diagonal network under weight decay.
+    """Interpolants w(b) of a diagonal network under weight decay, for products b of its two weights per input.
 
         w(b) = argmin Σ_i [w_i arcsinh(w_i/2b) − √(w_i² + 4b²)] subject to X w = y
 
@@ -60,7 +60,8 @@ def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: Po
     which makes the iteration globally convergent. The tangent dμ/d ln b = −(X D Xᵀ)⁻¹ y, D = √(w² + 4b²), gives the
     initial guess. No term overflows for small b.
 
-    The cost is about three linear solves with n equations per product, and eight per decade of b.
+    Each interpolant takes about three linear solves with n equations. In addition to the given products, about eight
+    intermediate interpolants are computed per decade of b.
 
     Args:
         inputs: X, one sample per row, shape (n, d); of any rank.
@@ -158,7 +159,7 @@ def constraint(inputs: ArrayLike, targets: ArrayLike) -> Constraint:
 
 
 def trace_path(system: Constraint, log_products: Float[np.ndarray, " m"]) -> Iterator[Point]:
-    """Yield interpolants along decreasing b, at the given ln b and at additional ln b where the gaps are large."""
+    """Yield interpolants in order of decreasing b, at the given ln b and at intermediate values in large gaps."""
     if not len(log_products):
         return
     # Start at b for which sinh is nearly linear; zero targets have no scale and need no path.

@@ -44,8 +44,8 @@ class LateCurve(NamedTuple):
         coefficients: w(t) = u² − v², the sum of the interpolant and its lag, shape (times, d).
         test_error: E(x·w − y)²/E y² on the test samples, shape (times,).
         interpolant_error: The test error without the lag, the limit λ → 0 at fixed b, shape (times,).
-        loss: 1/(2n) ‖X w − y‖² to leading order, λ², shape (times,).
-        lag: ‖w − w(b)‖/‖w(b)‖, shape (times,); the curve is accurate while it is small.
+        loss: 1/(2n) ‖X w − y‖² to leading order in λ, which is λ², shape (times,).
+        lag: ‖w − w(b)‖/‖w(b)‖, shape (times,); the curve is accurate while the lag is small.
     """
 
     products: Float[np.ndarray, " times"]
@@ -67,7 +67,7 @@ def weight_product(
         u_i v_i = α² exp(−2λt)
 
     The network f = x·(u ⊙ u − v ⊙ v) with u = v = α at t = 0 follows gradient flow on any loss of its outputs plus
-    ½λ(‖u‖² + ‖v‖²). The contributions of the loss to ln u and ln v cancel.
+    ½λ(‖u‖² + ‖v‖²). The contributions of the loss to the derivatives of ln u and ln v cancel.
 
     Args:
         times: Gradient-flow times t ≥ 0, any shape.
@@ -104,17 +104,18 @@ def late_curve(
     scale: PositiveFloat,
     weight_decay: PositiveFloat,
 ) -> LateCurve:
-    """Late test curve of the diagonal network f = x·(u ⊙ u − v ⊙ v) with weight decay, without training.
+    """Late test curve of the diagonal network f = x·(u ⊙ u − v ⊙ v) with weight decay, computed without training.
 
         w = w(b(t)) + lag,   X w − y = −(n/4) dμ/dt = −(nλ/2)(X D Xᵀ)⁻¹ y,   D = √(w² + 4b²)
 
     Gradient flow on L = 1/(2n) ‖X w − y‖² + ½λ(‖u‖² + ‖v‖²) from u = v = α has w = 2b(t) sinh(Xᵀμ) at all times, with
     μ' = −4(X w − y)/n. After fitting, w is close to the interpolant w(b(t)) of `interpolant_path`, and b decreases
-    slowly. A training error of order λ drives w as b decreases, so that w lags behind w(b). With the lag included, the
+    slowly. As b decreases, a training error of order λ drives w, so w lags behind w(b). With the lag included, the
     error of the curve is of order λ².
 
-    The curve is valid from `fitting_time` on, while the lag is small. For test inputs equal to the unit vectors, with
-    the true coefficients as targets, the test error is the population error for inputs of unit covariance.
+    The curve is valid after `fitting_time`, as long as the lag is small. If the test inputs are the unit vectors and
+    the test targets are the true coefficients, the test error equals the population error for inputs with unit
+    covariance.
 
     Args:
         inputs: X, training samples in rows, shape (n, d).
@@ -170,15 +171,15 @@ def fitting_time(
 
         8 α² s² (1 − exp(−2λt))/(2λn) = ln(1/ε)
 
-    The training errors decrease at the rates of (4/n) X D Xᵀ with D ≥ 2b(t). They are therefore below a fraction ε of
-    the initial errors at this time t, where s is the smallest non-zero singular value of X. From then on, the network
-    follows `late_curve`.
+    Here s is the smallest non-zero singular value of X. The training errors decay at rates given by the eigenvalues of
+    (4/n) X D Xᵀ, where D ≥ 2b(t). At time t, they are therefore below a fraction ε of the initial errors. After this
+    time, the network follows `late_curve`.
 
     Args:
         inputs: X, training samples in rows.
         scale: α > 0.
         weight_decay: λ > 0.
-        remaining: ε, above 0 and below 1; the loss is below ε² of the initial loss.
+        remaining: ε, above 0 and below 1; the remaining loss is below ε² times the initial loss.
 
     Returns:
         Gradient-flow time, or None if weight decay may prevent the fit.

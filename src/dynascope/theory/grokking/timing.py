@@ -22,7 +22,7 @@ _GRID = 0.1  # grid spacing in ln b
 
 
 class CriticalPoint(NamedTuple):
-    """The point at which the network begins to generalise, a property of the data alone.
+    """The point at which the network begins to generalise; it depends only on the data.
 
     Attributes:
         product: b*, the product of the weights.
@@ -46,23 +46,24 @@ def critical_point(
     *,
     threshold: PositiveFloat = 0.1,
 ) -> CriticalPoint | None:
-    """Product b* of the weights at which the interpolant w(b) begins to generalise, a property of the data alone.
+    """Product b* of the weights at which the interpolant w(b) begins to generalise; it depends only on the data.
 
         b* = max {b: e(b) ≤ threshold},   e(b) = E(x·w(b) − y)²/E y² on the test samples
 
     The network reaches the threshold with a delay τ. This delay is the error due to the lag of `late_curve`, divided by
-    the rate 2λ|de/d ln b| at which the error decreases. The lag is proportional to λ, so that λ cancels.
+    the rate 2λ|de/d ln b| at which the error decreases. The lag is proportional to λ, so λ cancels.
 
     Args:
         inputs: X, training samples in rows, shape (n, d).
         targets: y, shape (n,), in the range of X.
-        test_inputs: Test samples in rows; unit vectors for the population error of inputs of unit covariance.
+        test_inputs: Test samples in rows; with the unit vectors, the error is the population error for inputs with unit
+            covariance.
         test_targets: Targets of the test samples, not all zero.
         threshold: Relative test error, above 0.
 
     Returns:
-        `CriticalPoint`, or None in two cases. Either the minimum-ℓ2-norm interpolant already generalises, so that there
-        is no delay, or not even the minimum-ℓ1-norm interpolant does (down to b = 1e-12 times the largest coefficient).
+        `CriticalPoint`, or None in two cases. Either the minimum-ℓ2-norm interpolant already generalises, so there is
+        no delay, or not even the minimum-ℓ1-norm interpolant does (down to b = 1e-12 times the largest coefficient).
 
     Raises:
         InputError: If the data are invalid for `interpolant_path`, or an argument is out of range.
@@ -114,8 +115,8 @@ def grokking_time(
 
         t = ln(α²/b*)/(2λ) + τ
 
-    Multiplying the initial scale by c delays grokking by ln(c)/λ, for any data. If the time is before `fitting_time`,
-    there is no delay: the network generalises as it fits. The time is negative if α² is below b*.
+    Multiplying the initial scale by c delays grokking by ln(c)/λ, for any data. If this time is earlier than
+    `fitting_time`, there is no delay: the network generalises as it fits. The time is negative if α² is below b*.
 
     Args:
         product: b* > 0, from `critical_point`; any shape that broadcasts with the other arguments.
@@ -124,7 +125,8 @@ def grokking_time(
         lag: τ, from `critical_point`; zero for the leading order in λ.
 
     Returns:
-        Gradient-flow time, of the broadcast shape; with the lag included, the error of the time vanishes as λ → 0.
+        Gradient-flow time, in the broadcast shape of the arguments; with the lag included, the error of the time
+        vanishes as λ → 0.
 
     Raises:
         InputError: If an argument is not positive, the lag is not finite, or the shapes do not broadcast.
