@@ -56,30 +56,32 @@ def composition_staircase(
     The network is f = Σ_i w_i (Σ_j u_ij · x_{g_j})ᵏ. The input is (x_{g_1}, …, x_{g_k}) with x_g[h] = x[g⁻¹ h], the
     target is x_{g_1 ⋯ g_k}, and the loss is the mean over all nᵏ sequences. In the homogeneity-normalised flow (each
     neuron at the rate ‖θ‖^(1−k)), the network learns one irreducible representation ρ after another, in decreasing
-    order of the utility U* (`maximal_utility`), at
+    order of the utility U*, the largest correlation of a unit-norm neuron with the target (`maximal_utility`), at
 
         t = τ log(1/scale),  τ = 1/((k + 1) U*).
 
     The loss drops by half the energy E = (c d / n) ‖x̂(ρ)‖² of the encoding in ρ (Frobenius norm; c = 2 if ρ represents
     a conjugate pair, otherwise 1). If the singular values σ₁ ≥ σ₂ ≥ … of x̂(ρ) differ, ρ is learned in parts, one for
-    each (l₁, …, l_{k−1}, m). This part has the utility U* σ_{l₁} ⋯ σ_{l_{k−1}} σ_m² / σ₁ᵏ⁺¹ and the drop (c d / 2n)
-    σ_m² / dᵏ⁻¹. Parts of equal utility are learned in one jump.
+    each choice of indices (l₁, …, l_{k−1}, m). Each part has the utility U* σ_{l₁} ⋯ σ_{l_{k−1}} σ_m² / σ₁ᵏ⁺¹ and
+    reduces the loss by (c d / 2n) σ_m² / dᵏ⁻¹. Parts of equal utility are learned in one jump.
 
     In the plain flow, the neurons of an irrep cannot become large before scaleᵏ⁻¹ t = τ / ((k − 1) ‖ϑ‖ᵏ⁻¹), where ‖ϑ‖
     is the largest norm of a neuron at unit scale.
 
     Args:
         group: Group of n elements.
-        encoding: x, shape (n,), of zero mean.
+        encoding: Encoding x of the group elements, shape (n,), with zero mean.
         sequence_length: k, from 2 to 20.
         scale: Factor of the initial weights, between 0 and 1.
 
     Returns:
-        The staircase, with the features over `jump`: `utility` (U* of the learned irrep or part), `energy` (twice the
+        A staircase with the following features over `jump`: `utility` (U* of the learned irrep or part), `energy`
+            (twice the
         drop) and `construction_width` (width of the explicit network for all irreps learned so far, see
         `construction_width`). A jump is marked slow if it learns a later part of an irrep, whose time is approximate.
         It is also marked if active neurons of an earlier irrep acquire weight in the irrep, which may then be learned
-        earlier. For k = 2, these are the irreps in ρ ⊗ ρ ⊗ ρ (3ξ for the frequency ξ of a cyclic group).
+        earlier. For k = 2, an earlier irrep ρ affects the irreps in ρ ⊗ ρ ⊗ ρ (in a cyclic group, the frequency ξ
+        affects 3ξ).
 
     Raises:
         InputError: If the encoding is not n finite numbers of zero mean, k is not an integer from 2 to 20, or the scale
@@ -90,8 +92,8 @@ def composition_staircase(
     in every basin.
 
     Source: arXiv 2602.03655 (order and levels). For k = 2 on D₃ with σ = (2.2, 1.2), integration of the flow confirms
-    the first two times of the parts within 0.1 % and the third within 5 %; the last part is learned 40 % earlier than
-    predicted.
+    the predicted times of the first two parts to within 0.1 % and that of the third to within 5 %; the last part is
+    learned 40 % earlier than predicted.
 
     Example:
         >>> from dynascope.groups import cyclic
@@ -141,18 +143,18 @@ def construction_width(group: Group, encoding: Encoding, sequence_length: Sequen
         Σ_ρ 2ᵏ⁻¹ Dᵏ⁺¹
 
     The sum is over the irreducible real representations in the encoding, with their real dimensions D. Each of the Dᵏ⁺¹
-    products of k matrix entries is a combination of 2ᵏ⁻¹ powers. The width is an upper bound: fast multiplication needs
-    fewer neurons (6 instead of 16 for a complex pair of dimension one and k = 2).
+    products of k matrix entries is a combination of 2ᵏ⁻¹ powers. The width is an upper bound: fast multiplication
+    requires fewer neurons (6 instead of 16 for a complex pair of dimension one and k = 2).
 
     Args:
         group: Group of n elements.
-        encoding: x, shape (n,), of zero mean.
+        encoding: Encoding x of the group elements, shape (n,), with zero mean.
         sequence_length: k, from 2 to 20.
 
     Raises:
         InputError: If the encoding is not n finite numbers of zero mean, k is not an integer from 2 to 20, or a Fourier
-            coefficient of the encoding is singular but not zero. In the last case, part of the representation is not
-            visible in the encoding, and no network of this kind is exact.
+            coefficient of the encoding is singular but not zero. In the last case, the encoding contains only part of
+            the representation, and no network of this kind is exact.
 
     Source: arXiv 2602.03655 (depth and width), by the polarisation identity.
 

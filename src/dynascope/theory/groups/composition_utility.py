@@ -38,11 +38,12 @@ def composition_utility(
 
         U = (k!/nᵏ⁺¹) Σ_ρ d_ρ Re tr[ŵ x̂† (û₁ x̂† û₂ x̂† ⋯ û_k x̂†)†].
 
-    Different irreps do not interact.
+    The contributions of different irreps are independent.
 
     Args:
         group: Group of n elements.
-        encoding: x, shape (n,), of zero mean; the element g is encoded as x_g[h] = x[g⁻¹ h].
+        encoding: Encoding x of the group elements, shape (n,), with zero mean; the element g is encoded as
+            x_g[h] = x[g⁻¹ h].
         input_vectors: u, shape (k, n), with k from 2 to 20.
         output_vector: w, shape (n,).
 
@@ -80,7 +81,7 @@ def composition_utility(
 
 @finite_answers()
 def maximal_utility(group: Group, encoding: Encoding, irrep: Irrep, sequence_length: SequenceLength) -> float:
-    """Maximal utility of a neuron of unit norm within one irrep (and its conjugate).
+    """Maximal utility of a unit-norm neuron whose Fourier components are restricted to one irrep (and its conjugate).
 
         U* = k! D^((1−k)/2) n^(−(k+1)/2) (k + 1)^(−(k+1)/2) ‖x̂(ρ)‖ᵏ⁺¹
 
@@ -90,7 +91,7 @@ def maximal_utility(group: Group, encoding: Encoding, irrep: Irrep, sequence_len
 
     Args:
         group: Group of n elements.
-        encoding: x, shape (n,), of zero mean.
+        encoding: Encoding x of the group elements, shape (n,), with zero mean.
         irrep: One of `irreducible_representations(group)`.
         sequence_length: k, from 2 to 20.
 
@@ -128,7 +129,7 @@ def maximisers(
 
     Args:
         group: Group of n elements.
-        encoding: x, shape (n,), of zero mean.
+        encoding: Encoding x of the group elements, shape (n,), with zero mean.
         irrep: One of `irreducible_representations(group)`.
         sequence_length: k, from 2 to 20.
         direction: c, shape (d,), of any nonzero length; real for an irrep of the real kind. By default, a.

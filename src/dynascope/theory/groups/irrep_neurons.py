@@ -39,7 +39,7 @@ def neurons_near_irreps(
 
     Args:
         group: Group of n elements.
-        encoding: x, shape (n,), of zero mean.
+        encoding: Encoding x of the group elements, shape (n,), with zero mean.
         sequence_length: k, from 2 to 20.
         neurons: Number of neurons, at least one per irrep, assigned to the irreps in turn.
         leakage: Norm of the component in each other irrep, relative to the component in the irrep of the neuron, from 0
@@ -94,13 +94,13 @@ def neurons_by_share(
 def shares_of_irreps(
     irreps: Sequence[Irrep], sequence_length: int, *, width: int | None = None, least: int = 1
 ) -> np.ndarray:
-    """Number of neurons of each irrep, in the order of the group and in proportion to the explicit construction.
+    """Number of neurons for each irrep, in the order of the group and in proportion to the explicit construction.
 
     Args:
         irreps: Irreps in the encoding.
         sequence_length: Length k of the composed sequences.
         width: Total number of neurons; by default, the number in the explicit construction.
-        least: Lower bound on the dimensions that enter the count.
+        least: Smallest dimension to count for an irrep, even if its real dimension is smaller.
     """
     ordered, k = sorted(irreps, key=lambda irrep: irrep.index), sequence_length
     needs = np.array([2 ** (k - 1) * max(irrep.real_dimension, least) ** (k + 1) for irrep in ordered])
