@@ -75,8 +75,7 @@ def composition_staircase(
         scale: Factor of the initial weights, between 0 and 1.
 
     Returns:
-        A staircase with the following features over `jump`: `utility` (U* of the learned irrep or part), `energy`
-            (twice the
+        A staircase with these features over `jump`: `utility` (U* of the learned irrep or part), `energy` (twice the
         drop) and `construction_width` (width of the explicit network for all irreps learned so far, see
         `construction_width`). A jump is marked slow if it learns a later part of an irrep, whose time is approximate.
         It is also marked if active neurons of an earlier irrep acquire weight in the irrep, which may then be learned

@@ -1,4 +1,4 @@
-"""Interventions on a network: what pruning conserves, and what feedback weights and linear autoencoders converge to."""
+"""Interventions on a network: conservation laws of pruning, and limits of feedback weights and autoencoders."""
 
 from dynascope.validation import face
 

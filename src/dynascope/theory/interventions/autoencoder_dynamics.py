@@ -1,4 +1,4 @@
-"""Gradient flow of linear autoencoders: ladder of saddles, transposition of the layers, and rates at the minimum."""
+"""Gradient flow of linear autoencoders: visited saddles, transposition of the layers, and rates at the minimum."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AutoencoderLadder(NamedTuple):
 
 
 class AutoencoderRates(NamedTuple):
-    """Rates of training near the global minimum.
+    """Convergence rate and largest stable learning rate near the global minimum.
 
     Attributes:
         slowest: Rate at which the slowest component of the weights converges in gradient flow.
@@ -71,17 +71,17 @@ def autoencoder_ladder(
 ) -> AutoencoderLadder:
     """Saddles visited by gradient flow of a linear autoencoder from vanishing initial weights.
 
-    The directions are learned one at a time, strongest first. Saddle s has the critical value of the set {1, …, s}. At
-    that saddle, the weights of direction s + 1 grow at the rate
+    The directions are learned one at a time, strongest first. At saddle s, the directions 1, …, s have been learned.
+    The loss has the corresponding critical value, and the weights of direction s + 1 grow at the rate
 
         2 (σ² − λ)   with the penalty on the weights,      2σ²   with the penalty on the product.
 
     From weights of scale ε, direction i is therefore learned at the time t_i with t_i / log(1/ε) → 1/rate_i.
 
     Args:
-        singular_values: σ_i > 0 of the data, in decreasing order and distinct, shape (directions,).
-        latents: k, at most the number of directions.
-        regularization: λ ≥ 0, different from every σ_i² with the penalty on the weights.
+        singular_values: Singular values σ_i > 0 of the data, in decreasing order and distinct, shape (directions,).
+        latents: Number of latents k, at most the number of directions.
+        regularization: Strength λ ≥ 0 of the penalty; different from every σ_i² if the weights are penalised.
         penalty: The penalised quantity, as in `autoencoder_loss`.
 
     Raises:
@@ -116,13 +116,13 @@ def autoencoder_imbalance(
 
         D(t) = exp(−4λt) D(0)
 
-    The flow is that of ‖X − X A B‖² + λ (‖A‖² + ‖B‖²). At λ = 0, and with a penalty on the product A B alone, D is
+    The flow descends the loss ‖X − X A B‖² + λ (‖A‖² + ‖B‖²). For λ = 0, or if only the product A B is penalised, D is
     conserved.
 
     Args:
         initial: D(0), shape (latents, latents).
         times: t ≥ 0, any shape.
-        regularization: λ ≥ 0 on the weights.
+        regularization: Strength λ ≥ 0 of the penalty on the weights.
 
     Returns:
         D at each time.
@@ -145,7 +145,7 @@ def autoencoder_imbalance(
 
 @_covers(start="any", gives="the distance of the layers from being transposes of each other")
 def transposition_residual(encoder: Matrix, decoder: Matrix) -> float:
-    """Distance of the decoder from the transpose of the encoder, relative to both.
+    """Distance of the decoder from the transpose of the encoder, relative to the size of the two layers.
 
         ‖A − Bᵀ‖ / √(‖A‖² + ‖B‖²)
 
@@ -184,12 +184,12 @@ def autoencoder_rates(
         slowest = smallest non-zero eigenvalue of the Hessian,   largest step = 2 / largest eigenvalue
 
     The loss is ‖X − X A B‖² + λ (‖A‖² + ‖B‖²), and gradient descent subtracts the learning rate times its gradient.
-    Zero eigenvalues belong to rotations of the latents, along which the loss is constant.
+    Zero eigenvalues correspond to rotations of the latents, along which the loss is constant. They are excluded.
 
     Args:
-        singular_values: σ_i > 0 of the data, in decreasing order, shape (directions,).
-        latents: k, at most the number of directions.
-        regularization: λ > 0, different from every σ_i².
+        singular_values: Singular values σ_i > 0 of the data, in decreasing order, shape (directions,).
+        latents: Number of latents k, at most the number of directions.
+        regularization: Strength λ > 0 of the penalty, different from every σ_i².
 
     Raises:
         InputError: If the singular values increase, if k exceeds their number, or if λ equals a σ_i².

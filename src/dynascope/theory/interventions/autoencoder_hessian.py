@@ -25,7 +25,7 @@ def autoencoder_hessian_spectrum(
 ) -> Float[np.ndarray, " weights"]:
     """All eigenvalues of the Hessian of ‖X − X A B‖² + λ (‖A‖² + ‖B‖²) at a critical point.
 
-    With d² = 1 − λ/σ² of the learned directions I and k latents, the eigenvalues are
+    Let I be the set of learned directions, and d_i² = 1 − λ/σ_i² for i ∈ I. With k latents, the eigenvalues are
 
         4(σ_i² − λ), 4λ                  for i ∈ I,
         0, 4λ                            for i ∈ I and each unused latent, and for each pair i < j in I,
@@ -36,17 +36,18 @@ def autoencoder_hessian_spectrum(
     where a = (d_i² + d_j²)(σ_i² + σ_j²)/2 and b = (d_i² + d_j²)(σ_j² − σ_i²)/2. Zero eigenvalues are exactly zero.
 
     Args:
-        singular_values: σ_i > 0 of the data, in decreasing order, shape (directions,).
+        singular_values: Singular values σ_i > 0 of the data, in decreasing order, shape (directions,).
         learned: Indices of the learned directions I, counted from 0, all with σ_i² > λ.
-        latents: k, at most the number of directions.
-        regularization: λ > 0, different from every σ_i².
+        latents: Number of latents k, at most the number of directions.
+        regularization: Strength λ > 0 of the penalty, different from every σ_i².
 
     Returns:
-        The 2 · directions · k eigenvalues in increasing order. A direction along which the data vanish, σ = 0, would
-        add 2λ twice for each unused latent, and 2λ and 2σ_i² for each learned direction.
+        The 2 · directions · k eigenvalues in increasing order. A direction along which the data vanish (σ = 0) would
+        add the eigenvalue 2λ twice for each unused latent, and 2λ and 2σ_i² for each learned direction.
 
     Raises:
-        InputError: If the spectrum, k and λ do not fit, or if the directions cannot be learned.
+        InputError: If the singular values increase, if k exceeds their number, if λ equals a σ_i², or if the directions
+            cannot be learned.
 
     References:
         Derived for the critical points of Kunin, Bloom, Goeva, Seed, arXiv:1901.08168.
@@ -88,6 +89,6 @@ def autoencoder_hessian_spectrum(
 def _twice_eigenvalues(
     top: np.ndarray, bottom: np.ndarray, beside: np.ndarray, determinant: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Twice the eigenvalues of [[top, beside], [beside, bottom]]; the smaller one keeps its sign through rounding."""
+    """Twice the eigenvalues of [[top, beside], [beside, bottom]]; the smaller one keeps its sign despite rounding."""
     larger = (top + bottom) / 2 + np.hypot((top - bottom) / 2, beside)
     return 2 * determinant / larger, 2 * larger

@@ -17,11 +17,11 @@ __all__ = ["AutoencoderPath", "autoencoder_path"]
 
 
 class AutoencoderPath(NamedTuple):
-    """Gradient flow of a linear autoencoder.
+    """Trajectory of a linear autoencoder under gradient flow.
 
     Attributes:
         strength: s_i, the eigenvalue of A B in each of the first k directions, shape (times, latents).
-        loss: Loss, shape of the times.
+        loss: Loss, with the shape of the times.
     """
 
     strength: Float[np.ndarray, "*times latents"]
@@ -49,15 +49,16 @@ def autoencoder_path(
         s(t) = s_∞ / (1 + (s_∞/c² − 1) exp(−4 g t)),   s_∞ = 1 − λ/σ², g = σ² − λ      (weights)
                                                        s_∞ = σ²/(σ² + λ), g = σ²       (product)
 
-    The formula is exact for A = Bᵀ = V diag(c), where V contains the first k principal directions. It is also the limit
-    of vanishing random weights with well-separated rates g. Then c_i is the norm of the i-th row of Vᵀ(A + Bᵀ)/2 after
-    projection onto the orthogonal complement of the rows above it, because these latents are already in use.
+    The formula is exact for A = Bᵀ = V diag(c), where V contains the first k principal directions. It also holds for
+    random weights in the limit of small scale, if the rates g are well separated. In this case, c_i is the norm of the
+    i-th row of Vᵀ(A + Bᵀ)/2 after projection onto the orthogonal complement of the rows above it, because the latents
+    along those rows are already in use.
 
     Args:
         times: t ≥ 0, any shape.
-        singular_values: σ_i > 0 of the data, in decreasing order, shape (directions,).
-        initial: c_i > 0 of the first k directions, shape (latents,).
-        regularization: λ ≥ 0, different from every σ_i² with the penalty on the weights.
+        singular_values: Singular values σ_i > 0 of the data, in decreasing order, shape (directions,).
+        initial: Initial values c_i > 0 for the first k directions, shape (latents,).
+        regularization: Strength λ ≥ 0 of the penalty; different from every σ_i² if the weights are penalised.
         penalty: The penalised quantity, as in `autoencoder_loss`.
 
     Raises:
@@ -75,10 +76,10 @@ def autoencoder_path(
     require_shape("initial", c, (None,))
     require(
         0 < c.size <= np.size(singular_values),
-        f"initial has {c.size} entries, and there are {np.size(singular_values)} singular values",
+        f"initial has {c.size} entries, but there are {np.size(singular_values)} singular values",
         argument="initial",
         value=c.size,
-        remedy="give at least one entry, and at most one for each singular value",
+        remedy="give at least one entry, and at most one per singular value",
     )
     squares = require_spectrum(singular_values, c.size, regularization, penalty)
     learned = squares[: c.size]

@@ -1,4 +1,4 @@
-"""Fixed points of the learning rules of feedback weights, and the rates at which the feedback weights approach them."""
+"""Fixed points of learning rules for feedback weights, and the rates at which the feedback weights approach them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AlignmentFixedPoint(NamedTuple):
     """The fixed point of feedback weights for fixed forward weights and inputs.
 
     Attributes:
-        backward: B*, shape (inputs, outputs); backpropagation has B* = W.
+        backward: B*, shape (inputs, outputs); for backpropagation, B* would equal W.
         rates: Rates of the independent modes of B − B*, shape (inputs, outputs). Gradient descent with rate η
             multiplies each mode by 1 − η · rate, and converges if η < 2/max(rates).
     """
@@ -38,13 +38,15 @@ class AlignmentFixedPoint(NamedTuple):
 def alignment_fixed_point(
     coefficients: AlignmentCoefficients, weights: FiniteNumbers, input_moment: FiniteNumbers
 ) -> AlignmentFixedPoint:
-    """Fixed point of feedback weights that descend a sum of primitives, for fixed forward weights W.
+    """Fixed point of feedback weights that minimise a sum of primitives, for fixed forward weights W.
 
-    With C = ⟨xᵀ x⟩ and S = Wᵀ C W, the fixed point solves a Sylvester equation:
+    The primitives are defined in `alignment_primitive`. With C = ⟨xᵀ x⟩ and S = Wᵀ C W, the fixed point solves a
+    Sylvester equation:
 
         (decay + sparse C) B + null B S = (amplification C + self_alignment) W
 
-    In the eigenbases of C and S, the equation has the rates decay + sparse c_i + null s_j. Special cases are
+    In the eigenbases of C and S, with eigenvalues c_i and s_j, the modes have the rates decay + sparse c_i + null s_j.
+    Special cases are
 
         weight mirror (amplification α, decay β)                   B* = (α/β) C W
         information alignment (amplification α, decay β, null γ)   B* = α C W (β + γ Wᵀ C W)⁻¹
@@ -52,13 +54,13 @@ def alignment_fixed_point(
         symmetric alignment (self_alignment α, decay β)            B* = (α/β) W
 
     Args:
-        coefficients: Coefficients of the primitives, at least one of decay, sparse and null positive.
+        coefficients: Coefficients of the primitives; at least one of decay, sparse and null must be positive.
         weights: W, shape (inputs, outputs).
-        input_moment: C, symmetric and positive semi-definite, shape (inputs, inputs), or the variances of independent
-            inputs, shape (inputs,).
+        input_moment: Second moment C of the inputs, symmetric and positive semi-definite, shape (inputs, inputs), or
+            the variances of independent inputs, shape (inputs,).
 
     Raises:
-        InputError: If the shapes do not match, or a rate is zero, so that the fixed point is not unique.
+        InputError: If the shapes do not match, or if a rate is zero and the fixed point is therefore not unique.
 
     References:
         Kunin, Nayebi, Sagastuy-Brena, Ganguli, Bloom, Yamins, arXiv:2003.01513.
@@ -86,10 +88,10 @@ def alignment_fixed_point(
         )
         require(
             bool(rates.min(initial=np.inf) > _SINGULAR * rates.max(initial=0.0)),
-            f"coefficients give a mode of the feedback weights the rate {rates.min(initial=np.inf):.3g}",
+            f"with these coefficients, a mode of the feedback weights has the rate {rates.min(initial=np.inf):.3g}",
             argument="coefficients",
             value=coefficients,
-            remedy="add decay, so that the fixed point is unique",
+            remedy="choose a positive decay, so that the fixed point is unique",
         )
         driven = coefficients.amplification * moment @ w + coefficients.self_alignment * w
         return AlignmentFixedPoint(left @ ((left.T @ driven @ right) / rates) @ right.T, rates)
@@ -103,12 +105,12 @@ def kolen_pollack_gap(
     learning_rate: PositiveFloat,
     weight_decay: NonNegativeFloat,
 ) -> np.ndarray:
-    """Difference between weights and feedback weights under the rule of Kolen and Pollack.
+    """Difference between forward weights and feedback weights under the Kolen–Pollack rule.
 
         W_t − B_t = (1 − ηλ)ᵗ (W_0 − B_0)
 
-    Weights and feedback weights receive the same gradient and the same decay in each step of plain SGD, so their
-    difference decays, whatever the data. With a positive decay and ηλ < 2, B converges to W.
+    In each step of plain SGD, forward weights and feedback weights receive the same gradient and the same weight decay,
+    so their difference decays independently of the data. With a positive decay and ηλ < 2, B converges to W.
 
     Args:
         gap: W_0 − B_0, any shape.

@@ -52,7 +52,7 @@ def mirror_misalignment(
 
     Args:
         weights: W, shape (inputs d, outputs).
-        batch_size: n, the number of inputs of each step.
+        batch_size: n, the number of inputs in each step.
         feedback_rate: η, with ηβ < 2.
         amplification: α.
         decay: β.
@@ -82,7 +82,7 @@ def mirror_misalignment(
 def noise_misalignment(
     backward: FiniteNumbers, rates: PositiveNumbers, *, feedback_rate: PositiveFloat, noise: NonNegativeFloat
 ) -> Misalignment:
-    """Stationary misalignment of feedback weights whose updates are noisy, for fixed forward weights and inputs.
+    """Stationary misalignment of feedback weights with noisy updates, for fixed forward weights and inputs.
 
         E ‖B − B*‖² = Σ_k η ν² / (h_k (2 − η h_k))
 
@@ -119,16 +119,16 @@ def _weights(values: FiniteNumbers, name: str = "weights") -> np.ndarray:
     array = require_array(name, values, (None, None))
     require(
         bool(np.any(array)),
-        f"{name} contains no value other than zero",
+        f"{name} contains only zeros",
         argument=name,
         value=array.shape,
-        remedy="give weights, to which an angle can be measured",
+        remedy="give at least one nonzero weight, so that the angle is defined",
     )
     return array
 
 
 def _stable(feedback_rate: float, decay: float, name: str = "decay") -> float:
-    """The product of the feedback rate and the largest rate of decay, below two."""
+    """Return the product of the feedback rate and the largest decay rate, after checking that it is below two."""
     require(
         feedback_rate * decay < 2,
         f"feedback_rate · {name} is {feedback_rate * decay:.6g}, so the feedback weights diverge",

@@ -1,4 +1,4 @@
-"""The five primitives from which local learning rules of feedback weights are made, with their gradients."""
+"""The five primitives that local learning rules for feedback weights consist of, with their gradients."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ credit_theory = functools.partial(covers, data="any", reference="arXiv:2003.0151
 @checked
 @dataclasses.dataclass(frozen=True)
 class AlignmentCoefficients:
-    """Coefficients of the primitives in the regulariser R = Σ c_P P that the feedback weights of a layer descend.
+    """Coefficients c_P of the primitives P in the regulariser R = Σ c_P P of the feedback weights of a layer.
 
-    The primitives are those of `alignment_primitive`. Decay, amplification and null are local; sparse and
+    The primitives are defined in `alignment_primitive`. Decay, amplification and null are local; sparse and
     self_alignment require that the forward and backward synapses of a layer exchange information.
 
     Attributes:
@@ -75,9 +75,10 @@ class AlignmentPrimitive(NamedTuple):
 def alignment_primitive(
     name: PrimitiveName, inputs: FiniteNumbers, weights: FiniteNumbers, backward: FiniteNumbers
 ) -> AlignmentPrimitive:
-    """One of the five primitives that feedback weights descend, and its gradient.
+    """Value of one of the five primitives, and its gradient with respect to the feedback weights.
 
-    A layer computes z = x W and sends errors back by δ Bᵀ, where backpropagation uses δ Wᵀ:
+    A layer computes z = x W and propagates an error δ back as δ Bᵀ, whereas backpropagation uses δ Wᵀ. The primitives
+    are
 
         decay           ½ ‖B‖²           ∇_B = B
         amplification   −⟨z · x B⟩       ∇_B = −⟨xᵀ z⟩
@@ -85,12 +86,12 @@ def alignment_primitive(
         sparse          ½ ⟨‖x B‖²⟩       ∇_B = ⟨xᵀ x⟩ B
         self_alignment  −tr(Bᵀ W)        ∇_B = −W
 
-    ⟨·⟩ is the mean over samples. The authors' code omits the factors ½, so its coefficients of the quadratic primitives
-    are half as large.
+    ⟨·⟩ is the mean over samples. The authors' code omits the factors ½, so its coefficients for the quadratic
+    primitives are half as large.
 
     Args:
         name: "decay", "amplification", "null", "sparse" or "self_alignment".
-        inputs: x of the layer, shape (samples, inputs).
+        inputs: Inputs x of the layer, shape (samples, inputs).
         weights: W, shape (inputs, outputs).
         backward: B, shape (inputs, outputs).
 

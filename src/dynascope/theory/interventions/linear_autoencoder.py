@@ -44,7 +44,7 @@ class AutoencoderLoss(NamedTuple):
     """Loss and gradients of a linear autoencoder.
 
     Attributes:
-        value: Loss, a sum over samples and inputs.
+        value: Loss, summed over samples and inputs.
         encoder_gradient: Gradient with respect to A, shape (inputs, latents).
         decoder_gradient: Gradient with respect to B, shape (latents, inputs).
     """
@@ -89,7 +89,7 @@ def autoencoder_loss(
         L = ‖X − X A B‖² + λ (‖A‖² + ‖B‖²)   with penalty="weights"
         L = ‖X − X A B‖² + λ ‖A B‖²          with penalty="product"
 
-    The loss is a sum over samples, without a factor ½. At λ = 0, both are the loss without a penalty.
+    The loss is summed over samples, without a factor ½. For λ = 0, both formulas give the loss without a penalty.
 
     Args:
         data: X, shape (samples, inputs). Centre it for principal component analysis.
@@ -138,13 +138,13 @@ def autoencoder_critical_points(
         #{(i, j): i ∈ I, j ∉ I, σ_j > σ_i} + (k − |I|) (r − |I|),
 
     where r is the number of directions that can be learned. Hence every critical point is a global minimum or a strict
-    saddle. The nullity is the dimension of the manifold, 2|I|k − |I|², or |I|k − |I|(|I| + 1)/2 with λ > 0 and the
-    penalty on the weights. Each pair of equal singular values σ_i = σ_j with i ∈ I, j ∉ I adds one to the nullity.
+    saddle. The nullity is the dimension of the manifold, 2|I|k − |I|². With λ > 0 and the penalty on the weights, it is
+    |I|k − |I|(|I| + 1)/2. Each pair of equal singular values σ_i = σ_j with i ∈ I, j ∉ I adds one to the nullity.
 
     Args:
-        singular_values: σ_i > 0 of the data, in decreasing order, shape (directions,).
-        latents: k, at most the number of directions.
-        regularization: λ ≥ 0, different from every σ_i² with the penalty on the weights.
+        singular_values: Singular values σ_i > 0 of the data, in decreasing order, shape (directions,).
+        latents: Number of latents k, at most the number of directions.
+        regularization: Strength λ ≥ 0 of the penalty; different from every σ_i² if the weights are penalised.
         penalty: The penalised quantity.
 
     Raises:
@@ -210,8 +210,8 @@ def critical_autoencoder(
     Args:
         data: X, shape (samples, inputs).
         learned: Indices of the learned directions, counted from 0 in decreasing order of the singular values.
-        latents: k, at least the number of learned directions.
-        regularization: λ ≥ 0, below σ² of every learned direction with the penalty on the weights.
+        latents: Number of latents k, at least the number of learned directions.
+        regularization: Strength λ ≥ 0 of the penalty; below σ² of every learned direction if the weights are penalised.
         penalty: The penalised quantity.
         encoder_mixing: M, shape (learned, latents); by default, latent i encodes the i-th learned direction.
         decoder_mixing: N, shape (latents, learned); by default, the pseudo-inverse of M.
@@ -220,7 +220,7 @@ def critical_autoencoder(
         The encoder A and the decoder B.
 
     Raises:
-        InputError: If the directions cannot be learned, or if the mixing matrices do not fit.
+        InputError: If the directions cannot be learned, or if the mixing matrices do not satisfy the conditions above.
 
     References:
         Kunin, Bloom, Goeva, Seed, arXiv:1901.08168.
@@ -234,10 +234,10 @@ def critical_autoencoder(
     _, sigma, rows = np.linalg.svd(x, full_matrices=False)
     require(
         sigma[-1:].all() and latents <= len(sigma),
-        f"latents is {latents}, and the data have {np.count_nonzero(sigma)} non-zero singular values",
+        f"latents is {latents}, and only {np.count_nonzero(sigma)} singular values of the data are non-zero",
         argument="latents" if sigma[-1:].all() else "data",
         value=latents,
-        remedy="choose fewer latents, or drop inputs that depend linearly on others",
+        remedy="choose fewer latents, or drop inputs that are linear combinations of others",
     )
     chosen = require_learned(learned, sigma**2, latents, regularization, penalty)
     directions, squares, size = rows[chosen].T, sigma[chosen] ** 2, len(chosen)
@@ -247,12 +247,18 @@ def critical_autoencoder(
     require_shape("decoder_mixing", n, (latents, size))
     in_weights = penalty == "weights" and regularization > 0
     for name, product, condition in (
-        ("encoder_mixing" if decoder_mixing is None else "decoder_mixing", m @ n, "M N = I"),
+        ("encoder_mixing" if decoder_mixing is None else "decoder_mixing", m @ n, "matrices with M N = I"),
         *([("encoder_mixing", m @ m.T, "orthonormal rows"), ("decoder_mixing", n.T @ n, "N = Mᵀ")] * in_weights),
     ):
         error = float(np.abs(product - np.eye(size)).max(initial=0.0))
         holds = error <= _INVERSE * (1 + np.linalg.norm(m) * np.linalg.norm(n))
-        require(holds, f"{name} is off by {error:.1e}", argument=name, value=error, remedy=f"choose {condition}")
+        require(
+            holds,
+            f"{name} deviates from the required form by {error:.1e}",
+            argument=name,
+            value=error,
+            remedy=f"choose {condition}",
+        )
     if in_weights:
         half = directions * np.sqrt(1 - regularization / squares)
         return half @ m, n @ half.T
@@ -262,7 +268,7 @@ def critical_autoencoder(
 def require_spectrum(
     singular_values: ArrayLike, latents: int, regularization: float, penalty: Penalty = "weights"
 ) -> Float[np.ndarray, " directions"]:
-    """Return σ² of decreasing singular values after checking them with the number of latents and λ."""
+    """Return σ² of decreasing singular values, after checking them, the number of latents and λ."""
     sigma = np.asarray(singular_values, float)
     require_shape("singular_values", sigma, (None,))
     require(
@@ -273,7 +279,7 @@ def require_spectrum(
     )
     require(
         latents <= len(sigma),
-        f"latents is {latents}, and there are {len(sigma)} singular values",
+        f"latents is {latents}, but there are only {len(sigma)} singular values",
         argument="latents",
         value=latents,
         remedy="choose at most as many latents as singular values",
@@ -282,10 +288,10 @@ def require_spectrum(
         squares = sigma**2
     require(
         penalty == "product" or not (np.abs(squares - regularization) <= _EQUAL * squares).any(),
-        f"regularization is {regularization:g}, a squared singular value, at which critical points merge",
+        f"regularization is {regularization:g}, which equals a squared singular value, so critical points merge",
         argument="regularization",
         value=regularization,
-        remedy="choose another value",
+        remedy="choose a different value",
     )
     return squares
 
@@ -293,24 +299,24 @@ def require_spectrum(
 def require_learned(
     learned: ArrayLike, squares: np.ndarray, latents: int, regularization: float, penalty: Penalty = "weights"
 ) -> Int[np.ndarray, " learned"]:
-    """Return the sorted indices of learned directions after checking that a critical point can learn them."""
+    """Return the sorted indices of learned directions, after checking that these directions can be learned."""
     values = np.asarray(learned, float)
     require_shape("learned", values, (None,))
     require_whole_numbers("learned", values, most=len(squares) - 1)
     chosen = np.unique(values.astype(int))
     require(
         len(chosen) == len(values) and len(chosen) <= latents,
-        f"learned has {len(values)} entries, and latents is {latents}",
+        f"learned has {len(values)} entries, of which {len(chosen)} are distinct, and latents is {latents}",
         argument="learned",
         value=len(values),
-        remedy="give different directions, at most as many as latents",
+        remedy="give distinct directions, at most one per latent",
     )
     off = chosen[squares[chosen] <= regularization] if penalty == "weights" else chosen[:0]
     require(
         not off.size,
-        f"the directions {off.tolist()} have σ² of at most {regularization:g}, the regularization",
+        f"for the directions {off.tolist()}, σ² does not exceed the regularization, {regularization:g}",
         argument="learned",
         value=off.tolist(),
-        remedy="leave them out, or choose a smaller regularization",
+        remedy="omit these directions, or choose a smaller regularization",
     )
     return chosen

@@ -20,7 +20,7 @@ class ProbabilisticPCA(NamedTuple):
     """Maximum-likelihood solution of probabilistic principal component analysis.
 
     Attributes:
-        loadings: W, shape (inputs, latents), up to a rotation of the latents.
+        loadings: W, determined up to a rotation of the latents, shape (inputs, latents).
         reconstruction: Symmetric matrix that maps a sample to its reconstruction from the posterior mean of the
             latents, shape (inputs, inputs). It equals A B at the minimum of the autoencoder.
         regularization: λ = n s², the regularization of the equivalent autoencoder.
@@ -43,7 +43,7 @@ class ProbabilisticPCA(NamedTuple):
 def probabilistic_pca(
     data: Matrix, latents: PositiveInt, noise_variance: PositiveFloat | None = None
 ) -> ProbabilisticPCA:
-    """Probabilistic PCA x = W z + noise of variance s², and the equivalent linear autoencoder.
+    """Fit the probabilistic PCA model x = W z + noise of variance s², and find the equivalent linear autoencoder.
 
         W = V (σ²/n − s²)^½,   W (WᵀW + s²)⁻¹ Wᵀ = A B   at the minimum of ‖X − X A B‖² + λ (‖A‖² + ‖B‖²), λ = n s²
 
@@ -51,9 +51,9 @@ def probabilistic_pca(
 
     Args:
         data: X, shape (samples, inputs), centred.
-        latents: k, at most the smaller side of X.
-        noise_variance: s² > 0. By default, its maximum-likelihood value, the mean variance of the discarded
-            directions, Σ_{i>k} σ_i² / (n (inputs − k)).
+        latents: Number of latents k, at most the smaller dimension of X.
+        noise_variance: s² > 0. The default is the maximum-likelihood value, the mean variance Σ_{i>k} σ_i² / (n
+            (inputs − k)) of the discarded directions.
 
     Raises:
         InputError: If there are too many latents, or if the discarded directions have no variance.
@@ -71,7 +71,7 @@ def probabilistic_pca(
     samples, inputs = x.shape
     require(
         latents <= min(x.shape),
-        f"latents is {latents}, and data has shape {x.shape}",
+        f"latents is {latents}, but data has shape {x.shape}",
         argument="latents",
         value=latents,
         remedy="choose at most as many latents as samples and inputs",
@@ -81,7 +81,7 @@ def probabilistic_pca(
     variance = float(discarded if noise_variance is None else noise_variance)
     require(
         variance > 0,
-        "the discarded directions have no variance, and the likelihood is unbounded",
+        "the discarded directions have no variance, so the likelihood is unbounded",
         argument="noise_variance",
         value=variance,
         remedy="choose fewer latents or a positive noise variance",

@@ -42,10 +42,10 @@ def cut_residuals(
     weights counts as a multiplier s = 1 with saliency ⟨∂R/∂h, h⟩. A bias is an edge from a constant source, so the
     biases of all layers at or after the cut belong to it. The differences vanish for every scalar R of the outputs y if
     all activations satisfy φ(z) = φ'(z) z, such as ReLU, leaky ReLU, max pooling and mean pooling. Batch normalisation
-    in evaluation mode conserves the saliency with S(γ) + S(β) in place of the weights.
+    in evaluation mode conserves the saliency, with S(γ) + S(β) in place of S(W).
 
     Args:
-        weight_sums: Sum of S over each cut, in the order of the signal, shape (cuts,).
+        weight_sums: Sum of S over each cut, from the inputs to the outputs, shape (cuts,).
         bias_sums: Sum of S over the biases of each layer, shape (cuts,); zeros without biases.
         total: ⟨∂R/∂y, y⟩.
 
@@ -67,13 +67,13 @@ def cut_residuals(
 
 @_covers(network="homogeneous activations", gives="the exact violation of conservation by the scores of GraSP")
 def grasp_defect(incoming_gradient: FiniteNumbers, outgoing_gradient: FiniteNumbers) -> Float[np.ndarray, " units"]:
-    """Violation of neuron-wise conservation by the scores of GraSP.
+    """Violation of neuron-wise conservation by GraSP scores.
 
         Σ_in S − Σ_out S = ‖g_out‖² − ‖g_in‖²,   S = θ ⊙ H g,  g = ∇L,  H = ∇²L
 
-    The sums run over the incoming weights and the bias of a unit, and over its outgoing weights. GraSP scores are
-    the synaptic saliency of R = ½ ‖∇L‖², which is not a function of the outputs alone and changes under the rescaling
-    (θ_in, θ_out) → (c θ_in, θ_out/c) that leaves L unchanged.
+    The first sum runs over the incoming weights and the bias of a unit, the second over its outgoing weights. GraSP
+    scores are the synaptic saliency of R = ½ ‖∇L‖², which is not a function of the outputs alone and changes under the
+    rescaling (θ_in, θ_out) → (c θ_in, θ_out/c) that leaves L unchanged.
 
     Args:
         incoming_gradient: Gradients g of the incoming weights and of the bias, shape (units, incoming).
@@ -170,7 +170,7 @@ def normalisation_defect(
 
 @_covers(network="homogeneous activations, without biases", gives="the mean score of each layer")
 def mean_layer_score(total: FiniteFloat, sizes: PositiveNumbers) -> Float[np.ndarray, " layers"]:
-    """Mean score of the weights of each layer, for a score that every layer conserves.
+    """Mean score of the weights of each layer, for a score whose sum is the same in every layer.
 
         mean of S over layer l = R/N_l
 
@@ -194,7 +194,7 @@ def mean_layer_score(total: FiniteFloat, sizes: PositiveNumbers) -> Float[np.nda
 
 @checked
 def maximal_compression(sizes: Annotated[Sequence[PositiveInt], MinLen(1)]) -> float:
-    """Largest compression that can leave a weight in every layer.
+    """Largest compression ratio at which every layer can keep at least one weight.
 
         ρ_max = N/L
 

@@ -31,18 +31,18 @@ def log_synaptic_flow(weights: Sequence[FiniteNumbers]) -> float:
 
         R = 1ᵀ |W_1| |W_2| ⋯ |W_L| 1
 
-    R is the sum over all paths from an input to an output of the product of the absolute weights. The SynFlow scores of
-    each layer sum to R. The computation rescales the signal after every layer and adds the logarithms of the scales, so
-    R may exceed the largest floating-point number.
+    R is a sum over all paths from an input to an output; each path contributes the product of its absolute weights. The
+    SynFlow scores of each layer sum to R. The computation rescales the signal after every layer and adds the logarithms
+    of the scales, so R may exceed the largest floating-point number.
 
     Args:
-        weights: W_l, shape (width of layer l − 1, width of layer l), in the order of the signal.
+        weights: W_l, shape (width of layer l − 1, width of layer l), from the inputs to the outputs.
 
     Returns:
         log R, or −∞ if no path with nonzero weights exists.
 
     Raises:
-        InputError: If there are no weights, or if the shapes do not form a chain.
+        InputError: If there are no weights, or if the shapes of consecutive layers do not match.
 
     References:
         H. Tanaka, D. Kunin, D. Yamins, S. Ganguli, Pruning neural networks without any data by iteratively conserving
@@ -68,13 +68,13 @@ def synflow_log_scores(weights: Sequence[FiniteNumbers]) -> list[Float[np.ndarra
     sum to R. The result remains finite for any depth.
 
     Args:
-        weights: W_l, shape (width of layer l − 1, width of layer l), in the order of the signal.
+        weights: W_l, shape (width of layer l − 1, width of layer l), from the inputs to the outputs.
 
     Returns:
         log S for each layer, with the shape of its weights; −∞ for weights on no path with nonzero weights.
 
     Raises:
-        InputError: If there are no weights, or if the shapes do not form a chain.
+        InputError: If there are no weights, or if the shapes of consecutive layers do not match.
 
     References:
         H. Tanaka, D. Kunin, D. Yamins, S. Ganguli, Pruning neural networks without any data by iteratively conserving
@@ -104,7 +104,7 @@ def _log(values: np.ndarray) -> np.ndarray:
 
 
 def _chain(weights: Sequence[FiniteNumbers]) -> list[np.ndarray]:
-    """The absolute weights, after a check that their shapes form a chain."""
+    """Return the absolute weights, after checking that the shapes of consecutive layers match."""
     layers = [np.abs(np.asarray(each, np.float64)) for each in weights]
     shapes = [each.shape for each in layers]
     fits = bool(shapes) and all(len(shape) == 2 and min(shape) > 0 for shape in shapes)
@@ -122,7 +122,7 @@ def _chain(weights: Sequence[FiniteNumbers]) -> list[np.ndarray]:
 
 
 def _forward(layers: Sequence[np.ndarray]) -> list[tuple[np.ndarray, float]]:
-    """The signal before each layer and after the last one, from an input of ones: v exp(scale) with max v = 1."""
+    """The signal v exp(scale) before each layer and after the last one, for an input of ones; max v = 1."""
     flow, scale = np.ones(layers[0].shape[0]), 0.0
     found = [(flow, scale)]
     for layer in layers:

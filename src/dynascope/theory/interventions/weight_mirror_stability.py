@@ -18,9 +18,10 @@ class MirrorStability(NamedTuple):
     """Stability of a weight and its feedback weight that amplify each other.
 
     Attributes:
-        growth_rate: Largest eigenvalue of the linear flow; both weights diverge or leave zero if it is positive.
+        growth_rate: Largest eigenvalue of the linearised flow; if it is positive, both weights grow away from zero.
         unstable: Whether the gain exceeds the product of the decays, k > βμ.
-        weight: Absolute value at which w saturates: zero if stable, infinite if unstable without a null term.
+        weight: Absolute value at which w saturates: zero if zero is stable, infinite if it is unstable without a null
+            term.
         backward: Absolute value at which b saturates.
     """
 
