@@ -62,21 +62,21 @@ def layer_cosine(
     *,
     prefactor: PositiveArray = 0.5,
 ) -> Float[AnyArray, ...]:
-    """Compute the alignment ζ = cos∠(u, v) of the second layer with the first along the line, v = n·W.
+    """Compute the alignment ζ = cos∠(u, v) of the second layer u with v = n·W, the first layer along the line.
 
     ζ = (P g − Q/g)/√((P g + Q/g)² − 4Y²) = θ/√(θ² + 4γ²(PQ − Y²)), Y = Σ pᵢ qᵢ
 
-    PQ − Y² is conserved, so that ζ is a function of θ alone and monotone in time. Layers that are initially parallel
-    stay parallel, ζ = ±1. In the kernel regime, ζ stays near zero.
+    Here p, q, P, Q, g and θ are those of `line_trajectory`. PQ − Y² is conserved, so ζ is a function of θ alone and
+    monotone in time. Layers that are initially parallel stay parallel, ζ = ±1. In the kernel regime, ζ stays near zero.
 
     Args:
-        network: Both initial layers, γ, η₁ and η₂.
+        network: Both initial layers, the multiplier γ and the learning rates η₁ and η₂.
         data: Direction, power and target slope of the data, from `line_data`.
         times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
         prefactor: p > 0 in the loss p E(f − y)².
 
     Returns:
-        ζ between −1 and 1, shape (..., times); 0 at times at which a layer vanishes.
+        ζ between −1 and 1, shape (..., times); 0 whenever a layer vanishes.
 
     Raises:
         InputError: As for `line_trajectory`. Inside `jit`, values outside this domain give NaN.
@@ -106,13 +106,14 @@ def alignment_change(
 
     ζ∞ = S/√(S² + γ²(‖u‖²‖v‖² − (u·v)²))
 
-    The bracket is conserved and evaluated at t = 0. ζ increases if S > θ₀, that is if the initial slope is below the
-    target, and decreases if S < θ₀. It is constant if S = θ₀, or if the layers are parallel and the output need not
-    change its sign. For S < 0, aligned layers have ζ → −1. Neither the sign nor the size of the change depends on the
-    learning rates; they only determine which exactly parallel layers are trapped (see `line_limit`).
+    The bracket is conserved and evaluated at t = 0. ζ increases if S > θ₀, that is, if the initial slope θ₀ is below
+    the target slope S, and decreases if S < θ₀. It is constant if S = θ₀, or if the layers are parallel and the output
+    does not have to change its sign. For S < 0, alignment means ζ → −1. Neither the sign nor the size of the change
+    depends on the learning rates; the rates only determine which exactly parallel layers are trapped (see
+    `line_limit`).
 
     Args:
-        network: Both initial layers, γ, η₁ and η₂.
+        network: Both initial layers, the multiplier γ and the learning rates η₁ and η₂.
         data: Direction, power and target slope of the data, from `line_data`.
 
     Returns:

@@ -50,7 +50,7 @@ STANDARDS = (
 
 
 class LineStart(NamedTuple):
-    """An initial network and data on a line, of matching shapes; JAX may trace any part.
+    """An initial network and data on a line, with matching shapes; JAX may trace any part.
 
     Attributes:
         network: W, u, γ, η₁ and η₂.
@@ -120,10 +120,10 @@ class Decomposition(NamedTuple):
         shrinking: q, shape (..., h).
         ratio: c.
         unit: The largest |pᵢ| or |qᵢ|; one if all vanish.
-        growing_power: P = Σ pᵢ² in squared units.
-        shrinking_power: Q in squared units.
-        distance: √(PQ − Y²) = ½ √(‖u‖²‖v‖² − (u·v)²) in squared units, Y = Σ pᵢ qᵢ. Conserved for any rates; zero for
-            parallel layers.
+        growing_power: P = Σ pᵢ², in units of `unit`².
+        shrinking_power: Q = Σ qᵢ², in units of `unit`².
+        distance: √(PQ − Y²) = ½ √(‖u‖²‖v‖² − (u·v)²), Y = Σ pᵢ qᵢ, in units of `unit`². It is conserved for any
+            learning rates, and zero for parallel layers.
         target: S.
         multiplier: γ.
         rate: k = 4 p √(η₁ η₂) γ E[a²], where p is the prefactor of the loss.
@@ -177,7 +177,7 @@ class Decomposition(NamedTuple):
 
     @property
     def powers(self) -> tuple[Array, Array]:
-        """C = γP and D = γQ in squared units."""
+        """C = γP and D = γQ, in units of `unit`²."""
         return self.multiplier * self.growing_power, self.multiplier * self.shrinking_power
 
 
@@ -220,7 +220,7 @@ def decompose(start: LineStart) -> Decomposition:
 
 
 def end_of_growth(start: Decomposition, initial_strength: Array | np.ndarray, drive: Array | np.ndarray) -> GrowthLimit:
-    """Return the limit of the growth factor for concrete numbers; also "static" if S = θ₀ up to rounding."""
+    """Return the limit of the growth factor for concrete numbers; its status is "static" if S = θ₀ up to rounding."""
     growing, shrinking = (np.asarray(start.multiplier * each) for each in (start.growing_power, start.shrinking_power))
     end = growth_limit(start.target, growing, shrinking, log_scale=np.log(start.unit))
     resting = np.asarray(drive) == 0
@@ -273,7 +273,7 @@ def _require_unit_vector(direction: Any) -> None:
         "data.direction is not a unit vector",
         argument="data.direction",
         value=None if is_traced(direction) else float(np.sum(np.asarray(direction) ** 2)),
-        remedy="divide it by its norm",
+        remedy="divide the direction by its norm",
     )
 
 

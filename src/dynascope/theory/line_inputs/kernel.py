@@ -41,7 +41,8 @@ def tangent_kernel(
     Under gradient flow on p E(f − y)², the output obeys df(x)/dt = −2 p E_x'[K(x, x') (f(x') − y')].
 
     Args:
-        network: Both layers (for example those of a `LineTrajectory` at all times), γ, η₁ and η₂.
+        network: Both layers (for example those of a `LineTrajectory` at all times), the multiplier γ and the learning
+            rates η₁ and η₂.
         inputs: x, shape (n, d); the inputs need not lie on a line.
         other_inputs: x', shape (m, d); equal to `inputs` by default.
 
@@ -75,7 +76,7 @@ def tangent_kernel(
     for name, each in (("inputs", x), ("other_inputs", other)):
         require(
             each.shape[1] == w.shape[-2],
-            f"{name} has shape {each.shape} for weights of {w.shape[-2]} inputs",
+            f"{name} has shape {each.shape}, but network.first has {w.shape[-2]} inputs",
             argument=name,
             value=each.shape,
             remedy="give one sample per row, with as many columns as W has inputs",

@@ -31,7 +31,7 @@ __all__ = ["LineLimit", "LineTrajectory", "TimeScale", "line_limit", "line_traje
 
 
 class LineTrajectory(NamedTuple):
-    """Trajectory of the network.
+    """Trajectory of a two-layer linear network on inputs along a line.
 
     Attributes:
         first: W(t), shape (..., times, d, h).
@@ -123,7 +123,7 @@ def line_trajectory(
     numbers.
 
     Args:
-        network: Both initial layers W₀ and u₀, γ, η₁ and η₂.
+        network: Both initial layers W₀ and u₀, the multiplier γ and the learning rates η₁ and η₂.
         data: Direction, power and target slope S of the data, from `line_data`.
         times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
         prefactor: p > 0 in the loss p E(f − y)², shape (...). The default ½ is the convention of this library.
@@ -165,10 +165,10 @@ def time_scale(
 
     At late times, the distance to the limit decays as exp(−t/t_c). The first term is the contribution of the target,
     the second that of the initial weights; P and Q are defined in `line_trajectory`. A network that is initialised near
-    a saddle may stay there for many t_c.
+    a saddle may stay there for many time constants.
 
     Args:
-        network: Both initial layers, γ, η₁ and η₂.
+        network: Both initial layers, the multiplier γ and the learning rates η₁ and η₂.
         data: Direction, power and target slope of the data, from `line_data`.
         prefactor: p > 0 in the loss p E(f − y)².
 
@@ -203,11 +203,11 @@ def line_limit(
     p → p √g∞, q → q/√g∞, g∞ = (S + √(S² + 4γ²PQ))/(2γP)
 
     Layers that are exactly opposite (P = 0) with S > 0, or exactly parallel (Q = 0) with S < 0, are trapped in the
-    saddle f = 0. Layers that are opposite or parallel up to rounding count as exactly so; in training, they stay on a
-    long plateau.
+    saddle f = 0. Layers that are opposite or parallel up to rounding count as exactly opposite or parallel; in
+    training, such layers stay on a long plateau.
 
     Args:
-        network: Both initial layers, γ, η₁ and η₂.
+        network: Both initial layers, the multiplier γ and the learning rates η₁ and η₂.
         data: Direction, power and target slope of the data, from `line_data`.
         prefactor: p > 0 in the loss p E(f − y)².
 

@@ -34,7 +34,7 @@ class LayerNorms(NamedTuple):
     """Norms of the layers over time, each of shape (..., times).
 
     Attributes:
-        first: ‖v‖, the norm of the first layer along the line, v = n·W.
+        first: ‖v‖, the norm of v = n·W, the first layer along the line.
         second: ‖u‖.
         total: √(η₁/η₂) ‖u‖² + √(η₂/η₁) ‖v‖² = 2 (P g + Q/g), which together with θ obeys
             d(P g + Q/g)/dt = k (S − θ) θ/γ.
@@ -71,12 +71,12 @@ def layer_norms(
     *,
     prefactor: PositiveArray = 0.5,
 ) -> LayerNorms:
-    """Compute the norms ‖v‖ and ‖u‖ of both layers, which grow and shrink together.
+    """Compute the norms ‖v‖ and ‖u‖ of both layers over time; they grow and shrink together.
 
-    With c = (η₁/η₂)^¼, both c² ‖u‖² and ‖v‖²/c² change at the rate k (S − θ) θ/γ, and their difference 4Y is conserved.
+    With c = (η₁/η₂)^¼, both c² ‖u‖² and ‖v‖²/c² change at the rate k (S − θ) θ/γ, so their difference 4Y is conserved.
 
     Args:
-        network: Both initial layers, γ, η₁ and η₂.
+        network: Both initial layers, the multiplier γ and the learning rates η₁ and η₂.
         data: Direction, power and target slope of the data, from `line_data`.
         times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
         prefactor: p > 0 in the loss p E(f − y)².
@@ -112,7 +112,7 @@ def rescaling(
     signs, the layers shrink until θ = 0 and then grow. If S = θ₀, the layers are static.
 
     Args:
-        network: Both initial layers, γ, η₁ and η₂.
+        network: Both initial layers, the multiplier γ and the learning rates η₁ and η₂.
         data: Direction, power and target slope of the data, from `line_data`.
         prefactor: p > 0 in the loss p E(f − y)².
 

@@ -39,7 +39,7 @@ covers_line = functools.partial(
 class LineNetwork(NamedTuple):
     """The network f(x) = γ x W u and its learning rates.
 
-    A batch of networks has leading axes (...), which broadcast.
+    For a batch of networks, all attributes may have leading axes (...), which broadcast.
 
     Attributes:
         first: W, shape (..., d, h), acting as x @ W.
@@ -93,7 +93,7 @@ def line_data(inputs: IsFinite[Real[ArrayLike, "samples inputs"]], targets: Fini
         The data as NumPy float64 numbers. The sign of n makes its largest component positive.
 
     Raises:
-        InputError: If the inputs are all zero or not on a line, the targets have another shape, or a value is not
+        InputError: If the inputs are all zero or not on a line, the targets have the wrong shape, or a value is not
             finite.
 
     References:
@@ -119,10 +119,10 @@ def line_data(inputs: IsFinite[Real[ArrayLike, "samples inputs"]], targets: Fini
     second = float(sizes[1] / sizes[0]) if len(sizes) > 1 else 0.0
     require(
         second <= _ROUNDING,
-        f"inputs are not on a line through the origin (second singular value {second:.3g} of the first)",
+        f"inputs are not on a line through the origin: the second singular value is {second:.3g} times the first",
         argument="inputs",
         value=second,
-        remedy="project the inputs on one direction, or use the theory of whitened inputs",
+        remedy="project the inputs onto one direction, or use a theory for whitened inputs",
     )
     direction = right[0] * np.sign(right[0, np.argmax(np.abs(right[0]))])
     along = x @ direction
