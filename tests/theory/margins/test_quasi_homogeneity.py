@@ -102,13 +102,13 @@ def test_batch_normalisation_before_the_readout_frees_the_layers_below(gain, eps
 
 
 def test_a_batch_that_has_no_spread_is_refused():
-    with pytest.raises(InputError, match="a larger batch if the network normalises over it") as caught:
+    with pytest.raises(InputError, match="if the network normalises over the batch, use more inputs") as caught:
         quasi_homogeneity(over_the_batch, {name: RESIDUAL[name] for name in ("in", "shift", "out")}, X[:1])
     assert caught.value.argument == "example_inputs"
 
 
 def test_an_epsilon_leaves_no_rates_that_keep_the_charges():
-    with pytest.raises(InputError, match="ε of normalisations"):
+    with pytest.raises(InputError, match="set ε to 0 in normalisation layers"):
         quasi_homogeneity(lambda p, x: residual(p, x, 1e-3), RESIDUAL, X)
 
 

@@ -1,4 +1,4 @@
-"""Late training of classifiers, long after separation: growth rates, norms and margins."""
+"""Late training of classifiers, long after the data are separated: growth rates, norms and margins."""
 
 from dynascope.validation import face
 

@@ -1,4 +1,4 @@
-"""Balanced growth rates: the rates that gradient flow realises, among all that the symmetries of a network allow."""
+"""Balanced growth rates: the growth rates that gradient flow selects among all those a network's symmetries allow."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ def balanced_rates(
     conserves Σ s_i θ_i². Hence max_{s > 0} λ = max_{s < 0} λ: the fastest elements with s > 0 and with s < 0 have equal
     rates. If all s have one sign, no element with s ≠ 0 grows. These conditions are equivalent to the lexicographic
     minimum. If the largest rates of the two signs differ, a step along s reduces the larger one. If they are equal for
-    every s, any step raises one of the largest rates among those it changes. The solution is unique. Each factor of a
-    product of k factors has the rate 1/k. If the margin needs a bias, the layer above has the same rate as the bias:
-    three layers with a bias in the second layer have the rates 1/4, 1/4 and 1/2.
+    every s, any step raises one of the largest rates among those it changes. The solution is unique. In a product of k
+    factors, each factor has the rate 1/k. If the margin depends on a bias, the layer above has the same rate as the
+    bias: in a network of three layers with a bias in the second layer, the layers have the rates 1/4, 1/4 and 1/2.
 
     Args:
         rates: One solution λ of the Euler identity Σ λ_i θ_i ∂f/∂θ_i = f, with λ + Σ c_k s_k ≥ 0 for some c, shape
             (elements,).
         generators: s_k with Σ s_i θ_i ∂f/∂θ_i = 0, shape (generators, elements); empty if the rates are unique.
-        discarded: Indices of elements whose share of the margin vanishes. They grow more slowly than their rates, and
-            the charges are balanced without them.
+        discarded: Indices of elements whose share of the margin vanishes. These elements grow more slowly than their
+            rates imply, and the charges are balanced without them.
 
     Returns:
         λ, shape (elements,), in the units of the given rates.
 
     Raises:
-        InputError: If the shapes do not match, or only negative rates keep the charges finite.
+        InputError: If the shapes do not match, or if the charges stay finite only with negative rates.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; the choice of the rates is derived here from the charges.
@@ -70,7 +70,7 @@ def balanced_rates(
             f"discarded contains {each}",
             argument="discarded",
             value=each,
-            remedy=f"give indices of elements, below {given.size}",
+            remedy=f"give element indices below {given.size}",
         )
         slow[each] = True
     if given.size == 0 or not len(fields):
@@ -107,7 +107,7 @@ def _lexicographic_minimum(rates: np.ndarray, fields: np.ndarray, slow: np.ndarr
 
 
 def _least_maximum(rates: np.ndarray, fields: np.ndarray, free: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the least possible maximum of the free rates, a solution, and the elements at it in every solution."""
+    """Return the smallest possible maximum of the free rates, a solution, and the elements at it in every solution."""
     many, count = len(fields), int(free.sum())
     # min t over (c, t ≥ 0): λ + cs ≤ t.
     above = np.column_stack([fields[:, free].T, -np.ones(count)])

@@ -1,4 +1,4 @@
-"""Margin share of a parameter that the margin does not need, for a model with a closed-form solution."""
+"""Share of the margin contributed by an unnecessary parameter, in a model with a closed-form solution."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def discarded_share(
 
     The network is f = a x₁ + u v x₂ with one sample x = (1, 1), y = 1. Gradient flow on −log L has a' = 1, u' = v,
     v' = u. The weight a has the largest rate but is not needed to separate the sample. It grows linearly in S, whereas
-    the product uv grows exponentially. The share of a therefore falls as log(q)/(2q): the block is discarded, but
+    the product uv grows exponentially. The share of a therefore falls as log(q)/(2q): the weight is discarded, but
     slowly.
 
     Args:
@@ -42,7 +42,8 @@ def discarded_share(
         a/q, in the shape of the margin.
 
     Raises:
-        InputError: If a number is not finite, the factor is zero, or a margin is below the initial one or not positive.
+        InputError: If a number is not finite, the factor is zero, or a margin is below the initial margin or not
+            positive.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; the solution is derived here.
@@ -60,7 +61,7 @@ def discarded_share(
         f"a margin is {lowest:.6g}, but the initial margin is {weight + product:.6g}",
         argument="margin",
         value=lowest,
-        remedy="give margins of at least the initial one",
+        remedy="give margins that are at least the initial margin",
     )
     grown = q - weight
     # S + u₀² exp(2S) is convex, and the first iterate lies above the solution.

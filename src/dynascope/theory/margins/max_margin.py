@@ -40,11 +40,12 @@ class MaxMargin(NamedTuple):
         value: P, the cost ½ Σ θ² of the parameters with the largest rate.
         multipliers: α ≥ 0 of the samples, zero for all but the support vectors, shape (samples,).
         rate: λ of the penalised parameters.
-        discarded: Indices of inputs whose weights have a higher rate but are not needed by the margin, shape
+        discarded: Indices of inputs whose weights have a higher rate but are not needed for the margin, shape
             (discarded,).
-        unique: Whether the solution is unique. If not, the problem does not determine the solution to which training
-            converges.
-        euclidean_margin: 1/‖β‖, the smallest perturbation of the inputs that misclassifies a sample.
+        unique: Whether the solution is unique. If not, training converges to one of the solutions, which the problem
+            does not determine.
+        euclidean_margin: 1/‖β‖, the norm of the smallest perturbation of the inputs that leads to a misclassified
+            sample.
     """
 
     weights: Float[np.ndarray, " inputs"]
@@ -69,11 +70,12 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
 
         min ½ Σ θ² over the parameters of the largest rate, subject to z_i · β ≥ 1, with β_j a product of k_j parameters
 
-    A product of k factors has the rate λ = 1/k for each factor, and the total cost ½ k |β_j|^(2/k). Only the products
-    with the fewest factors are penalised; all others are free. With one factor, the problem is a quadratic programme;
-    if all inputs have one factor, it is the support vector machine. With two factors, it is a linear programme that
-    minimises the ℓ1 norm. If the free inputs alone separate the data, the penalised inputs are discarded with a
-    warning, and the next rate is penalised. The direction of gradient flow converges to the solution as 1/q.
+    In a product of k factors, each factor has the rate λ = 1/k, and the total cost is ½ k |β_j|^(2/k). Only the
+    products with the fewest factors are penalised; all others are free. With one factor, the problem is a quadratic
+    program; if all inputs have one factor, it is the hard-margin support vector machine. With two factors, it is a
+    linear program that minimises the ℓ1 norm. If the free inputs alone separate the data, the penalised inputs are
+    discarded with a warning, and the parameters with the next lower rate are penalised. The direction of gradient flow
+    converges to the solution as 1/q.
 
     Args:
         data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs), linearly separable: z_i · β > 0 for some β. For
@@ -82,7 +84,7 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
 
     Raises:
         InputError: If the shapes do not match, the data are not separable, or products of three or more factors are
-            penalised, so that the problem is not convex.
+            penalised, in which case the problem is not convex.
 
     Warns:
         UserWarning: If the parameters of the largest rate are discarded.
@@ -126,7 +128,7 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
     single = int(penalised.sum()) == 1
     require(
         fewest <= 2 or single,
-        f"products of {fewest:g} factors are penalised, and the problem is not convex",
+        f"products of {fewest:g} factors are penalised, so the problem is not convex",
         argument="factors",
         value=float(fewest),
         remedy="integrate the flow with flows.margin_flow, which may end in a local optimum",
@@ -168,7 +170,8 @@ def class_differences(
         classes: K ≥ 2.
 
     Returns:
-        z for `max_margin`, shape (samples (classes − 1), classes features); its weights are the rows of W, flattened.
+        z for `max_margin`, shape (samples (classes − 1), classes features); the weights of the solution are the rows of
+        W, flattened.
 
     Raises:
         InputError: If the shapes do not match, or a label is not an integer from 0 to classes − 1.
@@ -195,7 +198,7 @@ def class_differences(
 
 
 def _separates(z: np.ndarray) -> bool:
-    """Whether z w ≥ 1 for some w, by maximising the least margin over bounded w."""
+    """Return whether z w ≥ 1 for some w, by maximising the smallest margin over bounded w."""
     scaled = z / np.maximum(np.abs(z).max(axis=1, keepdims=True), np.finfo(float).tiny)
     scaled /= np.maximum(np.abs(scaled).max(axis=0, keepdims=True), np.finfo(float).tiny)
     above = np.column_stack([-scaled, np.ones(len(z))])
@@ -225,7 +228,7 @@ def _quadratic(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     slack = float(margins.min() - 1)
     if slack < -1e-6 or multipliers.min() < -1e-6 * np.abs(multipliers).max():
         raise InputError(
-            f"the programme is ill-conditioned: a margin is violated by {slack:.1e}",
+            f"the optimisation problem is ill-conditioned: a margin is violated by {slack:.1e}",
             argument="data",
             remedy="give inputs of similar size, and data with a larger margin",
         )

@@ -26,7 +26,7 @@ class MarginShares(NamedTuple):
 
     Attributes:
         rates: λ of each block, in decreasing order, shape (blocks,).
-        shares: Share of the margin that comes from each block, shape (..., blocks); the shares sum to one.
+        shares: Share of the margin contributed by each block, shape (..., blocks); the shares sum to one.
     """
 
     rates: Float[np.ndarray, " blocks"]
@@ -37,7 +37,7 @@ class MarginShares(NamedTuple):
 
 @covers_quasi_homogeneous(gives="the norm that normalises the margin")
 def seminorm(parameters: Elements, rates: Rates) -> Float[np.ndarray, ...]:
-    """Norm of the parameters weighted by their growth rates, which increases throughout training after separation.
+    """Norm of the parameters, weighted by their growth rates; it increases throughout training after separation.
 
         ‖θ‖_Λ = √(Σ λ_i θ_i²)
 
@@ -77,7 +77,7 @@ def normalised_margin(
     The monotonicity follows from ‖Λθ‖² ≤ λ_max ‖θ‖_Λ² and q_i ≥ log(1/L).
 
     Args:
-        margins: q_i = y_i f(x_i) of all samples, or of all pairs of samples and other classes, shape (..., samples),
+        margins: q_i = y_i f(x_i) of all samples, or of all pairs of a sample and a wrong class, shape (..., samples),
             with Σ exp(−q_i) < 1.
         parameters: θ, shape (..., elements).
         rates: λ ≥ 0 of each element, shape (elements,).
@@ -118,7 +118,7 @@ def normalised_margin(
 
 @covers_quasi_homogeneous(gives="the share of each block of parameters in the margin")
 def margin_shares(gradients: Elements, parameters: Elements, rates: Rates) -> MarginShares:
-    """Share of the margin that comes from the parameters of each rate.
+    """Share of the margin contributed by the parameters with each growth rate.
 
         Σ_{i: λ_i = λ} λ_i θ_i ∂q/∂θ_i / q   for each rate λ
 
@@ -132,7 +132,7 @@ def margin_shares(gradients: Elements, parameters: Elements, rates: Rates) -> Ma
         rates: λ ≥ 0 of each element, shape (elements,).
 
     Returns:
-        The rates and the shares; elements of rate zero have no share.
+        The rates and the shares; elements with rate zero do not contribute.
 
     Raises:
         InputError: If the shapes do not match, the rates are negative or all zero, or a margin is zero.

@@ -37,8 +37,8 @@ class QuasiHomogeneity:
     """Growth rates Λ of a quasi-homogeneous network: f(x; exp(αΛ)θ) = exp(α) f(x; θ).
 
     Attributes:
-        rates: λ of each parameter, selected by the charges that gradient flow conserves, by path in the tree.
-        minimum_norm: Solution of the Euler identity with the least Σ λ², by path; some rates may be negative.
+        rates: λ of each parameter, keyed by its path in the tree; selected by the charges that gradient flow conserves.
+        minimum_norm: Solution of the Euler identity with the smallest Σ λ², keyed by path; some rates may be negative.
         vector: `rates` as a flat array in the order of the paths, as `normalised_margin` expects it.
         generators: Rescaling symmetries, the directions in which the rates are not determined, shape (generators,
             unknowns); the unknowns are the elements, or the arrays if `per` is "array".
@@ -106,23 +106,23 @@ def quasi_homogeneity(
 
         λ ≥ 0 with Σ λ_i θ_i ∂f/∂θ_i = f for all outputs, inputs and parameters
 
-    The function solves linear least squares for λ from gradients at random points. Rescaling symmetries leave the
-    solution undetermined; `minimum_norm` is the solution with the least Σ λ². Gradient flow conserves a charge for each
-    symmetry and realises the solution of `balanced_rates`. In this solution, the factors of a product have equal rates,
-    weights followed by a normalisation have rate zero, and a bias has the rate of the signal to which it is added.
-    Rates exist for ReLU networks with biases, residual blocks and normalisation. They do not exist for networks with an
-    added constant, or with an ε > 0 in a normalisation inside a residual block. If a readout follows tanh, or a
-    normalisation over features or over the batch, only the readout grows, and all layers below have rate zero. Batch
-    normalisation must use the moments of the batch, as in training; stored moments are constants and define a different
-    function of the weights, with other rates.
+    The function solves a linear least-squares problem for λ, with gradients at random points. Rescaling symmetries
+    leave the solution undetermined; `minimum_norm` is the solution with the smallest Σ λ². Gradient flow conserves a
+    charge for each symmetry and realises the solution of `balanced_rates`. In this solution, the factors of a product
+    have equal rates, weights followed by a normalisation layer have rate zero, and a bias has the rate of the signal to
+    which it is added. Rates exist for ReLU networks with biases, residual blocks and normalisation layers. They do not
+    exist for networks with an added constant, or with ε > 0 in a normalisation layer inside a residual block. If a
+    readout follows tanh, or a normalisation layer over features or over the batch, only the readout grows, and all
+    layers below have rate zero. Batch normalisation must use the moments of the batch, as in training; stored moments
+    are constants and define a different function of the weights, with different rates.
 
     Args:
         apply: Function (params, inputs) → outputs f, which are logits, not probabilities; for an equinox module,
             `lambda module, x: jax.vmap(module)(x)`.
         params: A tree; its floating-point arrays are the parameters.
         example_inputs: Inputs for `apply`, any number of samples.
-        discarded: Paths of parameters whose share of the margin vanishes, such as biases that the margin does not need;
-            the others are balanced without them.
+        discarded: Paths of parameters whose share of the margin vanishes, such as biases that are not needed for the
+            margin; the other rates are balanced without them.
         per: "element" for one rate per element, up to 400 elements; "array" for one rate per array; None for "element"
             if possible.
         tolerance: Largest relative residual at which the identity holds, between 0 and 1.
@@ -169,7 +169,7 @@ def quasi_homogeneity(
         f"the network is not quasi-homogeneous{most}: the Euler identity fails by {residual:.1e} of the output",
         argument="apply",
         value=residual,
-        remedy="return logits, and do not add constants without parameters in the network",
+        remedy="return logits, and add no constants that are not parameters",
     )
     for each in discarded:
         require(
@@ -188,7 +188,7 @@ def quasi_homogeneity(
             "the network is not quasi-homogeneous: some rates would be negative",
             argument="apply",
             value=float(solution.min()),
-            remedy="avoid terms that decrease as parameters grow, such as quotients; set the ε of normalisations to 0",
+            remedy="avoid terms that decrease as parameters grow, such as quotients; set ε to 0 in normalisation layers",
         ) from error
     if kind == "array":
         rates, solution = rates[owners], solution[owners]
@@ -220,7 +220,7 @@ def _equations(
         f"outputs or gradients of apply are finite at only {len(rows)} of {len(given)} random points",
         argument="example_inputs",
         value=len(rows),
-        remedy="give inputs of order one with finite outputs, and a larger batch if the network normalises over it",
+        remedy="give inputs of order one with finite outputs; if the network normalises over the batch, use more inputs",
     )
     found, right = np.array(rows), np.array(outputs)
     scale = np.maximum(np.linalg.norm(found, axis=1), np.finfo(float).tiny)

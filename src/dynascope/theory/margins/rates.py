@@ -39,15 +39,15 @@ def log_time(
         t = 2λ²P ∫_{ν_0}^{ν} e^u u^{−(2 − 2λ)} du
 
     The parameters are θ = ν^Λ θ̂, where θ̂ solves the max-margin problem of value P = ½ Σ θ̂² over the parameters with
-    λ = λ_max. Then ν = log(1/L) has ‖∇ν‖² = ν^(2 − 2λ)/(2λ²P) and ν' = ‖∇ν‖² exp(−ν). Hence L t
-    (log t)^(2 − 2λ) → 2λ²P: for linear networks L ∝ 1/t, and for deeper networks L decreases faster. The constant is
-    derived here.
+    λ = λ_max. Then ν = log(1/L) satisfies ‖∇ν‖² = ν^(2 − 2λ)/(2λ²P) and ν' = ‖∇ν‖² exp(−ν). Hence L t (log
+    t)^(2 − 2λ) → 2λ²P: for linear networks L ∝ 1/t, and for deeper networks L decreases faster. The constant is derived
+    here.
 
     Args:
         margin: ν = log(1/L) with L = Σ exp(−q), above `start`, any shape.
         largest_rate: λ = λ_max > 0, at most 1.
-        value: P > 0 of the max-margin problem, as returned by `max_margin`.
-        start: ν_0 > 0 at t = 0; late times hardly depend on it.
+        value: Value P > 0 of the max-margin problem, as returned by `max_margin`.
+        start: ν_0 > 0 at t = 0; late times hardly depend on ν_0.
 
     Returns:
         log t, in the shape of the margin; t itself may overflow.
@@ -90,7 +90,7 @@ def margin_at_time(
     Args:
         log_times: log t of gradient-flow times, any shape; t itself may overflow.
         largest_rate: λ_max > 0, at most 1.
-        value: P > 0 of the max-margin problem.
+        value: Value P > 0 of the max-margin problem.
         start: ν_0 > 0 at t = 0.
 
     Returns:
@@ -129,17 +129,17 @@ def normalised_time(
     value: PositiveFloat = 0.5,
     start: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, "*shape"]:
-    """Normalised time s at which the loss is exp(−ν): the time of the flow dθ/ds = −∇ log L on the same trajectory.
+    """Normalised time s at which the loss is exp(−ν): the time of the flow dθ/ds = −∇ log L along the same trajectory.
 
         s = 2λ²P ∫_{ν_0}^{ν} u^{−(2 − 2λ)} du
 
     The integral is 2P (ν − ν_0) for λ = 1, P/2 log(ν/ν_0) for λ = ½, and (ν^(2λ − 1) − ν_0^(2λ − 1)) 2λ²P/(2λ − 1)
-    otherwise. For λ < ½ (more than two layers), all margins are reached at finite s.
+    otherwise. For λ < ½ (more than two layers), all margins are reached at a finite s.
 
     Args:
         margin: ν = log(1/L), at least `start`, any shape.
         largest_rate: λ_max > 0, at most 1.
-        value: P > 0 of the max-margin problem.
+        value: Value P > 0 of the max-margin problem.
         start: ν_0 > 0 at s = 0.
 
     Returns:
@@ -170,7 +170,7 @@ def normalised_time(
 
 
 def _integral(nu: float, start: float, power: float) -> float:
-    """∫ exp(u − ν) u^−power du from the start to ν, by quadrature on panels where the integrand is smooth."""
+    """∫ exp(u − ν) u^−power du from the start to ν, by quadrature on panels in which the integrand is smooth."""
     low = max(start, nu - _NEAR)
     # The exponential varies on the scale one, the power on logarithmic scales.
     edges = np.concatenate([[low, nu], nu - 2.0 ** np.arange(-1, 6), low * 2.0 ** np.arange(1, np.log2(nu / low) + 1)])

@@ -46,10 +46,10 @@ def simplex_margin(classes: Annotated[int, Ge(2)]) -> SimplexMargin:
         min ½‖W‖² subject to (w_y − w_c) · h_y ≥ 1, ‖h‖ = 1:   value (K − 1)²/(2K),
         w_k = (K − 1)/K h_k,   cosines −1/(K − 1)
 
-    Weights followed by a normalisation have the rate zero, so that only the last layer is penalised and features move
-    freely on the sphere. The features converge to the configuration that a classifier of minimal norm separates. All
-    samples of a class share one point. The result requires at least K − 1 features, layers that can move the features
-    anywhere, and classes of equal size.
+    Weights followed by a normalisation layer have rate zero, so only the last layer is penalised, and the features move
+    freely on the sphere. They converge to the configuration that can be separated by the classifier of smallest norm.
+    All samples of a class converge to one point. The result requires at least K − 1 features, layers that can move the
+    features anywhere, and classes of equal size.
 
     Args:
         classes: K ≥ 2.

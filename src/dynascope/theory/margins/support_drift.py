@@ -27,17 +27,18 @@ def support_drift(data: Data, factors: Factors = 1) -> Float[np.ndarray, " input
 
         β = ν β̂ + C log ν + O(1) at log(1/L) = ν,   C = −N (N_1ᵀN_1)⁻¹ N_2ᵀ sign(β̂)/2
 
-    N is a basis of the orthogonal complement of the support vectors, and N_1, N_2 are its rows for single weights and
-    for products of two. A single weight moves as β' = g, a product of two as β' = 2|β| g, with the force g = Σ p z of
-    the samples. For both to grow as ν β̂, the force on products must be sign(β̂)/(2ν) times the force on single
-    weights, and thus vanishes only in the limit. If there are fewer support vectors than inputs, they cannot provide
-    this force alone. Single weights then receive an additional force c/ν, where (c, sign(β̂)/2) is in the span of the
-    support vectors and c is the part of C for single weights. The drift C leaves the margins unchanged. Products of
-    more factors receive a force of ν^{−(2 − 2/k)}, whose integral is finite. The formula is derived here.
+    N is a basis of the orthogonal complement of the support vectors, and N_1 and N_2 are its rows for single weights
+    and for products of two weights. A single weight moves as β' = g, and a product of two as β' = 2|β| g, where g = Σ p
+    z is the force of the samples z with shares p of the loss. For both to grow as ν β̂, the force on products must be
+    sign(β̂)/(2ν) times the force on single weights, and thus vanishes only in the limit. Fewer support vectors than
+    inputs cannot provide this force alone. Single weights then receive an additional force c/ν, where (c, sign(β̂)/2)
+    is in the span of the support vectors and c is the part of C for single weights. The drift C leaves the margins
+    unchanged. Products of more factors receive a force of ν^{−(2 − 2/k)}, whose integral is finite. The formula is
+    derived here.
 
     Args:
         data: z_i = y_i x_i, shape (samples, inputs), with z_i · β > 0 for some β.
-        factors: Number of factors of each input, as in `max_margin`; at least one input has a single factor.
+        factors: Number of factors of each input, as in `max_margin`; at least one input must have a single factor.
 
     Returns:
         C, shape (inputs,), in units of 1/data; zero if all inputs have single weights, or there are as many support
@@ -60,10 +61,10 @@ def support_drift(data: Data, factors: Factors = 1) -> Float[np.ndarray, " input
     single, double = each == 1, each == 2
     require(
         bool(single.any()) and found.discarded.size == 0,
-        "all inputs that grow have products of weights, which the formula does not cover",
+        "every growing coefficient is a product of weights, a case that the formula does not cover",
         argument="factors",
         value=each.tolist(),
-        remedy="include inputs with single weights, and data that need them",
+        remedy="include inputs with single weights that are needed to separate the data",
     )
     vectors = z[z @ found.weights < 1 + _ACTIVE]
     _, values, right = np.linalg.svd(vectors)
@@ -104,10 +105,10 @@ def support_offset(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inpu
 
     β̂ is the max-margin solution and α its multipliers, the limits of the shares exp(−z_i · β)/L. The contribution of
     the other samples to ν decreases as exp(−(m − 1)ν), where m is their margin under β̂. The relative deviation from
-    the limit direction is therefore ‖r + r_⊥‖/(ν ‖β̂‖). r_⊥ is orthogonal to all support vectors, and zero if there are
-    as many support vectors as inputs. Otherwise it depends on the initial weights and the early flow if all inputs have
-    single weights, and grows as log ν if there are also products (`support_drift`). If all inputs have products, there
-    must be as many support vectors as inputs.
+    the limit direction is therefore ‖r + r_⊥‖/(ν ‖β̂‖). The vector r_⊥ is orthogonal to all support vectors, and zero
+    if there are as many support vectors as inputs. Otherwise it depends on the initial weights and the early flow if
+    all inputs have single weights, and grows as log ν if there are also products (`support_drift`). If all inputs have
+    products, there must be as many support vectors as inputs.
 
     Args:
         data: z_i = y_i x_i, shape (samples, inputs), with z_i · β > 0 for some β.
@@ -134,7 +135,7 @@ def support_offset(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inpu
         "the parameters of the largest rate are discarded, but their share decreases only as log(ν)/ν",
         argument="factors",
         value=found.discarded.tolist(),
-        remedy="give data that need these parameters",
+        remedy="give data that cannot be separated without these parameters",
     )
     alpha, touching = found.multipliers, int((z @ found.weights < 1 + _ACTIVE).sum())
     support = alpha > _ACTIVE * alpha.max()
