@@ -102,7 +102,7 @@ def test_batch_normalisation_before_the_readout_frees_the_layers_below(gain, eps
 
 
 def test_a_batch_that_has_no_spread_is_refused():
-    with pytest.raises(InputError, match="if the network normalises over the batch, use more inputs") as caught:
+    with pytest.raises(InputError, match="if the network normalises over the batch, add inputs") as caught:
         quasi_homogeneity(over_the_batch, {name: RESIDUAL[name] for name in ("in", "shift", "out")}, X[:1])
     assert caught.value.argument == "example_inputs"
 

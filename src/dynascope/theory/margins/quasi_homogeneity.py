@@ -188,7 +188,7 @@ def quasi_homogeneity(
             "the network is not quasi-homogeneous: some rates would be negative",
             argument="apply",
             value=float(solution.min()),
-            remedy="avoid terms that decrease as parameters grow, such as quotients; set ε to 0 in normalisation layers",
+            remedy="avoid terms that decrease as parameters grow, like quotients; set ε to 0 in normalisation layers",
         ) from error
     if kind == "array":
         rates, solution = rates[owners], solution[owners]
@@ -220,7 +220,7 @@ def _equations(
         f"outputs or gradients of apply are finite at only {len(rows)} of {len(given)} random points",
         argument="example_inputs",
         value=len(rows),
-        remedy="give inputs of order one with finite outputs; if the network normalises over the batch, use more inputs",
+        remedy="give inputs of order one with finite outputs; if the network normalises over the batch, add inputs",
     )
     found, right = np.array(rows), np.array(outputs)
     scale = np.maximum(np.linalg.norm(found, axis=1), np.finfo(float).tiny)
