@@ -58,7 +58,7 @@ def addition_utility(neurons: Neurons, encoding: Encoding) -> Float[np.ndarray, 
 
     Args:
         neurons: Rows [u | v | w] of f_i = w (u·x_a + v·x_b)², shape (neurons, 3p).
-        encoding: x, shape (p,), of zero mean.
+        encoding: Encoding x of the integers modulo p, shape (p,), with zero mean.
 
     Returns:
         U, shape (neurons,).
@@ -85,11 +85,11 @@ def maximal_utilities(encoding: Encoding) -> Float[np.ndarray, " frequencies"]:
 
         U*_ξ = √(2/(27 p³)) |x̂[ξ]|³
 
-    For ξ = p/2, which has no phase, the utility is √2 times larger. The average is over pairs. For the sum over pairs
-    with ‖u‖ = ‖v‖ = ‖w‖ = 1, as sometimes printed, multiply by 3√3 p².
+    For ξ = p/2, which has no phase, the utility is √2 times larger. The average is over pairs. Some publications sum
+    over pairs and set ‖u‖ = ‖v‖ = ‖w‖ = 1; in this convention, the utility is 3√3 p² times larger.
 
     Args:
-        encoding: x, shape (p,), of zero mean.
+        encoding: Encoding x of the integers modulo p, shape (p,), with zero mean.
 
     Returns:
         U*_ξ, shape (⌊p/2⌋,).
@@ -118,7 +118,7 @@ def maximiser(
     For ξ = p/2, the entries are ±1/√(3p), with signs determined by the signs of cos s_u and cos s_v.
 
     Args:
-        encoding: x, shape (p,), of zero mean.
+        encoding: Encoding x of the integers modulo p, shape (p,), with zero mean.
         frequency: ξ, from 1 to p/2, with x̂[ξ] ≠ 0.
         phases: (s_u, s_v), in radians.
 
@@ -156,13 +156,13 @@ def maximiser(
 
 @checked
 def unexplained_fraction(neurons: NonNegativeInt) -> float:
-    """Smallest fraction of the loss of a frequency that remains with a given number of neurons.
+    """Smallest fraction of a frequency's loss that remains with a given number of neurons.
 
     The fraction is 1 for no neuron, 8/9 for one, 5/9 for two, 0.325635 for three, 1/6 for four, and 0 for five or more.
     For two to five neurons it is an infimum, which gradient flow approaches slowly as the weights grow but never
-    attains. Six neurons attain zero: one complex product is three real products, and each of these takes two squares.
-    The values hold for odd p ≥ 5 and ξ ≠ p/2. With too few neurons, this fraction remains on the last plateaus of
-    `modular_addition_staircase`.
+    attains. Six neurons attain zero: one complex product consists of three real products, and each real product takes
+    two squares. The values hold for odd p ≥ 5 and ξ ≠ p/2. With too few neurons, this fraction remains on the last
+    plateaus of `modular_addition_staircase`.
 
     Args:
         neurons: Number of neurons with this frequency, from 0.
@@ -201,22 +201,22 @@ def modular_addition_staircase(
     each drop is complete.
 
     In the plain flow, the times depend on the initial neurons at leading order. A neuron learns the frequency with its
-    earliest blow-up time, unless this frequency is complete. The drop of a frequency begins with its first neuron
-    (`onset_time`). In this flow, `times` are the times at which the third neuron of a frequency has grown, because
-    three neurons can explain more than half of the loss of a frequency.
+    earliest blow-up time, unless this frequency is complete. The drop begins when the first neuron of the frequency has
+    grown (`onset_time`). In this flow, `times` are the times at which the third neuron of a frequency has grown,
+    because three neurons can explain more than half of the loss of a frequency.
 
     Args:
-        encoding: x, shape (p,), of zero mean.
-        scale: Factor α of the initial neurons, between 0 and 1.
+        encoding: Encoding x of the integers modulo p, shape (p,), with zero mean.
+        scale: Factor α of the initial weights, between 0 and 1.
         neurons: Initial rows [u | v | w] at unit scale, shape (neurons, 3p). They are required for the plain flow. If
             they are not given for the normalised flow, `times` are the accelerated times multiplied by log(1/scale).
         normalised: Whether to use the flow θ_i' = −‖θ_i‖⁻¹ ∇_i L instead of the plain gradient flow.
 
     Returns:
-        The staircase, of degree 3. Its features over jumps are `frequency_learned` (the first one, if several are
-        learned together) and `maximal_utility`. With initial neurons, they also include `onset_time`, `earliest_onset`
-        (a lower bound for all initial neurons of these norms) and `neurons_learning` (the number of neurons that learn
-        the frequency).
+        A staircase with homogeneity degree 3. Its features over `jump` are `frequency_learned` (the first one, if
+        several are learned together) and `maximal_utility`. With initial neurons, they also include `onset_time`,
+        `earliest_onset` (a lower bound for all initial neurons of these norms) and `neurons_learning` (the number of
+        neurons that learn the frequency).
 
     Raises:
         InputError: If an array is not finite, the shapes do not match, the encoding has fewer than three entries, is
@@ -243,7 +243,7 @@ def modular_addition_staircase(
     else:
         require(
             starts is not None,
-            "the times of the plain flow depend on the initial neurons, and neurons is not given",
+            "the times of the plain flow depend on the initial neurons, but neurons is not given",
             argument="neurons",
             value=None,
             remedy="give the initial neurons, or choose the normalised flow",

@@ -1,4 +1,4 @@
-"""Growth of the frequencies of small quadratic neurons on modular addition, while the residual is frozen."""
+"""Growth of the frequencies in small quadratic neurons on modular addition, with a frozen residual."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Spectrum:
         maximal_utilities: U*_ξ, see `maximal_utilities`.
 
     Args:
-        encoding: x, shape (p,), of zero mean.
+        encoding: Encoding x of the integers modulo p, shape (p,), with zero mean.
 
     Raises:
         InputError: If the encoding is not a finite vector of at least three entries, is zero, or has a nonzero mean.
@@ -95,7 +95,7 @@ class Spectrum:
     def blow_up_times(
         self, z: Complex[np.ndarray, "neurons 3 frequencies"]
     ) -> Float[np.ndarray, "neurons frequencies"]:
-        """Blow-up time of each frequency of each neuron under the plain gradient flow with a frozen residual.
+        """Blow-up time of each frequency in each neuron under plain gradient flow with a frozen residual.
 
         The Fourier coefficients z of u, v, w at a frequency obey, with c = 2|x̂|²/p² and the coefficient x̂ of the
         encoding,
@@ -108,7 +108,7 @@ class Spectrum:
         the largest root. The time is infinite if the encoding or the neuron does not contain the frequency.
 
         If the initial weights are multiplied by α, the times are multiplied by 1/α. Each neuron learns the frequency
-        with its earliest time, under the plain and under the normalised flow.
+        with its earliest time, under both the plain and the normalised flow.
 
         References:
             Alternating Gradient Flows, arXiv:2506.06489, for the flow; its closed-form solution is derived here.
@@ -197,7 +197,7 @@ class Starts:
             "all weights of a neuron are zero" if smallest == 0 else "there is no neuron",
             argument="neurons",
             value=smallest,
-            remedy="give at least one neuron, with nonzero weights in each",
+            remedy="give at least one neuron, and nonzero weights for every neuron",
         )
         blow_up = spectrum.blow_up_times(coefficients)
         learned = np.argmin(blow_up, axis=1)
@@ -209,7 +209,7 @@ class Starts:
 
 
 def _time_to_infinity(powers: np.ndarray, aligned: np.ndarray) -> np.ndarray:
-    """Half the time of y from min_j powers_j to infinity under y' = ±√P(y), P = Π_j (y + d_j) − (Im T)²."""
+    """Half the time that y takes from min_j powers_j to infinity under y' = ±√P(y), P = Π_j (y + d_j) − (Im T)²."""
     lowest = powers.min(axis=1)
     gaps = np.moveaxis(powers - lowest[:, None], 1, -1)
     companion = np.zeros((*lowest.shape, 3, 3))

@@ -37,7 +37,7 @@ class Jump:
 
 
 def enough_neurons(p: int, frequency: int) -> int:
-    """Number of neurons that learn a frequency completely: two squares per real product."""
+    """Number of neurons required to learn a frequency completely: two squares per real product."""
     return 2 if 2 * frequency == p else 6
 
 
@@ -76,7 +76,7 @@ def jumps_in_the_normalised_flow(spectrum: Spectrum, starts: Starts | None, unit
 
 
 def _half_loss_gain(spectrum: Spectrum, k: int, gains: np.ndarray) -> float:
-    """Return the gain of a single neuron that halves the loss of a frequency at the same time as all the given neurons.
+    """Return the gain of a single neuron that halves a frequency's loss at the same time as all given neurons together.
 
     The learned fraction s obeys s' = 9 U* s (1 − s), from s = U*/E Σ_i exp(3 g_i) α³. The loss (1 − s)² is halved at
     s/(1 − s) = √2 − 1.
@@ -86,7 +86,7 @@ def _half_loss_gain(spectrum: Spectrum, k: int, gains: np.ndarray) -> float:
 
 
 def jumps_in_the_plain_flow(spectrum: Spectrum, starts: Starts, unit: float) -> list[Jump]:
-    """Return the jumps if each neuron learns the first frequency that is incomplete; the unit of time is 1/α."""
+    """Return the jumps if each neuron learns its earliest incomplete frequency; the unit of time is 1/α."""
     p, arrivals, free = spectrum.p, {}, np.ones(len(starts.norms), bool)
     for place in np.argsort(starts.blow_up, axis=None, kind="stable"):
         i, k = map(int, np.unravel_index(place, starts.blow_up.shape))
