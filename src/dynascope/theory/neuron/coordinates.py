@@ -54,9 +54,9 @@ class Chart(NamedTuple):
 def chart_at(
     x: Array, y: Array, beta: Array, size: Array, direction: Array, delta: Array, kappa: Array
 ) -> tuple[Chart, tuple[Array, Array]]:
-    """Choose a chart for the initial map β = size · direction and express the map in it.
+    """Choose a chart for the initial map β = size · direction, and express the map in this chart.
 
-    The chart contains the direction, so that the size may be zero if the imbalance is negative.
+    The chart contains the direction, so the size may be zero if the imbalance is negative.
     """
     output_part, weight_part = parts(size, delta, kappa)
     upstream = delta >= 0
@@ -78,7 +78,7 @@ def integrate(
 ) -> diffrax.Solution:
     """Integrate the flow in the coordinates of a chart; the times in `saveat` must not decrease.
 
-    diffrax compiles two small programs at the first call in a process, independent of the data.
+    At the first call in a process, diffrax compiles two small programs, which do not depend on the data.
     """
 
     def velocity(t: Any, state: tuple[Array, Array], arguments: Any) -> tuple[Array, Array]:

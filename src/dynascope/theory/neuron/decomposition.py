@@ -58,7 +58,7 @@ class Decomposition(NamedTuple):
 
 
 def decompose(start: TargetedNeuron) -> Decomposition:
-    """Decompose validated initial weights, in a common precision and shape."""
+    """Decompose validated initial weights, with a common precision and shape."""
     neuron = start.neuron
     (eta_w, eta_a), batch = neuron.rates, start.valid.shape
     dtype = jnp.result_type(*jax.tree.leaves(start))

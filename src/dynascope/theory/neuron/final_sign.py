@@ -32,7 +32,7 @@ def whitened_sign(least: Array, a: Array, seen: Array, imbalance: Array) -> Arra
 def integrated_sign(x: Array, a: Array, seen: Array, imbalance: Array, least: Array, certain: Array) -> Array:
     """Integrate the flow until the loss is below that of the zero map, and return the sign of a there.
 
-    From then on, the sign cannot change. It is 0 if the flow is trapped in the saddle.
+    After that time, the sign cannot change. The result is 0 if the flow is trapped in the saddle.
     """
     y = x @ least
     power = jnp.mean(jnp.sum(x**2, axis=1))

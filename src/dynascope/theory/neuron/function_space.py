@@ -82,23 +82,23 @@ def preconditioner(
 
     dβ/dt = −M ∂L/∂β, M = η_w a² I + η_a w wᵀ = (R + δ)/2 · I + (R − δ)/2 · β βᵀ/‖β‖², R = √(δ² + 4 η_a η_w ‖β‖²)
 
-    The imbalance δ = η_w a² − η_a ‖w‖² is conserved. The tangent kernel of inputs X (n, d) is X M Xᵀ. Upstream (δ ≫ 0),
-    M is δ I and does not depend on β. Downstream (δ ≪ 0), M is nearly |δ| β βᵀ/‖β‖², so that the direction of β moves
-    slowly.
+    The imbalance δ = η_w a² − η_a ‖w‖² is conserved. The tangent kernel of inputs X (n, d) is X M Xᵀ. If δ ≫ 0
+    (upstream), M is nearly δ I and does not depend on β. If δ ≪ 0 (downstream), M is nearly |δ| β βᵀ/‖β‖², so the
+    direction of β changes slowly.
 
     The larger of η_w a² and η_a ‖w‖² is computed directly, and the smaller from their product η_a η_w ‖β‖².
 
     Args:
         coefficients: β, shape (..., d).
         imbalance: δ; the imbalance and the rates broadcast with the leading dimensions of β.
-        rates: η_w of the weights w and η_a of the output weight a.
+        rates: Learning rates η_w of the weights w and η_a of the output weight a.
 
     Returns:
-        M, shape (..., d, d), symmetric and positive semi-definite. Differentiable.
+        M, shape (..., d, d), symmetric and positive semi-definite. The function is differentiable.
 
     Raises:
-        InputError: If a value is not finite, a rate is not positive, or β = 0 with δ ≤ 0, where M depends on the
-            direction of w, which β = 0 does not determine. Inside `jit`, values outside this domain give NaN.
+        InputError: If a value is not finite, a rate is not positive, or β = 0 with δ ≤ 0. In the last case, M depends
+            on the direction of w, which β = 0 does not determine. Inside `jit`, values outside this domain give NaN.
 
     References:
         Kunin, Raventós, Dominé, Chen, Klindt, Saxe, Ganguli, arXiv:2406.06158, section 3.
@@ -142,11 +142,11 @@ def function_space_flow(
 
     M is `preconditioner`. With the gradient γ = Xᵀ(Xβ − y)/n and κ = √(η_a η_w), the equation is integrated in the form
     β = (C g − D/g) e, d ln g/dt = −2κ e·γ, de/dt = −κ τ (γ − e (e·γ)), which is regular everywhere. For δ ≥ 0, D = 0
-    and τ = 1. For δ < 0, ‖e‖ = 1 and τ = (√(C g) − √(D/g))/(√(C g) + √(D/g)). In this case β may pass through zero
-    along a straight line, and the output weight changes its sign there. An explicit solver of order 8 keeps
-    the relative error per step below 1e-11 (1e-5 in single precision).
+    and τ = 1. For δ < 0, ‖e‖ = 1 and τ = (√(C g) − √(D/g))/(√(C g) + √(D/g)). In this case, β may pass through zero
+    along a straight line, where the output weight changes its sign. An explicit solver of order 8 keeps the relative
+    error per step below 1e-11 (1e-5 in single precision).
 
-    The paper sums the loss over samples. Here the loss is the mean, L = ½ E(y − xᵀβ)², so that the paper's time is t/n.
+    The paper sums the loss over samples. Here the loss is the mean, L = ½ E(y − xᵀβ)², so the paper's time is t/n.
 
     Args:
         times: Gradient-flow times t ≥ 0, a scalar or shape (times,), in any order.
@@ -154,14 +154,14 @@ def function_space_flow(
         targets: y, shape (n,) or (n, 1).
         coefficients: β(0), shape (..., d).
         imbalance: δ = η_w a² − η_a ‖w‖²; the imbalance and the rates broadcast with the leading dimensions of β(0).
-        rates: η_w of the weights and η_a of the output weight.
+        rates: Learning rates η_w of the weights and η_a of the output weight.
 
     Returns:
         The trajectory, with β of shape (..., times, d). The function is compiled, and differentiable in reverse mode.
 
     Raises:
         InputError: If a value is not finite, shapes do not match, t < 0, a rate is not positive, β(0) = 0 with δ ≤ 0,
-            or the times need more than 65536 integration steps. Inside `jit`, values outside this domain give NaN.
+            or the times require more than 65536 integration steps. Inside `jit`, values outside this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 3; the regular form is ours.
@@ -183,7 +183,7 @@ def function_space_flow(
         last = float(np.max(times, initial=0.0))
         require(
             np.isfinite(path.loss).all(),
-            f"times extends to {last:.6g}, which needs more than {MOST_STEPS} integration steps",
+            f"times extends to {last:.6g}, which requires more than {MOST_STEPS} integration steps",
             argument="times",
             value=last,
             remedy="choose earlier times, or compute the limit with interpolator",
@@ -197,7 +197,7 @@ class MapStart(NamedTuple):
     Attributes:
         coefficients: β, shape (..., d).
         imbalance: δ; the imbalance and the rates broadcast with the leading dimensions of β.
-        rates: η_w of the first layer and η_a of the second.
+        rates: Learning rates η_w of the first layer and η_a of the second.
     """
 
     coefficients: Float[Array, "... d"]
@@ -238,7 +238,7 @@ def samples(inputs: Any, targets: Any) -> tuple[Any, Any]:
     require_shape("inputs", inputs, (..., None, None))
     require(
         np.shape(targets) in ((len(inputs),), (len(inputs), 1)),
-        f"targets has shape {np.shape(targets)} for {len(inputs)} samples",
+        f"targets has shape {np.shape(targets)}, but there are {len(inputs)} samples",
         argument="targets",
         value=np.shape(targets),
         remedy="give one target per sample",

@@ -31,17 +31,17 @@ _UNSEEN = 1e-6  # relative size of the targets outside the range of the inputs, 
 
 
 class Interpolator(NamedTuple):
-    """The end of training of a neuron.
+    """Linear map and output weight of a neuron at the end of training.
 
     Attributes:
         coefficients: β∞, shape (..., d).
         output_weight: a∞, shape (...).
         sign_changed: Whether a∞ and a(0) differ in sign, shape (...).
-        stays: Whether the initial weights are a fixed point or flow into the saddle a = 0, so that β∞ = 0 and the data
-            are not fitted, shape (...).
+        stays: Whether the data are never fitted (β∞ = 0), because the initial weights are a fixed point or flow into
+            the saddle a = 0, shape (...).
         moves: Whether the flow leaves the initial weights, shape (...).
         imbalance: δ∥ = η_w a² − η_a ‖Πw‖², the imbalance within the span of the inputs, shape (...).
-        fitted_power: E ŷ², where ŷ is the projection of the targets on the range of the inputs, shape ().
+        fitted_power: E ŷ², where ŷ is the projection of the targets onto the range of the inputs, shape ().
         unexplained: E(y − ŷ)², the part of the targets that no linear map fits, shape ().
     """
 
@@ -112,8 +112,8 @@ def interpolator(
 ) -> Interpolator:
     """Compute the linear map β∞ at which gradient flow on a single linear neuron f(x) = a wᵀx ends.
 
-    Among all maps that fit the data, β∞ minimises `implicit_bias_objective`. With the projection Π = X⁺X on the span of
-    the inputs, the minimum is
+    Among all maps that fit the data, β∞ minimises `implicit_bias_objective`. With the projection Π = X⁺X onto the span
+    of the inputs, the minimiser is
 
     β∞ = X⁺y + a∞ (I − Π) w₀, η_w a∞² = ½(δ∥ + √(δ∥² + 4 η_a η_w ‖X⁺y‖²)), δ∥ = η_w a₀² − η_a ‖Πw₀‖².
 
@@ -121,19 +121,19 @@ def interpolator(
     its sign if δ∥ ≥ 0 or if the initial loss is below that of the zero map, L(0) < ½ E y². Otherwise a may pass through
     zero, a case that the published theorem excludes. If all nonzero singular values of X are equal, the final sign is
     that of c₊, the component of (a, Πw) along the growing direction. For other inputs, the function-space flow is
-    integrated until the loss is below that of the zero map. If y is not in the range of X, the same formula gives the
-    least-squares limit, and the `warnings` of the result report it.
+    integrated until the loss is below that of the zero map. If y is not in the range of X, the same formula describes
+    the least-squares limit, and the `warnings` of the result report this case.
 
     Args:
         inputs: X, shape (n, d), of any rank. Singular values below the rounding error of the largest count as zero.
         targets: y, shape (n,) or (n, 1).
         initial_output: a₀; the output weight and the rates broadcast with the leading dimensions of w₀.
         initial_weights: w₀, shape (..., d).
-        rates: η_w of the weights and η_a of the output weight.
+        rates: Learning rates η_w of the weights and η_a of the output weight.
 
     Returns:
         The end of training, which is the same whether the loss is a mean or a sum over samples. The function can be
-        compiled. It is differentiable in all arguments as long as the rank of X does not change.
+        compiled. It is differentiable with respect to all arguments as long as the rank of X does not change.
 
     Raises:
         InputError: If a value is not finite, shapes do not match, or a rate is not positive. Inside `jit`, values
@@ -180,11 +180,11 @@ def implicit_bias_objective(
 
     Ψ(β) − κ ψ β̂₀ᵀβ, Ψ(β) = ⅓ (R − 2δ) √(R + δ), ψ = √(R₀ − δ)
 
-    Here R = √(δ² + 4κ²‖β‖²), κ = √(η_a η_w), and R₀ is R at the initial map β₀. Ψ is strictly convex with
-    ∇Ψ = κ √(R − δ) β̂, and ∇²Ψ M = κ² √(R + δ) I with the `preconditioner` M. Training is therefore mirror descent on
-    Ψ in a rescaled time. Far upstream, the objective is ‖β − β₀‖² up to a factor and a constant. For a small balanced
-    initialisation it is ‖β‖^(3/2), and far downstream ‖β‖ − β̂₀ᵀβ, which favours the initial direction. For δ < 0, Ψ
-    has the tip of a cone at β = 0.
+    Here R = √(δ² + 4κ²‖β‖²), κ = √(η_a η_w), and R₀ is R at the initial map β₀. Ψ is strictly convex with ∇Ψ = κ
+    √(R − δ) β̂, and ∇²Ψ M = κ² √(R + δ) I with the `preconditioner` M. Training is therefore mirror descent on Ψ in a
+    rescaled time. Up to a factor and a constant, the objective is ‖β − β₀‖² for δ ≫ 0 (upstream) and ‖β‖^(3/2) for a
+    small balanced initialisation. For δ ≪ 0 (downstream), it is ‖β‖ − β̂₀ᵀβ, which favours the initial direction. For
+    δ < 0, Ψ has the tip of a cone at β = 0.
 
     The theorem requires β(t) ≠ 0 throughout. If the output weight changes its sign, β∞ minimises the objective with
     −β̂₀ instead of β̂₀; `sign_changed` in the result of `interpolator` reports this case.
@@ -193,10 +193,10 @@ def implicit_bias_objective(
         coefficients: β, shape (..., d).
         initial_coefficients: β₀, shape (..., d).
         imbalance: δ = η_w a² − η_a ‖w‖²; the imbalance and the rates broadcast with the leading dimensions of β.
-        rates: η_w of the weights and η_a of the output weight.
+        rates: Learning rates η_w of the weights and η_a of the output weight.
 
     Returns:
-        The objective, shape (...). Differentiable except at the tip β = 0.
+        The objective, shape (...). It is differentiable except at the tip β = 0.
 
     Raises:
         InputError: If a value is not finite, shapes do not match, a rate is not positive, or β₀ = 0 with δ ≤ 0. Inside

@@ -25,12 +25,12 @@ __all__ = ["KernelChange", "kernel_change"]
 
 
 class KernelChange(NamedTuple):
-    """Difference of two tangent kernels K₀ and K, each measure of the broadcast shape.
+    """Two measures of the difference between tangent kernels K₀ and K, in the broadcast shape of the arguments.
 
     Attributes:
         distance: S = 1 − ⟨K₀, K⟩/(‖K₀‖ ‖K‖) in the Frobenius inner product, between 0 and 1. S does not depend on the
-            scale of the kernels: a balanced neuron has S = sin²∠(w₀, w)/(d + 3), which vanishes in high dimension
-            however much the neuron learns.
+            scale of the kernels: a balanced neuron has S = sin²∠(w₀, w)/(d + 3), which vanishes in high dimension no
+            matter how much the neuron learns.
         relative_change: ρ = ‖K − K₀‖/‖K₀‖, which depends on the scale.
     """
 
@@ -70,14 +70,14 @@ def kernel_change(
             for the times: `initial_weights[..., None, :]` and `initial_output[..., None]`.
         output: a of the second state, shape (...).
         weights: w of the second state, shape (..., d).
-        rates: η_w of the weights and η_a of the output weight; they broadcast with both states.
+        rates: Learning rates η_w of the weights and η_a of the output weight; both broadcast with both states.
 
     Returns:
         The distance and the relative change. The function can be compiled and differentiated.
 
     Raises:
         InputError: If a value is not finite, shapes do not match, a rate is not positive, or a state has a = 0 and
-            w = 0 and thus no kernel. Inside `jit`, values outside this domain give NaN.
+            w = 0, so that its kernel vanishes. Inside `jit`, values outside this domain give NaN.
 
     References:
         Fort et al., arXiv:2010.15110, for S, as used by Kunin et al., arXiv:2406.06158; the closed form is ours.

@@ -46,7 +46,7 @@ class Regime(NamedTuple):
             is fitted at once, and the direction of the map turns much later.
         relative_change: ρ(∞) = ‖K∞ − K₀‖/‖K₀‖ of the tangent kernel.
         relative_imbalance: λ/s = δ/(κ ‖β*‖).
-        fit_time: 1/|δ|, the time in which the norm is fitted if |λ|/s is large; ∞ for a balanced neuron.
+        fit_time: 1/|δ|, the time that fitting the norm takes if |λ|/s is large; ∞ for a balanced neuron.
         rich_delay: The time at which the direction turns, from `rich_delay`.
         status: How training ends, as in `NeuronLimit.status`; a neuron with status "saddle" or "static" does not learn
             β*.
@@ -86,11 +86,11 @@ def rich_delay(
         initial_output: a(0), shape (...).
         initial_weights: w(0), shape (..., d).
         target: β*, shape (d,) or (..., d).
-        rates: η_w of the weights and η_a of the output weight.
+        rates: Learning rates η_w of the weights and η_a of the output weight.
 
     Returns:
-        Gradient-flow times of the broadcast shape: 0 for a neuron without delay (upstream, balanced, or already
-        aligned), ∞ for a neuron that never leaves the saddle.
+        Gradient-flow times, in the broadcast shape of the arguments: 0 for a neuron without delay (upstream, balanced,
+        or already aligned), ∞ for a neuron that never leaves the saddle.
 
     Raises:
         InputError: If the target is zero, or as for `neuron_trajectory`. Inside `jit`, values outside this domain give
@@ -125,19 +125,19 @@ def regime(
 ) -> Regime:
     """Predict from the initial weights whether a neuron learns in the lazy, the rich or the delayed rich regime.
 
-    The regime is "lazy" if the tangent kernel changes by less than `change_threshold` in total, ρ(∞) < 0.1. Otherwise
-    it is "delayed rich" if λ ≤ −4 ‖β*‖ and the fit time of the norm is less than `delay_threshold` times the escape
-    time t, 1/|δ| < 0.1 t. Otherwise it is "rich".
+    With the default thresholds, the regime is "lazy" if the total relative change of the tangent kernel is small,
+    ρ(∞) < 0.1. Otherwise, it is "delayed rich" if λ ≤ −4 ‖β*‖ and the norm is fitted much earlier than the escape time
+    t (`rich_delay`), 1/|δ| < 0.1 t. In all other cases, it is "rich".
 
     Neurons with a large positive imbalance (upstream) are lazy, and so are neurons with a large negative imbalance
-    (downstream) if w₀ is aligned with β*. If w₀ is nearly orthogonal to β*, the latter are delayed rich. Nearly
+    (downstream) if w₀ is aligned with β*. If w₀ is nearly orthogonal to β*, downstream neurons are delayed rich. Nearly
     balanced neurons with a small initialisation are rich.
 
     Args:
         initial_output: a(0), shape (...).
         initial_weights: w(0), shape (..., d).
         target: β*, shape (d,) or (..., d).
-        rates: η_w of the weights and η_a of the output weight.
+        rates: Learning rates η_w of the weights and η_a of the output weight.
         change_threshold: Largest relative change of the kernel that still counts as lazy, positive.
         delay_threshold: Largest ratio of the fit time to the escape time that still counts as a delay, positive.
         imbalance_threshold: Smallest −λ/‖β*‖ that counts as far downstream, positive.
@@ -168,7 +168,7 @@ def regime(
     vanished = (limit.output_weight == 0) & (limit.weights == 0).all(axis=-1)
     require(
         not np.any(vanished & (limit.status == "static")),
-        "initial_output and initial_weights are zero, a fixed point of the flow",
+        "initial_output and initial_weights are both zero, which is a fixed point of the flow",
         argument="initial_output",
         value=0.0,
         remedy="choose a nonzero output or input weight",
@@ -200,7 +200,7 @@ def regime_along(
     plateau, and otherwise "rich".
 
     Args:
-        times: Shape (times,).
+        times: Times, shape (times,).
         coefficients: β, shape (members, times, d).
         kernel_change: ρ, shape (members, times).
         imbalances: δ, shape (members,).

@@ -32,7 +32,7 @@ class Neuron(NamedTuple):
     Attributes:
         output: a, shape (...); the leading dimensions of all attributes broadcast.
         weights: w, shape (..., d).
-        rates: η_w of the first layer and η_a of the second.
+        rates: Learning rates η_w of the first layer and η_a of the second.
     """
 
     output: Float[Array, ...]
@@ -43,9 +43,9 @@ class Neuron(NamedTuple):
 
     @classmethod
     def checked(cls, rates: LayerRates, *, inputs: int | None = None, **state: Any) -> Neuron:
-        """Check the output weight and the weights, given in this order under the names of the arguments.
+        """Check the output weight and the weights, passed in this order and keyed by argument name.
 
-        If `inputs` is given, the weights must have that length.
+        If `inputs` is given, the weights must have this length.
         """
         (output, a), (weights, w) = state.items()
         require_shape(weights, w, (..., inputs))
@@ -106,7 +106,7 @@ def weights_of(
     Args:
         coefficients: β, shape (..., d), not zero.
         imbalances: δ = η_w a² − η_a ‖w‖², shape (...).
-        rates: η_w of the weights and η_a of the output weight.
+        rates: Learning rates η_w of the weights and η_a of the output weight.
 
     Returns:
         a, shape (...), and w, shape (..., d).

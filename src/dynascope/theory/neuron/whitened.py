@@ -35,7 +35,7 @@ _covers = functools.partial(
 
 
 class NeuronTrajectory(NamedTuple):
-    """Trajectory of a neuron.
+    """Trajectory of a neuron on whitened inputs.
 
     Attributes:
         output_weight: a(t), shape (..., times).
@@ -88,16 +88,16 @@ def neuron_imbalance(
 
     δ = η_w a² − η_a ‖w‖²
 
-    A neuron with δ > 0 is upstream: its output weight is large, and its input weights learn fast. A neuron with δ < 0
-    is downstream.
+    A neuron with δ > 0 is called upstream: its output weight is large, and its input weights learn fast. A neuron with
+    δ < 0 is called downstream.
 
     Args:
         output: a, shape (...).
         weights: w, shape (..., d).
-        rates: η_w of w and η_a of a.
+        rates: Learning rates η_w of w and η_a of a.
 
     Returns:
-        δ of the broadcast shape, accurate to the rounding error of the weights even if δ is small.
+        δ, in the broadcast shape of the arguments, accurate to the rounding error of the weights even if δ is small.
 
     Raises:
         InputError: If a value is not finite, shapes do not match, or a rate is not positive. Inside `jit`, values
@@ -145,19 +145,20 @@ def neuron_trajectory(
     1e-12) flow into the saddle a = 0, w ⊥ β*; `neuron_limit` reports this case.
 
     The paper sums the loss over samples and whitens to XᵀX = I. Here the loss is the mean, L = ½ E(y − xᵀβ)², and
-    XᵀX/n = I. Both conventions give β* = E[x y] and the same time.
+    XᵀX/n = I. Both conventions lead to the same β* and the same time.
 
     Args:
         initial_output: a(0), shape (...), of any sign or zero.
         initial_weights: w(0), shape (..., d).
         target: β* = E[x y], shape (d,) or (..., d); may be zero.
         times: Gradient-flow times t ≥ 0, a scalar or shape (times,), in any order.
-        rates: η_w of the weights and η_a of the output weight; they broadcast with the leading dimensions.
+        rates: Learning rates η_w of the weights and η_a of the output weight; both broadcast with the leading
+            dimensions.
 
     Returns:
         The trajectory, with the dtype of the arguments. The dimension of the times follows those of the batch and is
-        absent for a scalar time. The function can be compiled and vectorised. It is differentiable in all arguments,
-        except in a target of zero.
+        absent for a scalar time. The function can be compiled and vectorised. It is differentiable with respect to all
+        arguments, except at a target of zero.
 
     Raises:
         InputError: If a value is not finite, shapes do not match, t < 0, or a rate is not positive. Inside `jit`,
@@ -193,14 +194,14 @@ def neuron_limit(
 ) -> NeuronLimit:
     """Compute the limit of `neuron_trajectory` as t → ∞ and the way in which it is reached.
 
-    If c₊ ≠ 0, the flow converges to A = ±√(ω + λ/2), W = ±√(ω − λ/2) β̂*, with the sign of c₊, so that β = β*. If
-    c₊ = 0, it ends in the saddle A = 0, W = √−λ W⊥/‖W⊥‖. With a zero target, only the larger of the two layers remains.
+    If c₊ ≠ 0, the flow converges to A = ±√(ω + λ/2), W = ±√(ω − λ/2) β̂*, with the sign of c₊, so β = β*. If c₊ = 0, it
+    ends in the saddle A = 0, W = √−λ W⊥/‖W⊥‖. With a zero target, only the larger of the two layers remains nonzero.
 
     Args:
         initial_output: a(0), shape (...).
         initial_weights: w(0), shape (..., d).
         target: β*, shape (d,) or (..., d).
-        rates: η_w of the weights and η_a of the output weight.
+        rates: Learning rates η_w of the weights and η_a of the output weight.
 
     Returns:
         The limit of each neuron.
