@@ -1,4 +1,4 @@
-"""Assumptions of theories about data, network, initialisation and training, each as a measurable number.
+"""Assumptions that theories make about data, network, initialisation and training, each measured by a number.
 
 A theory lists its assumptions (`domain.covers`); `which` measures them on a task and a network.
 """
@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Assumption:
-    """An assumption of a theory; assumptions with the same name are equal.
+    """An assumption of a theory; assumptions with the same name compare equal.
 
     Attributes:
         name: Name of two or three words, such as "white inputs".

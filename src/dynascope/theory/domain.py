@@ -170,7 +170,7 @@ def _explained(documentation: str, entry: str) -> str:
 
 
 def find_domains() -> dict[str, Domain]:
-    """The domain of every function of `dynascope.theory` that declares one, by its public name.
+    """The domains of all functions of `dynascope.theory` that declare one, keyed by public name.
 
     Example:
         >>> all(name.startswith("theory.") for name in find_domains())

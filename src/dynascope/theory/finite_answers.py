@@ -1,4 +1,4 @@
-"""Decorator for functions with finite results: raise `InputError` where a result overflows or is NaN."""
+"""Decorator for functions with finite results: raise `InputError` if a result overflows or is NaN."""
 
 from __future__ import annotations
 

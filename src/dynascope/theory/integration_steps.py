@@ -1,4 +1,4 @@
-"""Step-size control for theories that integrate an equation without a closed form."""
+"""Step-size control for theories that integrate an equation without a closed-form solution."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Momentum: TypeAlias = Annotated[FiniteFloat, Ge(0), Lt(1)]
 class SGD:
     """SGD with heavy-ball momentum and weight decay: v ← β v − (g + λ θ), θ ← θ + η v.
 
-    g is the mean gradient of the samples in a batch.
+    g is the gradient averaged over the samples in a batch.
 
     Attributes:
         learning_rate: η > 0.
@@ -66,7 +66,7 @@ class SGD:
 
     @property
     def without_batches(self) -> SGD:
-        """The same settings without batches, for laws that do not depend on the batch size."""
+        """The same settings without batch settings, for laws that do not depend on the batch size."""
         return dataclasses.replace(self, batch_size=1, samples=None)
 
     def require_without_batches(self) -> None:

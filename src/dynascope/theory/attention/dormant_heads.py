@@ -32,15 +32,15 @@ class Activation:
     """Activation of one or several heads, which grow from near zero and learn a mode.
 
     Attributes:
-        heads: Indices of the heads, from 0.
+        heads: Indices of the heads, counted from 0.
         mode: Index of the learned mode in `rates`.
         direction: Learned unit vector in the eigenbasis: an eigenvector, or a combination of degenerate ones.
         blow_up: Time s = α·t at which the weights would diverge.
         half_learned: Time s at which half of the drop in the loss is complete, at the given scale.
         degenerate: Whether several modes have the same eigenvalue as this mode.
-        mixing: Ratio of the head's weight along another unlearned mode to its weight along this mode just before the
-            jump, divided by the relative gap 1 − m′/m between the rates m′ and m of the two modes; the largest over all
-            other modes. The mixture decays slowly if the gap is small.
+        mixing: Ratio of the head's weights along another unlearned mode and along this mode, just before the jump,
+            divided by the relative gap 1 − m′/m between their rates m′ and m. The largest such value is given. The
+            mixture decays slowly if the gap is small.
         crowding: Largest norm of any head that is still small just before the jump, at the given scale.
     """
 
@@ -80,7 +80,7 @@ def activations(
         v: Values of the heads at unit scale.
         k: Keys of the heads in the eigenbasis.
         q: Queries of the heads in the eigenbasis.
-        rates: m = λ² > 0, in decreasing order.
+        rates: Rate m = λ² > 0 of each mode, in decreasing order.
         gains: Gain γ = (1 + 1/N) λ + tr Σ/N of each mode, for contexts of N examples.
         scale: Factor α of the initial weights, or zero for the limit of small weights.
 

@@ -1,4 +1,4 @@
-"""Balance of the two layers of a linear network, and its deviation from λ-balance."""
+"""Balance of the two layers of a linear network, and their deviation from λ-balance."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ class BalancedLimit(NamedTuple):
         reachability: Smallest component of the initial weights along a learned direction, relative to the norm of the
             initial weights. Components below 1e-10 count as missing. In training, finite steps and rounding errors
             eventually excite a missing direction.
-        decay_rates: Decay rates of the error of the map near the limit, if the map is learned: the eigenvalues of the
-            NTK in ascending order, shape (d·c,).
-        sharpness: Largest eigenvalue of the Hessian, in the metric of the rates.
+        decay_rates: Decay rates of the map's error near the limit, if the map is learned: the eigenvalues of the NTK in
+            ascending order, shape (d·c,).
+        sharpness: Largest eigenvalue of the Hessian, rescaled by the learning rates.
         largest_stable_step: 2/sharpness, the learning rate (as a factor on η₁ and η₂) above which gradient descent is
             unstable at the limit. With equal rates, it is 1/√(λ²/4 + s₁²) if the map is learned, where s₁ is the
             largest singular value of Σ.
@@ -101,7 +101,7 @@ def balanced_limit(
 
     References:
         Dominé et al., arXiv:2409.14623; the limit from initial weights that lack a direction, and the sharpness, are
-        ours.
+        derived here.
 
     Example:
         >>> end = balanced_limit([[0.1], [0.0]], [[0.1]], [[2.0], [0.0]])

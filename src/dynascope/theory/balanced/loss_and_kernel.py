@@ -39,7 +39,7 @@ def loss(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> Float[AnyArray, "*members times"]:
-    """Compute the loss over time.
+    """Compute the loss of a λ-balanced network over time.
 
     L = ½‖W₁W₂ − Σ‖² + ½(E‖y‖² − ‖Σ‖²)
 
@@ -101,7 +101,7 @@ def ntk(
     approximate: bool = False,
     steps: PositiveInt | None = None,
 ) -> Float[AnyArray, "*members times nc nc"]:
-    """Compute the neural tangent kernel (NTK) over time.
+    """Compute the neural tangent kernel (NTK) of a λ-balanced network over time.
 
     K = η₂ I ⊗ X W₁W₁ᵀ Xᵀ + η₁ W₂ᵀW₂ ⊗ X Xᵀ
 

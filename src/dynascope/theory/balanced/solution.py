@@ -77,8 +77,8 @@ def gram(
 ) -> BalancedGram:
     """Compute W₁ W₁ᵀ, W₁ W₂ and W₂ᵀ W₂ of f(x) = x W₁ W₂ under gradient flow on whitened inputs, E[x xᵀ] = I.
 
-    Let Q = (U₁; U₂ᵀ) and F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], where Σ = E[x yᵀ]. The loss ½‖W₁W₂ − Σ‖² + constant gives
-    Q' = F Q − ½ Q Qᵀ Q, so P = Q Qᵀ obeys P' = F P + P F − P² and
+    Let Q = (U₁; U₂ᵀ) and F = [[−λ/2 I, Σ], [Σᵀ, λ/2 I]], where Σ = E[x yᵀ]. For the loss ½‖W₁W₂ − Σ‖² + constant,
+    gradient flow is Q' = F Q − ½ Q Qᵀ Q, so P = Q Qᵀ obeys P' = F P + P F − P² and
 
         P(t) = exp(Ft) Q₀ [I + Q₀ᵀ ∫₀ᵗ exp(2Fs) ds Q₀]⁻¹ Q₀ᵀ exp(Ft).
 

@@ -105,7 +105,7 @@ def time_to_strength(
             finite, shapes do not match, or the depth is not an integer of at least 1.
 
     References:
-        Saxe, McClelland & Ganguli, arXiv:1312.6120, equation 12 for L = 2; our derivation for other L.
+        Saxe, McClelland & Ganguli, arXiv:1312.6120, equation 12, for L = 2; other depths are derived here.
 
     Example:
         >>> with jax.enable_x64(True):

@@ -170,8 +170,8 @@ def _solve(layers: int, elapsed: Array, initial_phase: Array, below: Array, oppo
 def _integral(layers: int, power: int, sign: int, n: Array) -> Array:
     """Return ∫₀ˣ w^(k−1)/(1 ∓ w^L) dw with k ≥ 1, x^L = z: z = 1/(1 + e⁻ⁿ) for the upper sign, eⁿ for the lower.
 
-    For k ≤ L the integral is −(1/L) Σ ω^−k ln(1 − xω) over the roots of ω^L = ±1. For larger k the integrand is reduced
-    by w^(k−1)/(1 ∓ w^L) = ±[w^(k−1−L)/(1 ∓ w^L) − w^(k−1−L)].
+    For k ≤ L the integral is −(1/L) Σ ω^−k ln(1 − xω) over the roots of ω^L = ±1. For larger k, the integrand is
+    reduced with the identity w^(k−1)/(1 ∓ w^L) = ±[w^(k−1−L)/(1 ∓ w^L) − w^(k−1−L)].
     """
     log_ratio = -jax.nn.softplus(-n) if sign == 1 else n
     ratio = jnp.exp(log_ratio)

@@ -1,7 +1,7 @@
 """Generalisation error of kernel regression on n samples, and the learned fraction of each mode of the target.
 
 Ridge regression with the kernel K = Σ_k ρ_k e_k e_k learns the fraction L_k = ρ_k/(ρ_k + κ) of mode k of the target.
-Without a ridge, this is the limit of gradient flow on a linear model with the features √ρ_k e_k.
+Without a ridge, its solution is the limit of gradient flow on a linear model with the features √ρ_k e_k.
 """
 
 from __future__ import annotations

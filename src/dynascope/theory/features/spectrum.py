@@ -48,7 +48,7 @@ class FeatureSpectrum(NamedTuple):
     def eigenfeatures(self, features: IsFinite[Real[npt.ArrayLike, "m p"]]) -> Float[np.ndarray, "m r"]:
         """Evaluate the eigenfeatures e_k(x) = u_k·Φ(x)/√ρ_k on any samples.
 
-        The eigenfeatures are orthonormal on average over the samples of the spectrum.
+        The eigenfeatures are orthonormal on average over the samples from which the spectrum was computed.
 
         Args:
             features: Φ(x), shape (m, p).

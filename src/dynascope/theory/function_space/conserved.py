@@ -1,4 +1,4 @@
-"""Conserved matrices of linear networks, and the preconditioner of their flow in function space."""
+"""Conserved matrices of linear networks, and preconditioners of gradient flow in function space."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def conserved_matrices(
     Δ_ℓ = η_ℓ W_ℓ₊₁ W_ℓ₊₁ᵀ − η_ℓ₊₁ W_ℓᵀ W_ℓ, ℓ = 1 … L − 1
 
     Args:
-        weights: W₁, …, W_L, each of shape (width in, width out).
+        weights: W₁, …, W_L, each of shape (input width, output width).
         rates: Learning rates η₁, …, η_L of the layers; all equal to one by default.
 
     Returns:

@@ -136,8 +136,8 @@ def isotropic_preconditioner(
         M, shape (..., d c, d c); row o·d + i belongs to β[i, o].
 
     Raises:
-        InputError: If the flow does not close in function space (δ > 0 and h ≠ c, or δ < 0 and h ≠ d), the rank of β is
-            above h, or a value is not finite. Inside `jit`, values outside this domain give NaN.
+        InputError: If the flow does not close in function space (δ > 0 and h ≠ c, or δ < 0 and h ≠ d), the rank of β
+            exceeds h, or a value is not finite. Inside `jit`, values outside this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4; the domain is derived here.

@@ -94,7 +94,7 @@ def grokking_delay(
         hold: Number of consecutive records for which a curve must be at or above its threshold, at least 1.
 
     Returns:
-        `GrokkingDelay`. The delay is None if a curve never reaches its threshold, and negative if the test curve
+        A `GrokkingDelay`. The delay is None if a curve never reaches its threshold, and negative if the test curve
         reaches its threshold first.
 
     Raises:

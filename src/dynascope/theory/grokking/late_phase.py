@@ -43,7 +43,7 @@ class LateCurve(NamedTuple):
         products: b(t) = u_i v_i, shape (times,).
         coefficients: w(t) = u² − v², the sum of the interpolant and its lag, shape (times, d).
         test_error: E(x·w − y)²/E y² on the test samples, shape (times,).
-        interpolant_error: The test error without the lag, the limit λ → 0 at fixed b, shape (times,).
+        interpolant_error: The test error without the lag, which is the limit λ → 0 at fixed b, shape (times,).
         loss: 1/(2n) ‖X w − y‖² to leading order in λ, which is λ², shape (times,).
         lag: ‖w − w(b)‖/‖w(b)‖, shape (times,); the curve is accurate while the lag is small.
     """
@@ -62,7 +62,7 @@ class LateCurve(NamedTuple):
 def weight_product(
     times: NonNegativeNumbers, *, scale: PositiveFloat, weight_decay: PositiveFloat
 ) -> Float[np.ndarray, "*times"]:
-    """Product of the two weights of each input over time under weight decay, which does not depend on the data.
+    """Product of the two weights of each input over time under weight decay; it does not depend on the data.
 
         u_i v_i = α² exp(−2λt)
 
@@ -108,8 +108,8 @@ def late_curve(
 
         w = w(b(t)) + lag,   X w − y = −(n/4) dμ/dt = −(nλ/2)(X D Xᵀ)⁻¹ y,   D = √(w² + 4b²)
 
-    Gradient flow on L = 1/(2n) ‖X w − y‖² + ½λ(‖u‖² + ‖v‖²) from u = v = α has w = 2b(t) sinh(Xᵀμ) at all times, with
-    μ' = −4(X w − y)/n. After fitting, w is close to the interpolant w(b(t)) of `interpolant_path`, and b decreases
+    Gradient flow on L = 1/(2n) ‖X w − y‖² + ½λ(‖u‖² + ‖v‖²) from u = v = α satisfies w = 2b(t) sinh(Xᵀμ) at all times,
+    with μ' = −4(X w − y)/n. After fitting, w is close to the interpolant w(b(t)) of `interpolant_path`, and b decreases
     slowly. As b decreases, a training error of order λ drives w, so w lags behind w(b). With the lag included, the
     error of the curve is of order λ².
 

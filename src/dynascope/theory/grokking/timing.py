@@ -62,7 +62,7 @@ def critical_point(
         threshold: Relative test error, above 0.
 
     Returns:
-        `CriticalPoint`, or None in two cases. Either the minimum-ℓ2-norm interpolant already generalises, so there is
+        A `CriticalPoint`, or None in two cases. Either the minimum-ℓ2-norm interpolant already generalises, so there is
         no delay, or not even the minimum-ℓ1-norm interpolant does (down to b = 1e-12 times the largest coefficient).
 
     Raises:

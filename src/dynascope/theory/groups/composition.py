@@ -71,7 +71,7 @@ def composition_staircase(
     Args:
         group: Group of n elements.
         encoding: Encoding x of the group elements, shape (n,), with zero mean.
-        sequence_length: k, from 2 to 20.
+        sequence_length: Length k of the sequences, from 2 to 20.
         scale: Factor of the initial weights, between 0 and 1.
 
     Returns:
@@ -83,8 +83,8 @@ def composition_staircase(
         affects 3ξ).
 
     Raises:
-        InputError: If the encoding is not n finite numbers of zero mean, k is not an integer from 2 to 20, or the scale
-            is out of range.
+        InputError: If the encoding is not n finite numbers with zero mean, k is not an integer from 2 to 20, or the
+            scale is out of range.
 
     Assumptions: a small scale, and enough neurons with generic directions in the basin of each irrep. Gaussian initial
     weights may leave no neuron for a weak irrep, which is then learned much later; `neurons_near_irreps` places neurons
@@ -142,18 +142,18 @@ def construction_width(group: Group, encoding: Encoding, sequence_length: Sequen
         Σ_ρ 2ᵏ⁻¹ Dᵏ⁺¹
 
     The sum is over the irreducible real representations in the encoding, with their real dimensions D. Each of the Dᵏ⁺¹
-    products of k matrix entries is a combination of 2ᵏ⁻¹ powers. The width is an upper bound: fast multiplication
-    requires fewer neurons (6 instead of 16 for a complex pair of dimension one and k = 2).
+    products of k matrix entries is a linear combination of 2ᵏ⁻¹ k-th powers. The width is an upper bound: fast
+    multiplication requires fewer neurons (6 instead of 16 for a complex pair of dimension one and k = 2).
 
     Args:
         group: Group of n elements.
         encoding: Encoding x of the group elements, shape (n,), with zero mean.
-        sequence_length: k, from 2 to 20.
+        sequence_length: Length k of the sequences, from 2 to 20.
 
     Raises:
-        InputError: If the encoding is not n finite numbers of zero mean, k is not an integer from 2 to 20, or a Fourier
-            coefficient of the encoding is singular but not zero. In the last case, the encoding contains only part of
-            the representation, and no network of this kind is exact.
+        InputError: If the encoding is not n finite numbers with zero mean, k is not an integer from 2 to 20, or a
+            Fourier coefficient of the encoding is singular but not zero. In the last case, the encoding contains only
+            part of the representation, and no network of this kind is exact.
 
     Source: arXiv 2602.03655 (depth and width), by the polarisation identity.
 

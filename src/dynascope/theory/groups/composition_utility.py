@@ -48,7 +48,7 @@ def composition_utility(
         output_vector: w, shape (n,).
 
     Raises:
-        InputError: If the encoding is not n numbers of zero mean, k is not from 2 to 20, or the shapes do not match.
+        InputError: If the encoding is not n numbers with zero mean, k is not from 2 to 20, or the shapes do not match.
 
     Source: Sequential Group Composition (arXiv 2602.03655), the utility of a neuron.
 
@@ -93,10 +93,10 @@ def maximal_utility(group: Group, encoding: Encoding, irrep: Irrep, sequence_len
         group: Group of n elements.
         encoding: Encoding x of the group elements, shape (n,), with zero mean.
         irrep: One of `irreducible_representations(group)`.
-        sequence_length: k, from 2 to 20.
+        sequence_length: Length k of the sequences, from 2 to 20.
 
     Raises:
-        InputError: If the encoding is not n numbers of zero mean, or k is not an integer from 2 to 20.
+        InputError: If the encoding is not n numbers with zero mean, or k is not an integer from 2 to 20.
 
     Source: Sequential Group Composition (arXiv 2602.03655), with the dimension D in place of d.
 
@@ -131,15 +131,16 @@ def maximisers(
         group: Group of n elements.
         encoding: Encoding x of the group elements, shape (n,), with zero mean.
         irrep: One of `irreducible_representations(group)`.
-        sequence_length: k, from 2 to 20.
+        sequence_length: Length k of the sequences, from 2 to 20.
         direction: c, shape (d,), of any nonzero length; real for an irrep of the real kind. By default, a.
 
     Returns:
         (u, w) of shapes (k, n) and (n,). Each vector has norm 1/√(k + 1).
 
     Raises:
-        InputError: If the encoding is not n numbers of zero mean or has no component in the irrep, k is not an integer
-            from 2 to 20, or the direction is zero, has the wrong shape, or is complex for an irrep of the real kind.
+        InputError: If the encoding is not n numbers with zero mean or has no component in the irrep, k is not an
+            integer from 2 to 20, or the direction is zero, has the wrong shape, or is complex for an irrep of the real
+            kind.
 
     Source: Sequential Group Composition (arXiv 2602.03655).
 

@@ -40,7 +40,7 @@ def neurons_near_irreps(
     Args:
         group: Group of n elements.
         encoding: Encoding x of the group elements, shape (n,), with zero mean.
-        sequence_length: k, from 2 to 20.
+        sequence_length: Length k of the sequences, from 2 to 20.
         neurons: Number of neurons, at least one per irrep, assigned to the irreps in turn.
         leakage: Norm of the component in each other irrep, relative to the component in the irrep of the neuron, from 0
             to 1.
@@ -50,7 +50,7 @@ def neurons_near_irreps(
         One row (u_1, …, u_k, w) per neuron, shape (neurons, (k + 1) n), for `TwoLayer.with_neurons`.
 
     Raises:
-        InputError: If the encoding is not n numbers of zero mean, k is not an integer from 2 to 20, there are fewer
+        InputError: If the encoding is not n numbers with zero mean, k is not an integer from 2 to 20, there are fewer
             neurons than irreps, or the leakage is not from 0 to 1.
 
     Source: Alternating Gradient Flows (arXiv 2506.06489): dormant neurons maximise their utility.

@@ -88,7 +88,7 @@ def autoencoder_ladder(
         InputError: If the singular values increase, if k exceeds their number, or if λ equals a σ_i².
 
     References:
-        Critical values of Kunin, Bloom, Goeva, Seed, arXiv:1901.08168; rates from the Hessian at these points.
+        Critical values from Kunin, Bloom, Goeva, Seed, arXiv:1901.08168; rates from the Hessian at these points.
 
     Example:
         >>> found = autoencoder_ladder([2.0, 1.0], latents=2, regularization=0.5)
@@ -195,7 +195,7 @@ def autoencoder_rates(
         InputError: If the singular values increase, if k exceeds their number, or if λ equals a σ_i².
 
     References:
-        Derived for the minimum of Kunin, Bloom, Goeva, Seed, arXiv:1901.08168.
+        Derived for the minimum described by Kunin, Bloom, Goeva, Seed, arXiv:1901.08168.
 
     Example:
         >>> found = autoencoder_rates([2.0, 1.0], latents=1, regularization=0.5)

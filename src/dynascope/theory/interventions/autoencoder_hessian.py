@@ -50,7 +50,7 @@ def autoencoder_hessian_spectrum(
             cannot be learned.
 
     References:
-        Derived for the critical points of Kunin, Bloom, Goeva, Seed, arXiv:1901.08168.
+        Derived for the critical points described by Kunin, Bloom, Goeva, Seed, arXiv:1901.08168.
 
     Example:
         >>> autoencoder_hessian_spectrum([2.0, 1.0], [0], latents=1, regularization=0.5).round(6).tolist()

@@ -1,4 +1,4 @@
-"""The five primitives that local learning rules for feedback weights consist of, with their gradients."""
+"""The five primitives that make up local learning rules for feedback weights, with their gradients."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class AutoencoderLoss(NamedTuple):
 class CriticalPoints(NamedTuple):
     """All critical manifolds of the loss, one for each set of learned principal directions.
 
-    The sets are ordered by size, and sets of one size lexicographically.
+    The sets are ordered by size, and sets of equal size are ordered lexicographically.
 
     Attributes:
         learned: Whether the set contains each direction, shape (points, directions).
@@ -151,7 +151,7 @@ def autoencoder_critical_points(
         InputError: If the singular values increase, if k exceeds their number, or if λ equals a σ_i².
 
     Warns:
-        UserWarning: If singular values are equal. Sets of equal singular values then belong to one manifold.
+        UserWarning: If singular values are equal. Sets with equal singular values then belong to one manifold.
 
     References:
         Kunin, Bloom, Goeva, Seed, arXiv:1901.08168.

@@ -47,7 +47,7 @@ def probabilistic_pca(
 
         W = V (σ²/n − s²)^½,   W (WᵀW + s²)⁻¹ Wᵀ = A B   at the minimum of ‖X − X A B‖² + λ (‖A‖² + ‖B‖²), λ = n s²
 
-    The loadings are also n^−½ (XᵀX)^½ Bᵀ. Directions with σ_i² ≤ λ are switched off in both models.
+    The loadings also equal n^−½ (XᵀX)^½ Bᵀ. Directions with σ_i² ≤ λ are switched off in both models.
 
     Args:
         data: X, shape (samples, inputs), centred.

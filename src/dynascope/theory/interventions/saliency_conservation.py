@@ -40,9 +40,9 @@ def cut_residuals(
 
     The cut C_l consists of the weights of layer l and of the skip connections parallel to it. A skip connection without
     weights counts as a multiplier s = 1 with saliency ⟨∂R/∂h, h⟩. A bias is an edge from a constant source, so the
-    biases of all layers at or after the cut belong to it. The differences vanish for every scalar R of the outputs y if
-    all activations satisfy φ(z) = φ'(z) z, such as ReLU, leaky ReLU, max pooling and mean pooling. Batch normalisation
-    in evaluation mode conserves the saliency, with S(γ) + S(β) in place of S(W).
+    biases of all layers at or after the cut belong to it. The differences vanish for every scalar function R of the
+    outputs y if all activations satisfy φ(z) = φ'(z) z, such as ReLU, leaky ReLU, max pooling and mean pooling. Batch
+    normalisation in evaluation mode conserves the saliency, with S(γ) + S(β) in place of S(W).
 
     Args:
         weight_sums: Sum of S over each cut, from the inputs to the outputs, shape (cuts,).

@@ -84,7 +84,7 @@ class LineStart(NamedTuple):
         )
 
     def require_known(self) -> None:
-        """Raise `InputError` if JAX traces any part, because results that contain text need concrete values."""
+        """Raise `InputError` if JAX traces any part, because results that contain text require concrete values."""
         first, second, multiplier, rates = self.network
         layers = {"network.first": first, "network.second": second, "network.multiplier": multiplier}
         require_known(**layers, **{f"network.rates.{name}": each for name, each in rates._asdict().items()})

@@ -120,7 +120,7 @@ def line_trajectory(
     uᵢ² √(η₁/η₂) − vᵢ² √(η₂/η₁) = 4 pᵢ qᵢ are conserved.
 
     The function can be compiled and differentiated. For a batch of networks, add leading axes to both layers or to the
-    numbers.
+    scalar arguments.
 
     Args:
         network: Both initial layers W₀ and u₀, the multiplier γ and the learning rates η₁ and η₂.

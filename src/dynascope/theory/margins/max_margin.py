@@ -42,8 +42,8 @@ class MaxMargin(NamedTuple):
         rate: λ of the penalised parameters.
         discarded: Indices of inputs whose weights have a higher rate but are not needed for the margin, shape
             (discarded,).
-        unique: Whether the solution is unique. If not, training converges to one of the solutions, which the problem
-            does not determine.
+        unique: Whether the solution is unique. If not, training converges to one of the solutions, but the problem does
+            not determine which.
         euclidean_margin: 1/‖β‖, the norm of the smallest perturbation of the inputs that leads to a misclassified
             sample.
     """
@@ -158,7 +158,7 @@ def class_differences(
     labels: Annotated[Real[ArrayLike, " samples"], Ge(0)],
     classes: Annotated[int, Ge(2)],
 ) -> Float[np.ndarray, "pairs weights"]:
-    """Data of the multiclass max-margin problem.
+    """Data for the multiclass max-margin problem.
 
         (e_y − e_c) ⊗ h   for each sample and each class c ≠ y
 

@@ -1,4 +1,4 @@
-"""Normalised margin of quasi-homogeneous networks, which never decreases under gradient flow after separation."""
+"""Normalised margin of quasi-homogeneous networks; it never decreases under gradient flow after separation."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class QuasiHomogeneity:
         """Flatten the parameters into one array, in the order of `vector`.
 
         Args:
-            params: A tree with the structure of the network.
+            params: A tree with the same structure as the parameters of the network.
 
         Raises:
             InputError: If the tree has a different structure.

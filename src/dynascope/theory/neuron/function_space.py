@@ -164,7 +164,7 @@ def function_space_flow(
             or the times require more than 65536 integration steps. Inside `jit`, values outside this domain give NaN.
 
     References:
-        Kunin et al., arXiv:2406.06158, section 3; the regular form is ours.
+        Kunin et al., arXiv:2406.06158, section 3; the regular form is derived here.
 
     Example:
         >>> x, y = np.array([[1.0, 2.0, 0.0, 1.0], [0.0, 1.0, -1.0, 1.0]]), np.array([1.0, 2.0])

@@ -141,7 +141,7 @@ def interpolator(
 
     References:
         Kunin et al., arXiv:2406.06158, theorem 3.1, which extends Azulay et al., arXiv:2102.09769, theorem 2. The
-        explicit minimum and the sign are ours.
+        explicit minimum and the sign are derived here.
 
     Example:
         >>> x, y = np.array([[1.0, 2.0, 0.0, 1.0], [0.0, 1.0, -1.0, 1.0]]), np.array([1.0, 2.0])

@@ -70,7 +70,7 @@ def kernel_change(
             for the times: `initial_weights[..., None, :]` and `initial_output[..., None]`.
         output: a of the second state, shape (...).
         weights: w of the second state, shape (..., d).
-        rates: Learning rates η_w of the weights and η_a of the output weight; both broadcast with both states.
+        rates: Learning rates η_w of the weights and η_a of the output weight, which broadcast with the two states.
 
     Returns:
         The distance and the relative change. The function can be compiled and differentiated.
@@ -80,7 +80,8 @@ def kernel_change(
             w = 0, so that its kernel vanishes. Inside `jit`, values outside this domain give NaN.
 
     References:
-        Fort et al., arXiv:2010.15110, for S, as used by Kunin et al., arXiv:2406.06158; the closed form is ours.
+        Fort et al., arXiv:2010.15110, for S, as used by Kunin et al., arXiv:2406.06158; the closed form is derived
+        here.
 
     Example:
         >>> with jax.enable_x64(True):

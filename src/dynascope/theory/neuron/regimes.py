@@ -97,7 +97,7 @@ def rich_delay(
             NaN.
 
     References:
-        Kunin et al., arXiv:2406.06158, describe the delay; the formula for the time is ours.
+        Kunin et al., arXiv:2406.06158, describe the delay; the formula for the time is derived here.
 
     Example:
         >>> start, target = (0.1, np.array([0.5, 1.5, -1.0])), np.array([1.0, -0.5, 0.25])
@@ -150,7 +150,7 @@ def regime(
             for `neuron_trajectory`.
 
     References:
-        The regimes are those of Kunin et al., arXiv:2406.06158; the thresholds are ours.
+        The regimes are those of Kunin et al., arXiv:2406.06158; the thresholds are our choice.
 
     Example:
         >>> outputs, weights = np.array([20.0, 0.1, 0.1]), np.array([[0.0, 0.1], [0.0, 0.1], [0.0, 5.0]])

@@ -165,7 +165,7 @@ def neuron_trajectory(
             values outside this domain give NaN.
 
     References:
-        Kunin et al., arXiv:2406.06158, section 3 and appendix A; the form for any imbalance is ours.
+        Kunin et al., arXiv:2406.06158, section 3 and appendix A; the form for any imbalance is derived here.
 
     Example:
         >>> start, target = (0.3, np.array([0.2, -0.1, 0.4])), np.array([1.0, -0.5, 0.25])
