@@ -194,7 +194,7 @@ SEPARATED_TIMES = Assumption(
     limit=0.5,
     almost=float("inf"),
     growth="neighbouring jumps shift each other by up to an eighth of this number and can merge",
-    remedy="use smaller initial weights, which separates the jumps, or use the predicted loss curve at this scale",
+    remedy="use smaller initial weights to separate the jumps, or use the predicted loss curve at this scale",
 )
 CENTRED_DATA = Assumption(
     "centred data",
@@ -209,7 +209,7 @@ CENTRED_DATA = Assumption(
 LAZY_TRAINING = Assumption(
     "lazy training",
     "training hardly changes the weights, relative to their norm",
-    "change of the weights in linearised training, relative to their norm (on a subset of large data)",
+    "change of the weights in linearised training, relative to their norm (on a subset of large data sets)",
     limit=0.05,
     almost=0.5,
     growth="losses are wrong by up to about a seventh of this fraction of the initial loss",

@@ -75,7 +75,7 @@ class TwoLayers(NamedTuple):
             f"first has shape {first.shape} and second {second.shape}",
             argument="second",
             value=second.shape,
-            remedy="give second as many rows as first has columns",
+            remedy="second must have as many rows as first has columns",
         )
         require_broadcast(
             first=first.shape[:-2],

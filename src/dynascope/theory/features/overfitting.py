@@ -64,7 +64,7 @@ class OverfittingSetup:
     def __post_init__(self):
         require(
             self.strong_modes < self.samples < self.modes,
-            f"strong_modes, samples and modes are {self.strong_modes}, {self.samples} and {self.modes}, not increasing",
+            f"strong_modes, samples and modes are {self.strong_modes}, {self.samples} and {self.modes}",
             argument="samples",
             value=self.samples,
             remedy="choose strong_modes < samples < modes",

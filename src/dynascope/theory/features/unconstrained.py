@@ -110,7 +110,7 @@ def class_modes(class_sizes: ClassSizes, *, bias: bool = False) -> ClassModes:
     classes, roots = len(sizes), np.sqrt(sizes)
     require(
         classes >= 2,
-        f"class_sizes is {sizes.tolist()}, with fewer than two classes",
+        f"class_sizes is {sizes.tolist()}, which is fewer than two classes",
         argument="class_sizes",
         value=sizes.tolist(),
         remedy="give the number of samples of two or more classes",

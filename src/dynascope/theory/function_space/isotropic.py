@@ -69,8 +69,8 @@ class _IsotropicMap(NamedTuple):
             required = beta.shape[-1] if delta > 0 else beta.shape[-2]
             require(
                 width == required,
-                f"width is {width}, but for an imbalance of {float(delta):g} the flow in function space is closed only "
-                f"for a width of {required}",
+                f"width is {width}, but for an imbalance of {float(delta):g}, the flow closes in function space only "
+                f"if width is {required}",
                 argument="width",
                 value=width,
                 remedy="use balanced.product for whitened inputs, or integrate the weights",

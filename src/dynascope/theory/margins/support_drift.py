@@ -118,8 +118,8 @@ def support_offset(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inpu
         r, shape (inputs,).
 
     Raises:
-        InputError: If the data are not separable, the support vectors are not independent, parameters are discarded, or
-            all inputs have products and there are fewer support vectors than inputs.
+        InputError: If the data are not separable, the support vectors are linearly dependent, parameters are discarded,
+            or all inputs have products and there are fewer support vectors than inputs.
 
     References:
         Soudry, Hoffer, Nacson, Gunasekar, Srebro, arXiv:1710.10345, section 4, for linear classifiers.
@@ -143,7 +143,7 @@ def support_offset(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inpu
     values = np.linalg.svd(vectors, compute_uv=False)
     require(
         touching == len(vectors) <= z.shape[1] and values[-1] > _ACTIVE * values[0],
-        f"the {touching} samples at the margin are not independent, or some have a multiplier of zero",
+        f"the {touching} samples at the margin are linearly dependent, or some have a multiplier of zero",
         argument="data",
         value=touching,
         remedy="remove duplicate samples",

@@ -62,7 +62,7 @@ class Spectrum:
         require(np.any(x != 0), "the encoding is zero", argument="encoding", value=0.0, remedy="give nonzero entries")
         require(
             abs(x.sum()) <= _ROUNDING * np.abs(x).sum(),
-            f"the encoding has the mean {x.mean():.6g}",
+            f"the encoding has mean {x.mean():.6g}",
             argument="encoding",
             value=float(x.mean()),
             remedy="subtract the mean",

@@ -86,7 +86,7 @@ class Interpolator(NamedTuple):
     network="single linear neuron f(x) = a wᵀx",
     data="any inputs, including low rank, any targets",
     start="any",
-    gives="the linear map at the end of training, without training",
+    gives="the linear map at the end of training, computed without training",
     reference="arXiv:2406.06158",
     assumes=(ONE_OUTPUT,),
 )
