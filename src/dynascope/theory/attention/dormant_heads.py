@@ -171,7 +171,7 @@ def _grown(values: np.ndarray, exponent: np.ndarray) -> np.ndarray:
 def _path_to_blow_up(start: _Heads) -> Callable[[float], _Heads] | None:
     """Integrate the heads to the first blow-up; None if no head blows up.
 
-    The result is a function that maps a fraction of ∫ max ‖θ‖ dt, which is 1 at the blow-up, to the heads.
+    The result is a function that maps a fraction of ∫ max ‖θ‖ dt (1 at the blow-up) to the heads.
     """
     count = len(start.v)
     with np.errstate(divide="ignore"):

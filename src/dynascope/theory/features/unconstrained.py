@@ -1,4 +1,4 @@
-"""The unconstrained feature model of neural collapse, solved exactly in time.
+"""Exact time-dependent solution of the unconstrained feature model of neural collapse.
 
 The features are free parameters, one row H_i per sample, and are followed by a linear classifier. With squared loss,
 the model is a two-layer linear network on one-hot inputs, and its modes are the singular vectors of the one-hot

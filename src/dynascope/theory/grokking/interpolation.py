@@ -31,7 +31,7 @@ class InterpolantPath(NamedTuple):
     Attributes:
         products: b, shape (m,).
         coefficients: w(b) with X w = y, shape (m, d).
-        multipliers: μ(b) in w = 2b sinh(Xᵀμ), with minimum norm if the rows of X are dependent, shape (m, n).
+        multipliers: μ(b) in w = 2b sinh(Xᵀμ), with minimum norm if the rows of X are linearly dependent, shape (m, n).
     """
 
     products: Float[np.ndarray, " m"]
@@ -65,7 +65,8 @@ def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: Po
 
     Args:
         inputs: X, one sample per row, shape (n, d); of any rank.
-        targets: y, shape (n,), in the range of X. If the rows of X are independent, its range contains every y.
+        targets: y, shape (n,), in the range of X. If the rows of X are linearly independent, the range of X contains
+            every y.
         products: b > 0, the products u_i v_i of the weights, shape (m,), in any order; at least 1e-40 times the largest
             coefficient of the minimum-ℓ2-norm interpolant.
 

@@ -43,7 +43,7 @@ def mirror_misalignment(
     amplification: PositiveFloat = 1.0,
     decay: PositiveFloat = 1.0,
 ) -> Misalignment:
-    """Stationary misalignment of the weight mirror, driven by white Gaussian noise, for fixed forward weights.
+    """Stationary misalignment of a weight mirror driven by white Gaussian noise, for fixed forward weights.
 
         E ‖B − B*‖² = ηβ/(2 − ηβ) · (d + 1)/n · ‖B*‖²,   B* = (α/β) W
 
@@ -61,7 +61,7 @@ def mirror_misalignment(
         InputError: If a setting is out of range, the steps diverge, or all weights are zero.
 
     References:
-        Derived from the update of Akrout et al., arXiv:1904.05391.
+        Derived from the update rule of Akrout et al., arXiv:1904.05391.
 
     Example:
         >>> print(mirror_misalignment([[1.0]] * 48, 50, feedback_rate=0.1).angle.round(1))

@@ -54,7 +54,7 @@ def balanced_rates(
         InputError: If the shapes do not match, or if the charges stay finite only with negative rates.
 
     References:
-        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; the choice of the rates is derived here from the charges.
+        Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; the selection of the rates from the charges is derived here.
 
     Example:
         >>> print(balanced_rates([1, 1, 0], [[0, 1, -1]]))  # a x₁ + u v x₂
