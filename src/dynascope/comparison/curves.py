@@ -24,7 +24,7 @@ def compare_curves(
         observed: Record of a run.
         predicted: Record of a theory. A scalar is compared if an attribute states its tolerance.
         along: The dimensions along which to compare. A variable is compared, over all its dimensions, if it has one of
-            them.
+            them; without dimensions, nothing is compared.
 
     Returns:
         The residuals `<name>_residual` (observed − predicted), and for each variable two errors: `<name>`, the relative
@@ -34,6 +34,8 @@ def compare_curves(
     Raises:
         InputError: The records share no such variable, their times hardly overlap, or their other dimensions differ.
     """
+    if not along:
+        return xr.Dataset(), {}
     shared = [
         str(name)
         for name, values in predicted.data_vars.items()

@@ -56,6 +56,7 @@ def test_claims_turn_with_the_measurements():
         ({"compressions": [30.0, 10.0]}, "compressions"),
         ({"starts": 1}, "starts"),
         ({"samples": 10}, "samples"),
+        ({"test_samples": 10}, "test_samples"),
     ],
 )
 def test_bad_fields_are_named(fields, argument):

@@ -41,8 +41,8 @@ def pruning_claims(networks: Sequence[str], found: Measured) -> list[Claim]:
         enough = int(seeds.sum()) > 1
         means = (gain * lost).sum(axis=(0, 1))[seeds] / counts[seeds] if enough else np.zeros(2)
         statement = (
-            "If another method leaves no path from inputs to outputs, SynFlow has a higher accuracy on held-out "
-            f"digits ({name}; difference in accuracy)."
+            "If another method leaves no path from inputs to outputs, SynFlow has a higher accuracy on test "
+            f"images ({name}; difference in accuracy)."
         )
         claim = claim_on_mean(f"accuracy, {name}", statement, means, least=0)
         claims.append(claim.if_known(enough, "the other methods rarely lost all paths at these compressions"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,14 +16,15 @@ from dynascope.flows import track
 from dynascope.interventions import critical_compression, masked, prune
 from dynascope.interventions.pruning_scores import Method
 from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
-from dynascope.tasks import Labelled, digits
+from dynascope.tasks import Labelled
+from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
 from dynascope.training import Batches, Descent, descend
+from dynascope.validation import require
 
 __all__ = ["METHODS", "NETWORKS", "Measured", "PrunedNetworks"]
 
 NETWORKS = ("dense", "convolutional", "residual", "vgg")
 METHODS: tuple[Method, ...] = ("synflow", "snip", "grasp", "magnitude", "random")
-_CLASSES, _SIDE = 10, 8
 _EACH = 10  # samples per class for SNIP and GraSP
 _HE = 2**0.5  # scale for ReLU networks
 
@@ -34,7 +36,7 @@ class Measured(NamedTuple):
         critical: ρ_cr, shape (networks, methods, seeds).
         maximal: ρ_max, shape (networks,).
         paths: Whether a path remains, shape (networks, methods, compressions, seeds).
-        accuracy: Accuracy on held-out digits after training, in the same shape.
+        accuracy: Accuracy on test images after training, in the same shape.
         loss: Training loss after training, in the same shape.
     """
 
@@ -47,14 +49,16 @@ class Measured(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PrunedNetworks:
-    """Networks pruned at initialisation by each method, then trained by Adam on digits.
+    """Networks pruned at initialisation by each method, then trained by Adam on images.
 
     Attributes:
+        data: "digits", or the path to labelled images.
         networks: Names of the architectures.
         compressions: Compressions ρ of the trained networks.
         rounds: Rounds of SynFlow; the other methods prune once.
         width: Number of channels in the first convolution of the residual and VGG networks.
-        samples: Number of training digits; all others are held out.
+        samples: Number of training images.
+        test_samples: Maximum number of test images.
         steps: Number of training steps.
         batch_size: Samples per step.
         learning_rate: Learning rate of Adam.
@@ -62,11 +66,13 @@ class PrunedNetworks:
         seed: Seed of the first initialisation; the other initialisations use consecutive seeds.
     """
 
+    data: str
     networks: list[str]
     compressions: list[float]
     rounds: int
     width: int
     samples: int
+    test_samples: int
     steps: int
     batch_size: int
     learning_rate: float
@@ -114,7 +120,7 @@ class PrunedNetworks:
             for method in METHODS
             for seed in self.seeds
         ]
-        task, test = self._digits
+        task, test = self._tasks
         # Training is twice as fast in single precision.
         with jax.enable_x64(False):
             record = descend(
@@ -136,8 +142,8 @@ class PrunedNetworks:
         return paths.reshape(shape), accuracy.reshape(shape), loss.reshape(shape)
 
     def _options(self, name: str, method: Method) -> dict[str, Any]:
-        task, _ = self._digits
-        chosen = np.concatenate([np.flatnonzero(task.labels == label)[:_EACH] for label in range(_CLASSES)])
+        task, _ = self._tasks
+        chosen = np.concatenate([np.flatnonzero(task.labels == label)[:_EACH] for label in range(self.images.classes)])
         return {
             "data": (task.inputs[chosen], task.labels[chosen]) if method in ("snip", "grasp") else None,
             "protect": ["shortcut"] if name == "residual" else [],
@@ -145,26 +151,38 @@ class PrunedNetworks:
         }
 
     def _network(self, name: str, seed: int) -> Any:
+        shape, classes = self.images.inputs.shape[1:], self.images.classes
         if name == "dense":
-            return MLP((_SIDE**2, 100, 100, 30, 100, _CLASSES), bias=False, scale=_HE, seed=seed)
+            return MLP((math.prod(shape), 100, 100, 30, 100, classes), bias=False, scale=_HE, seed=seed)
         if name == "convolutional":
-            return Convolutional((_SIDE, _SIDE), _CLASSES, scale=_HE, seed=seed)
+            return Convolutional(shape[:2], classes, scale=_HE, seed=seed)
         kind = ResNet18 if name == "residual" else VGG16
-        return kind((_SIDE, _SIDE), _CLASSES, width=self.width, seed=seed)
+        return kind(shape, classes, width=self.width, seed=seed)
 
     @functools.cached_property
     def _optimizer(self) -> Any:
         return masked(optax.adam(self.learning_rate))
 
     @functools.cached_property
-    def _digits(self) -> tuple[Labelled, Labelled]:
-        """Training digits and held-out digits, in single precision."""
-        task = digits()
-        rows = np.random.default_rng(self.seed).permutation(task.samples)
-        inputs, labels = task.inputs[rows].astype(np.float32), np.argmax(task.targets[rows], axis=1)
-        names = tuple(f"digit {label}" for label in range(_CLASSES))
-        parts = slice(self.samples), slice(self.samples, None)
-        train, test = (Labelled(inputs[part], labels[part], names, name="digits") for part in parts)
+    def images(self) -> LabelledImages:
+        """The training and test images."""
+        found = labelled_images(self.data, self.samples, self.test_samples, self.seed)
+        require(
+            found.inputs.shape[-1] == 1 or "convolutional" not in self.networks,
+            "the convolutional network takes images with one channel, and these have colours",
+            argument="networks",
+            value=self.networks,
+            remedy='choose "dense", "residual" or "vgg"',
+        )
+        return found
+
+    @functools.cached_property
+    def _tasks(self) -> tuple[Labelled, Labelled]:
+        """Training and test images in rows."""
+        found = self.images
+        names = tuple(f"class {label}" for label in range(found.classes))
+        parts = (found.inputs, found.labels), (found.test_inputs, found.test_labels)
+        train, test = (Labelled(x.reshape(len(x), -1), labels, names, name=found.name) for x, labels in parts)
         return train, test
 
 

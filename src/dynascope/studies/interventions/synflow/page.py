@@ -29,8 +29,8 @@ def figures(study: Synflow, result: Comparison) -> list[Chart]:
             Chart(
                 "mean_accuracy",
                 "compression",
-                f"Accuracy on held-out digits after training, against the compression ({name} network); mean over "
-                f"{study.starts} initialisations. The chance level is 10 %.",
+                f"Accuracy on test images after training, against the compression ({name} network); mean over "
+                f"{study.starts} initialisations.",
                 title=f"Accuracy after pruning: {name} network",
                 log="x",
                 members={"architecture": (name,)},
@@ -51,7 +51,7 @@ def figures(study: Synflow, result: Comparison) -> list[Chart]:
 
 def meaning(study: Synflow, result: Comparison) -> str:
     """Summarise critical compressions and accuracies."""
-    found, maximal = result.observed, result.predicted["synflow_compression"]
+    found, maximal = result.observed, result.predicted["maximal_compression"]
     texts = []
     for name in study.networks:
         logs = np.log10(found["critical_compression"].sel(architecture=name).to_numpy()).mean(axis=1)
@@ -69,7 +69,7 @@ def meaning(study: Synflow, result: Comparison) -> str:
             "for the other methods."
         )
     return (
-        "Every layer has the same total SynFlow score, so the weights of a layer gain importance when this layer "
-        "loses other weights. Scores that are computed only once lack this effect, so high compressions empty "
+        "Without skip connections, every layer has the same total SynFlow score, so the weights of a layer gain "
+        "importance when this layer loses other weights. Scores that are computed only once lack this effect, so high compressions empty "
         "whole layers or disconnect the network. " + " ".join(texts)
     )
