@@ -1,4 +1,4 @@
-"""Claims on several means or distributions together, with simultaneous confidence intervals."""
+"""Joint claims about several means or distributions, with simultaneous confidence intervals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Means(NamedTuple):
 
 
 def law_of_samples(name: str, statement: str, distances: np.ndarray, samples: int, *, most: float) -> Claim:
-    """A claim on the largest distance between samples and their laws, with a Dvoretzky-Kiefer-Wolfowitz interval.
+    """A claim about the largest distance between samples and their laws, with a Dvoretzky-Kiefer-Wolfowitz interval.
 
     Args:
         name: A short name.
@@ -57,7 +57,7 @@ def law_of_samples(name: str, statement: str, distances: np.ndarray, samples: in
 
 
 def close_to(name: str, statement: str, runs: Means, theory: np.ndarray, *, most: float) -> Claim:
-    """A claim on the largest difference between several means and theory, with a simultaneous interval."""
+    """A claim about the largest difference between several means and theory, with a simultaneous interval."""
     apart, half = np.abs(runs.mean - theory), runs.half
     low = float(np.maximum(apart - half, 0.0).max())
     return Claim(name, statement, float(apart.max()), low, float((apart + half).max()), most=most)

@@ -1,4 +1,4 @@
-"""Measured displacement of networks under SGD, and the curvature and noise spectra that predict it."""
+"""Measured displacement of the weights of networks under SGD, and the curvature and noise spectra that predict it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SETTLE = 10  # steps, in units of 1/(1 − β), that momentum takes to forget i
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["period", "settle"], meta_fields=["dimensions"])
 @dataclasses.dataclass(frozen=True, eq=False)
 class SquaredDisplacement(StepStatistic):
-    """Squared distance ‖θ_k − θ_j‖² from the most recent origin j < k.
+    """Squared distance ‖θ_k − θ_j‖² of the weights from the most recent origin j < k.
 
     Origins are placed at step `settle` and every `period` steps after it.
 
@@ -101,13 +101,14 @@ def squared_displacements(
 ) -> Float[np.ndarray, "networks recorded"]:
     """‖θ_{j+k} − θ_j‖² of each network under SGD, averaged over consecutive origins j.
 
-    SGD continues from the given weights with zero momentum, so the first origin comes after 10/(1 − β) steps.
+    SGD continues from the given weights with an empty momentum buffer, so the first origin is placed after 10/(1 − β)
+    steps.
 
     Args:
         networks: Two or more networks of equal sizes.
         task: The training samples.
         recorded: The steps k ≥ 1, increasing.
-        legs: Number of origins; each is the last recorded step of the previous one.
+        legs: Number of origins; each origin is the last recorded step after the previous one.
         momentum: β (heavy ball).
         **training: `learning_rate`, `weight_decay`, `batch_size`, `loss` and `seed`.
 
@@ -134,11 +135,11 @@ def squared_displacements(
 def noise_modes(
     task: Labelled, networks: Sequence[Network], *, batch_size: int, batches: int, products: int, seed: int
 ) -> list[NoiseSpectrum]:
-    """Curvatures of the cross-entropy of classifiers, with the gradient noise along each direction.
+    """Curvatures of the cross-entropy loss of classifiers, with the gradient noise along each curvature direction.
 
-    Minibatches are drawn with replacement and normalised separately, as in training. The noise is the variance of
-    their gradients. The curvature is that of the Gauss-Newton matrix of their mean loss, which is positive
-    semidefinite.
+    Minibatches are drawn with replacement and normalised separately, as in training. The noise is the variance of the
+    minibatch gradients. The curvatures are those of the Gauss-Newton matrix of the mean minibatch loss, which is
+    positive semidefinite.
 
     Args:
         networks: Networks of one architecture, at the weights to analyse.
@@ -190,7 +191,7 @@ def _spectrum(weights: Any, rest: Any, samples: Any, products: int) -> tuple[Any
 
 
 def seconds_of_step(task: Labelled, network: Network, batch_size: int) -> float:
-    """Measure the seconds of one compiled training step on the cross-entropy on this machine.
+    """Measure how many seconds one compiled training step takes on this machine.
 
     Args:
         network: The network.

@@ -66,11 +66,11 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """min(1, 1/p)."""
+        """Evaluate the predicted exponents min(1, 1/p)."""
         return {"mode_exponent": ("spectrum", anomalous_exponent(self.study.powers))}
 
     def predicted_regressions(self) -> dict[str, Any]:
-        """The exponents and displacements of the regressions, which figures show and claims test."""
+        """The predicted exponents and displacements of the regressions, for the figures and the claims."""
         tasks = self.regressions
         return {
             "sgd_exponent": ("spectrum", [each.exponent for each in tasks]),

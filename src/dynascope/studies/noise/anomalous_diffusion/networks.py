@@ -40,14 +40,14 @@ _ROUNDING = 1e-6  # rounding of a step number
 
 @dataclasses.dataclass(frozen=True)
 class RestingNetworks:
-    """Image classifiers trained by SGD until the loss is stationary, then trained further to measure displacement.
+    """Image classifiers trained by SGD until the loss is stationary, then further to measure the weight displacement.
 
     Attributes:
         data: "digits", or the path of labelled images.
         network: "small" or "resnet18".
         samples: Number of images.
         random_labels: Fraction of random labels.
-        width: Neurons of the hidden dense layer; for ResNet-18, channels of the first stage.
+        width: Number of neurons in the hidden dense layer; for ResNet-18, number of channels in the first stage.
         learning_rate: η.
         momentum: β.
         weight_decay: λ.
@@ -165,7 +165,7 @@ class RestingNetworks:
         ]
         still = f"the loss fell by more than {100 * _LOSS_FALL:.0f} % in the second half of the warm-up"
         # A displacement that grows faster than free diffusion shows that the network is still approaching a minimum.
-        faster = "the networks move faster than under free diffusion, so they are not stationary"
+        faster = "the weights move faster than under free diffusion, so they are not stationary"
         return [each.if_known(not falls, still).if_known(not drifts, faster) for each in claims]
 
     @functools.cached_property

@@ -26,10 +26,10 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             symbols={"spectrum": "p"},
             y_label="E‖θ_k − θ_0‖²",
             title="Displacement of regressions with a power-law spectrum",
-            caption="Mean squared displacement of SGD over steps, starting from the stationary distribution. "
+            caption="Mean squared displacement of the weights under SGD, starting from the stationary distribution. "
             "Directions of large curvature are confined first, so the displacement grows more slowly for larger p. "
-            "Dashed lines show the prediction. Theory neglects the increase of gradient noise away from the minimum, "
-            "which can raise the measured curves by a few percent.",
+            "Dashed lines show the prediction. The theory neglects that the gradient noise increases away from the "
+            "minimum, which can raise the measured curves by a few percent.",
         ),
         Chart(
             "sgd_exponent",
@@ -38,8 +38,8 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             x_label="p of the spectrum l⁻ᵖ",
             y_label="exponent",
             title="Diffusion exponents of the regressions",
-            caption="Diffusion exponent fitted over a decade of steps, with a confidence interval over runs, for each "
-            "exponent p of the spectrum. Theory predicts about min(1, 1/p).",
+            caption="Diffusion exponent fitted over a decade of steps, with its confidence interval over runs, for "
+            "each exponent p of the spectrum. Theory predicts about min(1, 1/p).",
             points=True,
         ),
         Chart(
@@ -64,17 +64,17 @@ def meaning(study: AnomalousDiffusion, result: Comparison) -> str:
     return (
         "Minibatch noise keeps the weights moving after the loss has converged. Under free diffusion, the squared "
         "displacement grows in proportion to the number of steps; the curvature confines steep directions first and "
-        "lowers the exponent below 1. For regressions with curvature spectra l⁻ᵖ, the exponent of SGD is "
-        f"{_range(seen)}, and theory predicts {_range(theory)}. For networks trained on images, a forecast from "
-        "curvature and gradient noise, without fitted parameters, gives an exponent of "
+        "lowers the exponent below 1. For regressions with curvature spectra l⁻ᵖ, the diffusion exponent of SGD is "
+        f"{_range(seen)}; the predicted exponent is {_range(theory)}. For networks trained on images, the exponent "
+        "forecast from curvature and gradient noise, without fitted parameters, is "
         f"{rounded(found['forecast_exponent'])}; the measured exponent is {rounded(found['network_exponent'])}, and "
-        f"the squared displacement is {rounded(found['forecast_ratio'])} times the forecast. The forecast assumes "
-        "that the weights have reached their stationary distribution, that the noise is constant, and that the loss is "
-        "quadratic. It can fail beyond its window of steps, where "
-        f"the measured exponent is {rounded(found['late_exponent'])}."
+        f"the squared displacement is {rounded(found['forecast_ratio'])} times the forecast. The forecast assumes that "
+        "the weights have reached their stationary distribution, that the noise is constant, and that the loss is "
+        "quadratic. The forecast can fail at later steps, where the measured exponent is "
+        f"{rounded(found['late_exponent'])}."
     )
 
 
 def _range(values: xr.DataArray) -> str:
     least, most = rounded(values.min()), rounded(values.max())
-    return least if least == most else f"{least} to {most}"
+    return least if least == most else f"between {least} and {most}"

@@ -27,50 +27,55 @@ _CLOSE = 0.1  # tolerance of an exponent, below the difference 1/6 between p = 1
 class AnomalousDiffusion(ClaimsStudy):
     """Measures the exponent c of E‖θ_k − θ_0‖² ∝ kᶜ under stationary SGD, for regressions and networks.
 
-    Each mode of the curvature diffuses freely until its restoring force confines it. If curvatures decay as l⁻ᵖ and the
-    noise is proportional to them, the number of confined modes grows as k^{1/p}, so c = min(1, 1/p). As a check
-    (`mode_exponent`), the study compares this formula with an exact sum over `modes` modes, within the window 1 ≪ τ ≪
-    dᵖ of `diffusion_window`. It then simulates SGD on regressions with `inputs` inputs that have this covariance, from
-    weights drawn from the stationary distribution. For each spectrum, one claim states that the exponent over a decade
-    of steps is within 0.1 of the exponent predicted for its modes.
+    Along each eigenvector of the Hessian (mode), the weights diffuse freely until the restoring force confines them. If
+    the curvatures decay as l⁻ᵖ and the noise is proportional to them, the number of confined modes grows as k^{1/p}, so
+    c = min(1, 1/p). As a check (`mode_exponent`), the study compares this formula with an exact sum over d = `modes`
+    modes. The comparison uses only steps in the window between the relaxation times of the steepest and the flattest
+    mode (`diffusion_window`). The study then simulates SGD on linear regressions with `inputs` inputs whose variances
+    decay as l⁻ᵖ, from weights drawn from the stationary distribution. For each spectrum, one claim states that the
+    exponent over a decade of steps is within 0.1 of the exponent predicted for this finite number of modes.
 
     The study also trains networks on images until the loss is stationary, and measures curvature and gradient noise on
-    a few minibatches. From these measurements alone, theory forecasts the displacement in further training, without
-    fitted parameters. Two claims state that the measured exponent is within 0.1 of the forecast and below 1, the
-    exponent of ordinary diffusion. The exponent is measured between 1/(1 − β) steps, the memory of momentum, and half
-    of (1 − β)/(ηλ) steps, the memory of weight decay. Theory assumes that the weights have reached their stationary
-    distribution, that the noise is constant, and that the loss is quadratic. The claims are undecided if the loss fell
-    by more than a fifth in the second half of the warm-up (`loss_change`), or if the displacement grows faster than
-    free diffusion beyond the window (`late_exponent` above 1). Beyond the window, the weights move so far that the loss
-    grows more slowly than its curvature suggests, and the displacement exceeds the forecast.
+    a few minibatches. From these measurements alone, the theory forecasts the displacement during further training,
+    without fitted parameters. Two claims state that the measured exponent is within 0.1 of the forecast and below 1,
+    the exponent of ordinary diffusion. The exponent is measured between 1/(1 − β) steps, the memory time of momentum,
+    and (1 − β)/(2ηλ) steps, half the memory time of weight decay. The theory assumes that the weights have reached
+    their stationary distribution, that the noise is constant, and that the loss is quadratic. The claims are undecided
+    if the loss fell by more than a fifth in the second half of the warm-up (`loss_change`), or if the displacement
+    grows faster than free diffusion beyond the window (`late_exponent` above 1). Beyond the window, the weights move so
+    far that the loss grows more slowly than its curvature suggests, and the displacement exceeds the forecast.
 
-    To repeat the experiment of the paper, set `data` to the path of images in IDX, CIFAR or folder format and `network`
-    to "resnet18". This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes
-    7 · 10¹⁰ single-precision operations, one to two seconds on a CPU core. The forecast for a network costs as much as
-    `batches`² · `products` · 4/3 steps. The study first times one step and prints an estimate of the run time.
+    To repeat the paper's experiment, set `data` to the path of images in IDX, CIFAR or folder format and `network` to
+    "resnet18". This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes 7 · 10¹⁰
+    single-precision operations, one to two seconds on a CPU core. The forecast for a network costs as much as
+    `batches`² · `products` · 4/3 training steps. The study first times one step and prints an estimate of the run time.
     """
 
     powers: list[Annotated[float, Interval(ge=0.3, le=4)]] = parameter(
-        [0.5, 1.5, 2.0, 3.0], "Exponents p of the spectra l⁻ᵖ."
+        [0.5, 1.5, 2.0, 3.0], "Exponents p of the curvature spectra l⁻ᵖ."
     )
     modes: Annotated[int, Ge(10_000)] = parameter(100_000, "Number d of modes in the exact sum.")
     inputs: Annotated[int, Interval(ge=100, le=2000)] = parameter(400, "Number of inputs of the simulated regressions.")
     runs: Annotated[int, Ge(10)] = parameter(200, "Number of simulated runs per spectrum.")
     data: str = parameter("digits", '"digits", or the path of labelled images.')
     network: Literal["small", "resnet18"] = parameter("small", 'The network to train, "small" or "resnet18".')
-    samples: Annotated[int, Ge(20)] = parameter(200, "Number of images; at most 1797 digits.")
+    samples: Annotated[int, Ge(20)] = parameter(200, "Number of images; at most 1797 for the digits.")
     random_labels: Fraction = parameter(0.1, "Fraction of random labels, which keep the gradient noise from vanishing.")
-    width: PositiveInt = parameter(8, "Neurons of the hidden dense layer; for ResNet-18, channels of the first stage.")
+    width: PositiveInt = parameter(
+        8, "Number of neurons in the hidden dense layer; for ResNet-18, number of channels in the first stage."
+    )
     learning_rate: PositiveFloat = parameter(0.01, "Learning rate η of the networks.")
     momentum: Annotated[float, Interval(ge=0, le=0.99)] = parameter(0.9, "Momentum β (heavy ball).")
-    weight_decay: PositiveFloat = parameter(0.02, "Weight decay λ of ½ λ‖θ‖².")
-    batch_size: Annotated[int, Ge(5)] = parameter(20, "Images S per minibatch, drawn with replacement.", most="samples")
+    weight_decay: PositiveFloat = parameter(0.02, "Weight decay λ, which adds ½ λ‖θ‖² to the loss.")
+    batch_size: Annotated[int, Ge(5)] = parameter(
+        20, "Number S of images per minibatch, drawn with replacement.", most="samples"
+    )
     starts: Annotated[int, Ge(3)] = parameter(8, "Number of networks, with different initial weights.")
     warm_up: Annotated[int, Ge(100)] = parameter(4000, "Number of steps before the displacement is measured.")
     legs: PositiveInt = parameter(8, "Number of consecutive time origins over which displacements are averaged.")
     batches: Annotated[int, Ge(4)] = parameter(12, "Number of minibatches on which noise and curvature are measured.")
     products: Annotated[int, Interval(ge=4, le=200)] = parameter(
-        16, "Number of matrix-vector products with the curvature per minibatch."
+        16, "Number of products of the curvature matrix with a vector per minibatch."
     )
     seed: Seed = parameter(0, "Seed of the first network, its data and all minibatches.")
 
@@ -90,8 +95,8 @@ class AnomalousDiffusion(ClaimsStudy):
     theory = "diffusion in a quadratic loss with a spectrum of curvatures"
     task = "regression, and labelled images"
     notes = (
-        "Regressions of {inputs} Gaussian inputs with variances l⁻ᵖ and noisy targets, for p in {powers}.",
-        "{samples} images ({data}), a fraction {random_labels:g} of which have random labels; cross-entropy.",
+        "Regressions on {inputs} Gaussian inputs with variances l⁻ᵖ and noisy targets, for p in {powers}.",
+        "{samples} images ({data}), a fraction {random_labels:g} of which have random labels; cross-entropy loss.",
     )
     trains = "linear, and convolutional with batch normalisation ({network})"
     flow = (
@@ -146,7 +151,7 @@ class AnomalousDiffusion(ClaimsStudy):
 
     @property
     def deciding_claims(self) -> tuple[str, ...]:
-        """The exponent of each spectrum, and the claims on networks."""
+        """The names of the claims about each spectrum and about the networks."""
         return (*(f"p = {power:g}" for power in self.powers), *NETWORK_CLAIMS)
 
     @functools.cached_property
@@ -159,7 +164,7 @@ class AnomalousDiffusion(ClaimsStudy):
         return self.experiment.trained()
 
     def exact(self) -> Values:
-        """min(1, 1/p)."""
+        """Evaluate the predicted exponents min(1, 1/p)."""
         return self.experiment.exact()
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
@@ -179,7 +184,7 @@ class AnomalousDiffusion(ClaimsStudy):
         return [*claims, *self.experiment.networks.claims(value, _CLOSE)]
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare, and add the predictions that the claims test to the figures."""
+        """Compare the records, and add the predictions tested by the claims so that the figures can show them."""
         result = super().compared(observed, predicted)
         predicted = predicted.merge(self.record(self.experiment.predicted_regressions()).drop_attrs())
         predicted = predicted.assign(network_displacement=observed["forecast_displacement"].drop_attrs())

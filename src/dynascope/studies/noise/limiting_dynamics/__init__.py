@@ -1,1 +1,1 @@
-"""In linear regression, SGD with momentum samples the Gibbs law of a modified loss and circulates in phase space."""
+"""In linear regression, SGD samples the Gibbs distribution of a modified loss and circulates in phase space."""

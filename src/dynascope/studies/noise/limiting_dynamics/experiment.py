@@ -40,7 +40,7 @@ _ARCS = ("along", "contour", "angle", "mode")
 
 
 class Experiment:
-    """Runs SGD and Langevin dynamics on the regression task of a study and evaluates their laws.
+    """Runs SGD and Langevin dynamics on the regression task of a study, and evaluates the theory of both.
 
     Args:
         study: The study that defines the regression and the optimiser.

@@ -23,8 +23,8 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             symbols={"mode": "mode"},
             y_label="variance along a mode",
             title="Variance from initialisation to the stationary state",
-            caption="Variance along each mode across SGD runs (solid) and its exact value, computed from the data "
-            "(dashed). Flat modes become stationary later than steep modes.",
+            caption="Variance of the position along each mode over all SGD runs (solid), and its exact value computed "
+            "from the data (dashed). Flat modes become stationary later than steep modes.",
         ),
         Chart(
             ("position_variance", "langevin_position_variance"),
@@ -35,7 +35,7 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             y_label="variance along the steepest mode",
             title="Variance under SGD and Langevin dynamics",
             caption="Langevin dynamics uses the gradient noise at the minimum. The gradient noise of SGD also depends "
-            "on the distance from the minimum through the residuals. Dashed lines show the theory for each.",
+            "on the residuals, and therefore on the distance from the minimum. Dashed lines show the theory for both.",
         ),
         Chart(
             "velocity_mean",
@@ -66,9 +66,9 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             y_label="velocity / standard deviation",
             title="Currents along contours of the modified loss",
             caption="Dashed lines are contours of the modified loss in the phase plane of the steepest mode. Theory "
-            "predicts that they enclose 20, 50 and 80 percent of the runs, and that the stationary current flows "
-            "along them. Arrows show the mean motion of the runs near each contour in the stationary state, during "
-            "half the predicted time to the next arrow.",
+            "predicts that they enclose 20, 50 and 80 percent of the runs, and that the stationary current flows along "
+            "them. Arrows show the mean motion of the runs near each contour in the stationary state, over half the "
+            "predicted time to the next arrow.",
         ),
         Chart(
             "current_velocity",
@@ -77,8 +77,8 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             x_label="distance from the centre / standard deviation",
             y_label="velocity / standard deviation",
             title="Circulation of selected runs",
-            caption="Runs are selected in the stationary state if they lie in a sector around the positive position "
-            f"axis. The figure shows their mean path over the next {int(result.observed['lag'][-1])} steps (solid) "
+            caption="At one step in the stationary state, the runs in a sector around the positive position axis are "
+            f"selected. The figure shows their mean path over the next {int(result.observed['lag'][-1])} steps (solid) "
             "and the prediction (dashed), which is a spiral in oscillating modes. Individual runs circulate although "
             "the distribution over all runs is stationary.",
         ),
@@ -93,10 +93,9 @@ def meaning(study: LimitingDynamics, result: Comparison) -> str:
     return (
         "Minibatch noise keeps the weights moving after the loss has converged. From initialisation to the stationary "
         f"state, the largest deviation of the moments of SGD from their exact values is {rounded(worst)} standard "
-        f"errors; by chance, it would exceed {rounded(allowed)} in one of a hundred experiments. In the stationary "
-        "state, theory predicts that the weights sample the Gibbs distribution of a modified loss: steep directions "
-        "are also noisy, so the variances along all directions are similar. The measured variances are "
-        f"{rounded(variances.min())} to {rounded(variances.max())} times the Langevin prediction. Position and "
-        f"velocity circulate in the phase plane at {rounded(found['circulation'].mean())} times the predicted rate, "
-        "averaged over the modes."
+        f"errors; by chance, it would exceed {rounded(allowed)} in one experiment out of a hundred. Theory predicts "
+        "that stationary SGD samples the Gibbs distribution of a modified loss: steep directions are also noisy, so "
+        f"the variances along all directions are similar. The measured variances are {rounded(variances.min())} to "
+        f"{rounded(variances.max())} times the Langevin prediction. Position and velocity circulate in the phase plane "
+        f"at {rounded(found['circulation'].mean())} times the predicted rate, averaged over the modes."
     )

@@ -66,7 +66,7 @@ class PhaseSpace(NamedTuple):
 
 
 def allowed_deviation(comparisons: int) -> float:
-    """The bound that the largest of this many deviations exceeds by chance in one of a hundred experiments."""
+    """The bound that the largest of this many deviations exceeds by chance in one experiment out of a hundred."""
     return float(scipy.stats.norm.isf(_CHANCE / (2 * comparisons)))
 
 
@@ -79,7 +79,7 @@ def moments_of(phase: PhaseSpace) -> dict[str, np.ndarray]:
 
 
 def current_of_sector(phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean scaled position and velocity of the runs that begin on the right-hand side of the phase plane."""
+    """Mean scaled position and velocity of the runs that begin in the sector around the positive position axis."""
     a, b = phase.position / scales[0], phase.velocity / scales[1]
     right = np.abs(np.arctan2(b[0], a[0])) < SECTOR
     weights = right / np.maximum(right.sum(axis=0), 1)
@@ -89,14 +89,14 @@ def current_of_sector(phase: PhaseSpace, scales: tuple[np.ndarray, np.ndarray]) 
 def expected_current(
     times: int, scales: tuple[np.ndarray, np.ndarray], sgd: SGD, modes: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The predicted mean path: the mean over a sector of the stationary Gaussian, propagated by the given steps."""
+    """The predicted mean path: the mean over a sector of the stationary Gaussian, propagated over several steps."""
     first = math.sqrt(math.pi / 2) * math.sin(SECTOR) / SECTOR * scales[0]
     moved = discrete_moments(np.arange(times), sgd, **modes, position=first)
     return moved.position / scales[0], moved.velocity / scales[1]
 
 
 def contour_arcs(modes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Contours of the modified loss that enclose a given fraction of the runs, each split into arcs at `DIRECTIONS`.
+    """Contours of the modified loss that enclose the fractions `SHARES` of the runs, split into arcs at `DIRECTIONS`.
 
     The contour κΦ = −ln(1 − fraction) is a circle in units of the standard deviations of position and velocity.
 
@@ -119,8 +119,8 @@ def current_arrows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Arrows along the stationary current, each spanning half the predicted travel time along its contour arc.
 
-    The current at a point is half the mean displacement from the previous to the next step, to which noise and
-    restoring force do not contribute because they cancel in the stationary state.
+    The current at a point is half the mean displacement from the previous to the next step. Noise and restoring force
+    do not contribute to it, because they cancel in the stationary state.
 
     Args:
         phase: Stationary runs at consecutive steps.

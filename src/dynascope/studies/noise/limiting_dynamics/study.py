@@ -1,4 +1,4 @@
-"""In linear regression, SGD with momentum samples the Gibbs law of a modified loss and circulates in phase space."""
+"""In linear regression, SGD samples the Gibbs distribution of a modified loss and circulates in phase space."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ from dynascope.validation.bounded import Fraction, PositiveFloat, PositiveInt, S
 
 
 class LimitingDynamics(ClaimsStudy):
-    """Tests the theory of SGD with momentum for linear regression, on ensembles of SGD and Langevin runs.
+    """Tests the theory of SGD with momentum in linear regression, using ensembles of SGD and Langevin runs.
 
-    Let a and b be the position and velocity along an eigenvector of the Hessian. Their means and covariances are known
-    exactly at every step from the data alone, including the dependence of the gradient noise on the current residuals
+    Let a and b be the position and velocity along an eigenvector of the Hessian (mode). Their means and covariances at
+    every step follow exactly from the data alone, even though the gradient noise depends on the current residuals
     (`theory.noise.finite_data_moments`). Near the minimum and for a small learning rate, these moments equal those of
-    an underdamped Langevin equation with stationary density exp(−κΦ). The weights then sample the Gibbs distribution of
-    a modified loss Φ and circulate in the phase plane of a and b. The curvature of Φ along each mode is the curvature
-    of the loss divided by the noise, and therefore nearly equal for all modes. The Langevin runs are a model of SGD:
-    their noise is Gaussian with the covariance of the gradient noise at the minimum.
+    an underdamped Langevin equation with a stationary density proportional to exp(−κΦ). The weights then sample the
+    Gibbs distribution of a modified loss Φ and circulate in the phase plane of a and b. The curvature of Φ along each
+    mode is the curvature of the loss divided by the noise variance. The noise variance is nearly proportional to the
+    curvature of the loss, so the curvature of Φ is nearly equal for all modes. The Langevin runs model SGD with
+    Gaussian noise, whose covariance is that of the gradient noise at the minimum.
 
     Two claims test the means and covariances at all times and along all modes: SGD against the exact values, and the
-    Langevin runs against the Langevin law. The largest deviation must stay below its 99th percentile under pure chance.
-    Four claims concern SGD in the stationary state:
+    Langevin runs against the Langevin law. The largest deviation must stay below the 99th percentile expected by
+    chance. Four claims are about SGD in the stationary state:
 
     - Var a agrees with the Langevin law within 10 percent.
-    - Var b/Var a equals 2h/(η(1 + β)) within 10 percent.
-    - Along each mode, the distribution function of κΦ equals 1 − exp(−x) within 0.05.
+    - Var b/Var a agrees with 2h/(η(1 + β)) within 10 percent, where h is the curvature including weight decay.
+    - Along each mode, the distribution function of κΦ agrees with 1 − exp(−x) within 0.05.
     - Oscillating modes circulate at the predicted rate E(a b' − b a')/η = −s/(S(1 − β)) within 20 percent, where a' and
-      b' are the values at the next step.
+      b' are the values at the next step and s is the noise variance.
 
     These four claims are undecided if the exact variances differ from the Langevin law by more than 5 percent, for
     example at a large learning rate. As a check, the loss must equal a quadratic form of the positions
@@ -56,8 +57,8 @@ class LimitingDynamics(ClaimsStudy):
     learning_rate: Annotated[float, Interval(gt=0, le=0.5)] = parameter(0.02, "Learning rate η.")
     momentum: Annotated[float, Interval(ge=0, lt=1)] = parameter(0.9, "Momentum β.")
     weight_decay: Fraction = parameter(0.01, "Weight decay λ.")
-    batch_size: PositiveInt = parameter(8, "Samples S per minibatch, drawn with replacement.")
-    runs: Annotated[int, Ge(200)] = parameter(4000, "Number of runs of SGD and of Langevin dynamics.")
+    batch_size: PositiveInt = parameter(8, "Number S of samples per minibatch, drawn with replacement.")
+    runs: Annotated[int, Ge(200)] = parameter(4000, "Number of SGD runs, and also of Langevin runs.")
     seed: Seed = parameter(0, "Seed of the data, of the minibatches and of the noise.")
 
     reference = Reference.of(

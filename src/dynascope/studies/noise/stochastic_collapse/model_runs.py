@@ -28,10 +28,10 @@ class NoisyStudents(NamedTuple):
     """Strengths uv that students learned from noisy labels.
 
     Attributes:
-        learned: Mean of uv over the last half of the steps, minus the mean of the noise ε. The subtracted term is a
-            control variate of expectation zero, because students follow the noise of their labels.
+        learned: Mean of uv over the last half of the steps, minus the mean of the noise ε. The subtracted term has mean
+            zero and serves as a control variate: it cancels fluctuations of uv that follow the label noise.
         log_product: log |uv| after the first half of the steps and at the end, along the first axis.
-        imbalance_ratio: u² − v² early in training over its prediction from the errors at every step.
+        imbalance_ratio: u² − v² early in training, divided by its prediction from the errors at every step.
     """
 
     learned: Float[np.ndarray, "rates strengths runs"]
@@ -42,13 +42,13 @@ class NoisyStudents(NamedTuple):
 def double_well(
     noises: Sequence[float] | np.ndarray, durations: Sequence[float] | np.ndarray, *, runs: int, steps: int, seed: int
 ) -> Float[np.ndarray, "2 noises runs"]:
-    """Log |θ| of dθ = (θ − θ³) dt + ζθ dW from θ = 1, after the first half of the steps and at the end.
+    """Simulate dθ = (θ − θ³) dt + ζθ dW from θ = 1; return log |θ| after the first half of the steps and at the end.
 
     Strang splitting integrates half a step of the cubic drift, a step of noise and linear growth, and another half step
     of the cubic drift. Each part is solved exactly, so no path crosses zero.
 
     Args:
-        noises: ζ.
+        noises: Noise amplitudes ζ.
         durations: Duration for each noise level.
         runs: Number of paths for each noise.
         steps: Number of steps.
@@ -73,9 +73,9 @@ def noisy_students(
     """Gradient descent of students uv on ½(s + ε − uv)², Var ε = ς², from uv = s and u² − v² = 0.3 s.
 
     Args:
-        strengths: s, shape (rates, strengths).
-        learning_rates: η, shape (rates,).
-        noise_variance: ς².
+        strengths: Strengths s of the teachers, shape (rates, strengths).
+        learning_rates: Learning rates η, shape (rates,).
+        noise_variance: Variance ς² of the label noise.
         runs: Number of students for each strength and learning rate.
         steps: Number of steps.
         seed: Seed of the noise.

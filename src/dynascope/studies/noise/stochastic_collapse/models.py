@@ -50,7 +50,7 @@ class CollapseModels:
         collapsing: Noise levels ζ²/2 of double wells in which the weight decays to zero.
         well_runs: Number of paths per double well.
         student_rates: Learning rates η of the students.
-        label_variance: Label variance ς² of the students.
+        label_variance: Variance ς² of the students' label noise.
         teachers: Strengths of the teachers relative to ης²/2.
         student_runs: Number of students per teacher and learning rate.
         sizes: Numbers of inputs and outputs of the neurons.
@@ -101,7 +101,7 @@ class CollapseModels:
             ),
             close_to(
                 THEORY[2],
-                "The weakest teacher from which students learn has the strength ης²/2 (largest relative difference).",
+                "The weakest teacher from which students learn has strength ης²/2 (largest relative difference).",
                 students,
                 np.ones(len(self.student_rates)),
                 most=_THRESHOLD,

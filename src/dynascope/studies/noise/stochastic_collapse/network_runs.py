@@ -1,4 +1,4 @@
-"""Networks trained on digits whose labels are partly redrawn in every step: independent units and test accuracy."""
+"""Independent units and test accuracy of networks trained on digits, with some labels redrawn at every step."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def training_shares() -> Float[np.ndarray, " records"]:
 
 
 def _recorded(steps: float) -> np.ndarray:
-    """Steps at these fractions of the training time, at least one step apart."""
+    """Steps at the fractions `training_shares` of the training time, at least one step apart."""
     return (training_shares() * max(round(steps), _RECORDS)).round().astype(int)
 
 

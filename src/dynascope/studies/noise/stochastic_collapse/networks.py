@@ -32,7 +32,7 @@ class CollapseNetworks:
         label_noise: Fraction of the labels redrawn at random in every step.
         batch_size: Digits per minibatch.
         weight_decay: Weight decay λ.
-        time: Training time of the MLP (sum of learning rates); a thirtieth for the convolutional network.
+        time: Training time of the MLP (sum of learning rates); the convolutional network trains for a thirtieth of it.
         later_time: Further training time at the smallest learning rate with true labels.
         window: Training time over which the growth of a neuron near zero is first predicted, then measured.
         starts: Number of networks per setting.

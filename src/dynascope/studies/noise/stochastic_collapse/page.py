@@ -43,9 +43,9 @@ def _models(result: Comparison) -> list[Chart]:
             over="noise_level",
             y_label="growth rate of log |θ|",
             title="Growth rate of a weight in a double well",
-            caption="Growth rate of log |θ| against the noise level. Theory predicts 1 − ζ²/2 above the threshold "
-            "ζ²/2 = 1 and zero below it, where weights are stationary. The largest difference above the threshold is "
-            f"{rounded(difference.sel(hypothesis='double well, collapse'))}.",
+            caption="Growth rate of log |θ| against the noise level. Theory predicts 1 − ζ²/2 above the threshold ζ²/2 "
+            "= 1 and zero below it, where the distribution of the weight is stationary. The largest difference above "
+            f"the threshold is {rounded(difference.sel(hypothesis='double well, collapse'))}.",
             points=True,
         ),
         Chart(
@@ -56,9 +56,9 @@ def _models(result: Comparison) -> list[Chart]:
             y_label="learned strength / (ης²/2)",
             title="Strength learned from noisy labels",
             caption="Learned strength against the strength of the teacher. Theory predicts that noise reduces the "
-            "learned strength by ης²/2 and that students learn nothing from weaker teachers (dashed). Straight lines "
-            "through the points of strong teachers cross zero within "
-            f"{percent(difference.sel(hypothesis='student, threshold'))} of this threshold.",
+            "learned strength by ης²/2, and that students learn nothing from teachers weaker than this threshold "
+            "(dashed). Straight lines fitted to the points of strong teachers cross zero within "
+            f"{percent(difference.sel(hypothesis='student, threshold'))} of the threshold.",
             points=True,
         ),
         Chart(
@@ -68,7 +68,7 @@ def _models(result: Comparison) -> list[Chart]:
             title="Growth of neurons under isotropic noise",
             caption="Growth rate of neurons of several sizes. If the rate is negative, noise drives the neuron to "
             "zero; if it is positive, noise repels the neuron from zero. Theory predicts collapse for one input and "
-            "one output, and growth for neurons with equal numbers of inputs and outputs, three or more.",
+            "one output, and growth for equal numbers of at least three inputs and outputs.",
             points=True,
         ),
     ]
@@ -145,13 +145,13 @@ def meaning(study: StochasticCollapse, result: Comparison) -> str:
         "Noise proportional to a weight can drive the weight to zero even though the loss pushes it away. A student "
         "with two weights, trained on noisy labels, is predicted to learn nothing from teachers weaker than half the "
         "learning rate times the label variance; the measured threshold differs from the predicted one by at most "
-        f"{percent(threshold)}. Neurons with more inputs and outputs can instead be repelled from zero: their growth "
-        f"rates range from {rounded(growth.min())} to {rounded(growth.max())}, in units of ης². In the {name} trained "
-        f"on digits, {percent(true.isel(learning_rate=-1))} of the units were independent at the largest learning rate "
-        f"with true labels, {percent(noisy.isel(learning_rate=-1))} at the same rate with noisy labels, and "
-        f"{percent(noisy.isel(learning_rate=0))} at the smallest rate with noisy labels. At the largest rate with "
-        f"noisy labels, {percent(dead)} of the units were dead, so weight decay alone, rather than noise, drives them "
-        "to zero. The verdict rests on the three models only."
+        f"{percent(threshold)}. Noise can instead repel neurons with more inputs and outputs from zero: the measured "
+        f"growth rates of neurons of all sizes range from {rounded(growth.min())} to {rounded(growth.max())}, in units "
+        f"of ης². In the {name} trained on digits, {percent(true.isel(learning_rate=-1))} of the units were "
+        f"independent at the largest learning rate with true labels, {percent(noisy.isel(learning_rate=-1))} at the "
+        f"same rate with noisy labels, and {percent(noisy.isel(learning_rate=0))} at the smallest rate with noisy "
+        f"labels. At the largest rate with noisy labels, {percent(dead)} of the units were inactive on every digit; "
+        "weight decay alone, rather than noise, drives these units to zero. The verdict rests on the three models only."
     )
 
 

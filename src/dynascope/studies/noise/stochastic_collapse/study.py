@@ -1,4 +1,4 @@
-"""Stochastic collapse: gradient noise can drive weights to zero, even to a maximum of the loss, or repel them."""
+"""Stochastic collapse: gradient noise can drive weights to zero, even if zero maximises the loss, or repel them."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from dynascope.validation.bounded import PositiveFloat, Seed
 class StochasticCollapse(ClaimsStudy):
     """Simulates gradient noise that vanishes with the weights and either drives them to zero or repels them from zero.
 
-    Some sets of weights are invariant under training, for example the networks in which all weights of a unit are zero.
+    Some sets of weights are invariant under training, for example the set in which all weights of one unit are zero.
     Near an invariant set, noise multiplies the distance from it by random factors, and the mean logarithm of these
     factors determines whether the distance shrinks. The study simulates three models. In the double well dθ = (θ − θ³)
     dt + ζθ dW, θ² has a stationary Gamma distribution for ζ² < 2. For larger ζ², θ decays to zero, a maximum of the
-    loss, at the rate 1 − ζ²/2. A student uv trained on noisy labels behaves like such a double well: it learns max(s −
-    ης²/2, 0) from a teacher of strength s. A neuron with n inputs and m outputs under isotropic label noise shrinks to
-    zero for n = m = 1 and grows for n = m ≥ 3 at the rate (n − 2)/2 ης² (`theory.noise.matrix_noise_exponent` covers
-    other sizes).
+    loss, at the rate 1 − ζ²/2. A student uv trained at learning rate η on labels with noise variance ς² behaves like
+    such a double well: it learns max(s − ης²/2, 0) from a teacher of strength s. A neuron with n inputs and m outputs
+    under isotropic label noise shrinks to zero for n = m = 1 and grows for n = m ≥ 3 at the rate (n − 2)/2 ης²
+    (`theory.noise.matrix_noise_exponent` covers other sizes).
 
     The verdict rests on five claims, each tested jointly over all noise levels or sizes:
 
     - The distribution of θ² agrees with the Gamma law within a Kolmogorov-Smirnov distance of 3 percent.
     - Above the threshold, the decay rates of the weights agree with theory within 0.05.
-    - The threshold ης²/2 of students, at which a line fitted to the strengths learned from strong teachers crosses
-      zero, agrees with theory within 2 percent.
+    - The threshold of students agrees with the predicted ης²/2 within 2 percent. It is measured as the zero of a line
+      fitted to the strengths learned from strong teachers.
     - The growth rates of neurons agree with theory within 0.05.
-    - Noise repels neurons from zero if theory predicts it.
+    - Noise repels all neurons for which theory predicts growth.
 
-    To reduce the variance of the results for students and neurons, the study subtracts the term linear in the noise,
-    which has zero mean. As a check, the imbalance of the layers must follow its exact law (u² − v²)ₙ = (u² − v²)₀ Π(1 −
-    η²z²) with errors z (`imbalance_ratio`).
+    To reduce the variance of the results for students and neurons, the study subtracts a zero-mean term that is linear
+    in the noise. As a check, the imbalance of the layers must follow its exact law (u² − v²)ₙ = (u² − v²)₀ Π(1 − η²z²),
+    where z is the error at each step (`imbalance_ratio`).
 
     The study also reports claims about trained networks, with confidence intervals over initial weights; these claims
     do not affect the verdict. A ReLU network with one hidden layer and a convolutional network learn to classify digits
@@ -66,7 +66,7 @@ class StochasticCollapse(ClaimsStudy):
         [0.006, 0.008, 0.01], "Learning rates η of the students.", increasing=True
     )
     label_variance: PositiveFloat = parameter(
-        80.0, "Label variance ς² of the students; η²ς² must be between 0.001 and 0.01."
+        80.0, "Variance ς² of the students' label noise; η²ς² must be between 0.001 and 0.01."
     )
     teachers: list[Annotated[float, Interval(ge=0.1, le=6)]] = parameter(
         [0.5, 2.0, 3.0, 4.0],
@@ -102,7 +102,8 @@ class StochasticCollapse(ClaimsStudy):
     batch_size: Annotated[int, Ge(4)] = parameter(4, "Digits per minibatch.", most="samples")
     weight_decay: Annotated[float, Interval(gt=0, le=0.02)] = parameter(0.004, "Weight decay λ.")
     time: PositiveFloat = parameter(
-        3000.0, "Training time of the MLP (sum of learning rates); a thirtieth for the convolutional network."
+        3000.0,
+        "Training time of the MLP (sum of learning rates); the convolutional network trains for a thirtieth of it.",
     )
     later_time: PositiveFloat = parameter(60.0, "Further training time at the smallest learning rate with true labels.")
     window: PositiveFloat = parameter(
@@ -156,15 +157,13 @@ class StochasticCollapse(ClaimsStudy):
     }
 
     def check(self) -> None:
-        """Require a suitable label variance, enough strong teachers, and equally many inputs and outputs."""
+        """Require a suitable label variance, enough strong teachers, and equal numbers of inputs and outputs."""
         steps = [rate**2 * self.label_variance for rate in self.student_rates]
         inside = min(steps) >= 0.001 and max(steps) <= 0.01
         self.require(inside, "label_variance", "choose η²ς² between 0.001 and 0.01", beside="student_rates")
         strong = sum(each >= STRONG for each in self.teachers) >= 2
         self.require(strong, "teachers", "give at least two strengths of 1.8 or more")
-        self.require(
-            len(self.inputs) == len(self.outputs), "outputs", "give as many outputs as inputs", beside="inputs"
-        )
+        self.require(len(self.inputs) == len(self.outputs), "outputs", "give lists of equal length", beside="inputs")
 
     def trained(self) -> Values:
         """Simulate the three models and train the networks."""
