@@ -63,7 +63,7 @@ def trained_curves(
     Args:
         setting: Target, initial weights, second moment of the inputs and divisor of the output.
         inputs: Inputs, shape (n, 1), which are rescaled to this second moment.
-        times: Increasing times; training ends at the last.
+        times: Increasing times; training ends at the last one.
         learning_rate: Learning rate η.
 
     Returns:

@@ -10,7 +10,7 @@ SMALLNESS = tuple(
     Hypothesis("smallness of targets", metric, 1, f"H{number}", f"Smaller targets {effect}.")
     for number, metric, effect in (
         (1, "kappa_cka", "leave the features farther from minimum features"),
-        (2, "effective_dimension", "leave a larger effective dimension of the features"),
+        (2, "effective_dimension", "leave the features with a larger effective dimension"),
         (3, "feature_similarity", "leave the features more similar to the initial features"),
         (4, "final_test_error", "lead to a larger test error"),
     )
@@ -23,5 +23,9 @@ LAST_LAYER = Hypothesis(
     "Training only the last layer leaves the features farther from minimum features.",
 )
 DISTANCE = Hypothesis(
-    "which limit", "distance", 1, "H6", "A lazy network is closer to its linearisation than to last-layer training."
+    "which limit",
+    "distance",
+    1,
+    "H6",
+    "A lazy network is closer to its linearisation than to the network with only the last layer trained.",
 )

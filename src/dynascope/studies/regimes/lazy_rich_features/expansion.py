@@ -12,7 +12,7 @@ __all__ = ["LazyOrders", "MovedMLP"]
 
 
 class MovedMLP(eqx.Module):
-    """The change f − f₀ of a network function, or its linear order in all layers or in the last layer.
+    """The change f − f₀ of a network function, or its linearisation in the weights of all layers or of the last layer.
 
     Attributes:
         network: The trained network f.
@@ -36,7 +36,7 @@ class MovedMLP(eqx.Module):
         return start.features(x) @ weights + self.network.classifier_bias - start.classifier_bias
 
     def features(self, x: Any) -> Any:
-        """Inputs of the last layer, which stay fixed if only the linear order is trained."""
+        """Inputs of the last layer, which stay fixed if the linearisation is trained."""
         return (self.network if self.kind == "all layers" else self.start).features(x)
 
 

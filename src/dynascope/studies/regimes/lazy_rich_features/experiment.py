@@ -56,7 +56,7 @@ class Experiment:
         """Labelled images, with enough samples and neurons for their classes."""
         study = self.study
         data = labelled_images(study.data, study.samples, study.test_samples, study.seed)
-        problem = f"samples is {study.samples}, and there are {data.classes} classes"
+        problem = f"samples is {study.samples}, but there are {data.classes} classes"
         study.require(study.samples > data.classes, "samples", f"choose more than {data.classes}", problem=problem)
         # With fewer neurons, some output dimensions would be filled only by higher orders of the expansion.
         enough, remedy = 2 * study.width + 1 >= data.classes, f"choose {data.classes // 2} or more"
@@ -101,7 +101,7 @@ class Experiment:
         return np.unique(np.append(0, np.geomspace(1, last, self.study.times).round().astype(int)))
 
     def trained(self) -> dict[str, Any]:
-        """Train the networks at every α, their linearisations, their last layers and the scalar networks."""
+        """Train the networks at every α, their linearisations, their last layers alone, and the scalar networks."""
         study = self.study
         statistics = measures(self.split[0], self.split[2])
         runs = {_named(alpha): self.run("all layers", alpha, statistics) for alpha in (*study.rich, *study.lazy)}
@@ -131,7 +131,7 @@ class Experiment:
         }
 
     def exact(self) -> dict[str, Any]:
-        """Evaluate two orders of the expansion at every lazy α, last-layer training and the scalar networks."""
+        """Evaluate the expansion at every lazy α, and the theory of last-layer training and scalar networks."""
         study = self.study
         inputs, targets, others = self.split
         found = expand(self.networks, inputs, targets, others, self.steps, learning_rate=self.learning_rate)
@@ -180,7 +180,7 @@ class Experiment:
         }
 
     def reported(self, measured: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Outcomes of the hypotheses on features."""
+        """Outcomes of the hypotheses about features."""
         scaled = [measured[_named(alpha)] for alpha in (*self.study.rich, *self.study.lazy)]
         levels = {claim: [each[claim.metric] for each in scaled] for claim in SMALLNESS}
         levels[LAST_LAYER] = [each["kappa_cka"] for each in (scaled[-1], measured[_LAST_LAYER])]

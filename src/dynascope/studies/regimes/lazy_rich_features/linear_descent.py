@@ -10,7 +10,7 @@ __all__ = ["descended_outputs"]
 
 
 def descended_outputs(features: np.ndarray, targets: np.ndarray, steps: np.ndarray, learning_rate: float) -> np.ndarray:
-    """Outputs of a linear model on features and a bias, trained from zero on the first n samples.
+    """Outputs of a linear model on features and a bias, trained from zero weights on the first n samples.
 
     Args:
         features: Features of all samples, shape (m, p).

@@ -53,8 +53,8 @@ def figures(study: LazyRichFeatures, result: Comparison) -> list[Chart]:
             symbols={"scaling_parameter": "α"},
             title="Approach to the linearised network",
             caption="Distance to the linearised network during training, multiplied by the factor α that divides the "
-            "targets, for the first initialisation. Curves of different α coincide if the distance falls as 1/α. The "
-            "dashed prediction uses derivatives at the initial weights, without training.",
+            "targets, for the first initialisation. Curves for different α coincide if the distance falls as 1/α. "
+            "Dashed lines show the prediction, computed from derivatives at the initial weights, without training.",
             y_label="distance to the linearised network × α",
         ),
     ]
@@ -67,14 +67,14 @@ def meaning(study: LazyRichFeatures, result: Comparison) -> str:
     depth = "one hidden layer" if study.hidden_layers == 1 else f"{study.hidden_layers} hidden layers"
     correction = percent(result.quantities["correction_maximum"].error)
     return (
-        f"Networks with {depth} were trained on {study.samples} labelled images. The labels are divided by a factor "
-        "α, and the outputs are multiplied by it. With a larger α, the weights move less and learning becomes lazy. "
-        "Minimum features span only as many dimensions as the outputs need, and κ is the distance of the features "
-        "from them. From the smallest α to the lazy limit, a network that is linear in its weights, the mean κ "
-        f"changes from {rounded(kappa[0])} to {rounded(kappa.sel(linear))}, and the mean test error from "
-        f"{rounded(error[0])} to {rounded(error.sel(linear))}. Training the last layer alone ends at κ = "
-        f"{rounded(kappa.sel(last))} and a test error of {rounded(error.sel(last))}. For the verdict, the approach to "
-        "the lazy limit is compared with an expansion in 1/α that is computed before training. The predicted and the "
-        f"measured correction differ by at most {correction} of the largest correction. No theory covers the features "
-        f"between the limits; these features were measured on few images, in {study.seeds} networks of each kind."
+        f"Networks with {depth} were trained on {study.samples} labelled images. The labels are divided by a factor α, "
+        "and the outputs are multiplied by it. With a larger α, the weights move less and learning becomes lazy. "
+        "Minimum features span only as many dimensions as the outputs need, and κ is the distance of the features from "
+        "them. From the smallest α to the lazy limit, a network that is linear in its weights, the mean κ changes from "
+        f"{rounded(kappa[0])} to {rounded(kappa.sel(linear))}, and the mean test error from {rounded(error[0])} to "
+        f"{rounded(error.sel(linear))}. If only the last layer is trained, κ ends at {rounded(kappa.sel(last))} and "
+        f"the test error at {rounded(error.sel(last))}. For the verdict, the approach to the lazy limit is compared "
+        "with an expansion in 1/α that is computed before training. The predicted and the measured correction differ "
+        f"by at most {correction} of the largest correction. No theory covers the features between the limits; these "
+        f"features were measured on only a few images, in {study.seeds} networks of each kind."
     )

@@ -14,9 +14,10 @@ _WIDENINGS = (1, 4, 16)
 
 
 def richer_settings(neurons: int, target: float, factor: float) -> dict[str, Setting]:
-    """A network with weights ±1 and zero output, three richer variants, and wider variants with outputs over √width.
+    """A network with weights ±1 and zero output, three richer variants, and wider, lazier variants.
 
-    Neurons with zero weights, which stay zero in training, pad all networks to one shape.
+    The outputs of the wider variants are divided by √width. Neurons with zero weights, which stay zero in training, pad
+    all networks to one shape.
 
     Args:
         neurons: Number of neurons; even.

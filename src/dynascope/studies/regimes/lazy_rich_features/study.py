@@ -15,8 +15,8 @@ from dynascope.tasks.data.labelled_images import LabelledImages
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _LAZIEST = 1e6
-_TWO_ORDERS = (1e-3, "the theory neglects the third order of the expansion, which is smaller by 1/α²")
-_ONE_ORDER = (0.02, "the theory neglects the next order of the expansion, which is smaller by 1/α")
+_TWO_ORDERS = (1e-3, "the theory neglects the third order of the expansion, which is smaller by a factor of 1/α²")
+_ONE_ORDER = (0.02, "the theory neglects the next order of the expansion, which is smaller by a factor of 1/α")
 _SAME = (1e-6, "training and theory iterate the same linear recursion in independent code")
 _EXACT = (1e-6, "the theory is exact for every step of gradient descent")
 
@@ -29,26 +29,27 @@ class LazyRichFeatures(Study):
     terms, and the movement of the last-layer features, are computed without training. The verdict rests on a comparison
     with networks trained at large α. Five quantities are compared: the loss, the test error, the distance to the
     linearised network times α (`correction`), the movement of the features times α (`feature_movement`), and the
-    distance κ_CKA of the features from minimum features (`lazy_kappa_cka`). As checks, the linearised network and the
-    last layer trained alone must follow their linear recursions.
+    distance κ_CKA of the features from minimum features (`lazy_kappa_cka`). Minimum features span only as many
+    dimensions as the outputs need. As checks, the linearised network and the last layer trained alone must follow their
+    linear recursions.
 
     For values of α between the rich and lazy limits, the study reports how the features change with α. It tests
-    hypotheses about κ_CKA, effective dimensions, similarity to the initial features, test error and the distances to
-    both limits, with 95 % confidence intervals over initialisations.
+    hypotheses about κ_CKA, the effective dimension, the similarity to the initial features, the test error and the
+    distances to both limits, with 95 % confidence intervals over initialisations.
 
     In a network with one input and many linear neurons, a single number measures richness: the final growth ln γ₊ of
     the weights (`final_log_growth`), which is known exactly. The study checks this number for initial weights ±1 and
     for three equally rich variants (weights divided by √factor, the target multiplied by the factor, or the output
-    divided by it). It also checks lazier networks, which are wider and whose outputs are divided by √width.
+    divided by it). The study also checks lazier networks, which are wider and have outputs divided by √width.
     """
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')
     samples: Annotated[int, Ge(2)] = parameter(200, "Number of training images.")
-    test_samples: Annotated[int, Ge(2)] = parameter(500, "Largest number of test images.")
+    test_samples: Annotated[int, Ge(2)] = parameter(500, "Maximum number of test images.")
     width: PositiveInt = parameter(32, "Number of neurons in each hidden layer.")
     hidden_layers: PositiveInt = parameter(3, "Number of hidden layers.")
     activation: Literal["tanh", "erf", "gelu"] = parameter(
-        "tanh", 'Activation "tanh", "erf" or "gelu"; the expansion needs smooth activations.'
+        "tanh", 'Activation "tanh", "erf" or "gelu"; the expansion requires a smooth activation.'
     )
     rich: list[PositiveFloat] = parameter(
         [1.0, 3.0, 10.0, 30.0, 100.0],
@@ -75,7 +76,7 @@ class LazyRichFeatures(Study):
     reference = Reference.of(
         "Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6); L. Chizat, E. Oyallon, F. Bach, On "
         "Lazy Training in Differentiable Programming (arXiv 1812.07956)",
-        "On small targets, a network trains like its linearisation and keeps its features. The corrections are "
+        "With small targets, a network trains like its linearisation and keeps its features. The corrections are "
         "proportional to the targets and are known before training.",
     )
     theory = "expansion in small targets"
@@ -136,11 +137,11 @@ class LazyRichFeatures(Study):
         self.require(even, "scalar_neurons", "choose an even number, so that the initial output is zero")
 
     def trained(self) -> Values:
-        """Train the networks at every α, both limits and the scalar networks."""
+        """Train the networks at every α, the networks of both limits, and the scalar networks."""
         return self._experiment.trained()
 
     def exact(self) -> Values:
-        """Evaluate the expansion, last-layer training as a linear model, and the limit of the scalar networks."""
+        """Evaluate the expansion, the linear theory of last-layer training, and the limit of the scalar networks."""
         return self._experiment.exact()
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""Training of all layers, of the linearised network or of the last layer on small targets, and its expansion."""
+"""Training of all layers, of the linearised network or of the last layer on small targets, and the expansion in 1/α."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def measures(inputs: np.ndarray, others: np.ndarray) -> dict[str, Any]:
 
 
 def _seen(inputs: np.ndarray, others: np.ndarray) -> Task:
-    """All inputs, with targets of one for training inputs and zero for the others."""
+    """All inputs, with target one for training inputs and zero for the others."""
     trained = np.arange(len(inputs) + len(others)) < len(inputs)
     return Task(np.concatenate([inputs, others]), trained[:, None].astype(float), name="inputs")
 

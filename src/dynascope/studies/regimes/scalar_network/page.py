@@ -23,7 +23,8 @@ def figures(study: ScalarNetwork, result: Comparison) -> list[Chart]:
             title="Final growth of the weights under four scalings",
             caption="Growth ln γ of the weights at the end of training. In each column, a factor c scales one "
             "quantity: the target is multiplied by c, the output or the input is divided by c, or the weights are "
-            "divided by √c. Points of one colour are level if all four scalings have the same effect.",
+            "divided by √c. Points of the same colour are at the same height if all four scalings have the same "
+            "effect.",
             x_label="scaled quantity",
         ),
         Chart(
@@ -33,9 +34,9 @@ def figures(study: ScalarNetwork, result: Comparison) -> list[Chart]:
             residual=True,
             title="Growth of the weights over time",
             caption="Growth ln γ over time when the target is scaled. Theory predicts the same curves for the other "
-            "scalings, because the learning rates compensate for their time scales. The lower panel shows training "
-            f"minus theory. For all four scalings, training and theory differ by at most {error} of the largest "
-            "growth.",
+            "scalings, because the learning rates compensate for their different time scales. The lower panel shows "
+            f"training minus theory. For all four scalings, training and theory differ by at most {error} of the "
+            "largest growth.",
         ),
         Chart(
             "learned_fraction",
@@ -67,8 +68,8 @@ def meaning(study: ScalarNetwork, result: Comparison) -> str:
     return (
         f"A network with one input and {study.neurons} linear hidden neurons learns the slope of a line. A factor c "
         "scales one of four quantities: the target, the output, the input or the initial weights. The logarithmic "
-        "growth of the weights during training, ln γ, measures how rich learning is: it is near zero in a lazy "
-        f"network and large in a rich one. In training, ln γ is {ends}. In this theory, a single number measures "
-        "richness, and each of the four scalings changes it. In larger or nonlinear networks, the four scalings need "
+        "growth of the weights during training, ln γ, measures how rich learning is: it is near zero in a lazy network "
+        f"and large in a rich one. In training, ln γ is {ends}. In this theory, a single number measures richness, and "
+        "all four scalings change this number in the same way. In larger or nonlinear networks, the four scalings need "
         "not be equivalent."
     )

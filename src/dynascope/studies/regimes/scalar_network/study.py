@@ -41,7 +41,7 @@ class ScalarNetwork(Study):
     target: FiniteFloat = parameter(
         1.0, "Slope S of the target before scaling. It must not be zero and may be negative."
     )
-    weight_scale: PositiveFloat = parameter(1.0, "Standard deviation of the initial weights, times √neurons.")
+    weight_scale: PositiveFloat = parameter(1.0, "Standard deviation of the initial weights, multiplied by √neurons.")
     input_power: PositiveFloat = parameter(1.0, "Second moment E[x²] of the input before scaling.")
     divisor: FiniteFloat = parameter(1.0, "Divisor Z of the output before scaling. It must not be zero.")
     samples: PositiveInt = parameter(10, "Number of samples.")
@@ -69,7 +69,7 @@ class ScalarNetwork(Study):
     task = "a line through the origin"
     notes = (
         "The {samples} inputs have second moment {input_power:g}, and the targets have slope {target:g}.",
-        "Time is measured in time constants of the final approach to the target.",
+        "Time is measured in units of the time constant of the final approach to the target.",
     )
     trains = "two-layer linear"
     flow = "gradient flow"
@@ -128,7 +128,7 @@ class ScalarNetwork(Study):
 
     @functools.cached_property
     def _limits(self) -> dict[float, ScalarLimit]:
-        """Limits of the networks with a scaled target; the other scalings share them up to the time scale."""
+        """Limits of the networks with a scaled target; the other scalings have the same limits up to the time scale."""
         return {c: scalar_limit(each["target"].setting) for c, each in self._scalings.items()}
 
     @property

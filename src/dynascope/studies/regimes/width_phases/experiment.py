@@ -85,7 +85,7 @@ class Experiment:
         given = f"{self.study.scaling_parameters} and target {self.study.target:g}"
         remedy = "choose larger values, or a target closer to one"
         for off in (np.abs(each).max() for _, each in self.corrections.values()):
-            problem = f"with scaling_parameters {given} an exponent differs from its limit by {off:.2g}"
+            problem = f"for scaling_parameters {given}, an exponent differs from its limit by {off:.2g}"
             self.study.require(off <= _LARGEST_CORRECTION, "scaling_parameters", remedy, problem=problem)
         keeps = [int(each.kernel_exponent < 0) for each in self.phases]
         return {
@@ -102,7 +102,7 @@ class Experiment:
 
     @functools.cached_property
     def corrections(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """For each exponent, its limits, and the deviations from these limits of fits to the exact solution."""
+        """For each exponent, its limits, and how far fits to the exact solution deviate from them."""
         fitted = self.exponents(self.solved)
         names = ("kernel_exponent", "speed_exponent")
         limits = {name: np.array([getattr(each, name) for each in self.phases]) for name in names}
@@ -143,7 +143,7 @@ class Experiment:
         return dict(zip(WideRun._fields, np.moveaxis(means, -1, 0), strict=True))
 
     def exponents(self, means: Mapping[str, np.ndarray]) -> dict[str, tuple[Any, np.ndarray]]:
-        """Fitted powers of κ of the NTK change and the learning speed."""
+        """Fitted exponents of κ in the NTK change and in the learning speed."""
         sizes = np.asarray(self.study.scaling_parameters)
         return {
             **measured_exponents("kernel", sizes, means["kernel_change"].T),

@@ -69,7 +69,7 @@ def drawn_networks(
     widest: int,
     direction: np.ndarray | None = None,
 ) -> WideNetworks:
-    """An ensemble drawn from a parametrisation at a value of κ.
+    """Draw an ensemble of networks from a parametrisation at a value of κ.
 
     Args:
         entry: Exponents of the parametrisation.
@@ -100,8 +100,8 @@ def stratified(
     """Set the norms of the layers along a direction to their expected values, and their overlap to a given value.
 
     Σᵢ vᵢ² and Σᵢ uᵢ² become their expectations, and Σᵢ uᵢvᵢ becomes `overlap` times its standard deviation. Everything
-    else stays random. Without stratification, averaging out the fluctuations of the overlap would take hundreds of
-    networks.
+    else stays random. Without stratification, hundreds of networks would be necessary to average out the fluctuations
+    of the overlap.
 
     Args:
         network: A network with one output.
@@ -121,5 +121,5 @@ def stratified(
 
 
 def padded(network: TwoLayer, width: int) -> TwoLayer:
-    """Pad the network to a width by neurons with zero weights, which stay zero in training."""
+    """Pad the network to a width with neurons whose weights are zero and stay zero in training."""
     return network.with_neurons(np.pad(network.neurons, ((0, width - len(network.neurons)), (0, 0))))

@@ -25,25 +25,26 @@ _DIGITS_WIDTH = 64  # smallest κ and fixed width at which networks on digits ar
 _LIMIT = "at these κ, the exact exponents deviate from the limit by this amount; the solver error adds 0.002"
 _SOLVER = 0.002
 _UNCLEAR = 0.25  # exponents this close to −1/2 lie halfway between a constant and a changing NTK
-_KEEPS = "a yes/no outcome leaves no room for errors; the NTK counts as changing if its exponent exceeds −1/2"
+_KEEPS = "the outcome is either yes or no; the NTK counts as changing if its exponent exceeds −1/2"
 
 
 class WidthPhases(Study):
-    """Measures how the learning speed and the change of the NTK scale with κ, for all standard parametrisations.
+    """Measures how the learning speed and the NTK change scale with the width, for all standard parametrisations.
 
     The study covers the five standard parametrisations in table 1 of the paper, and three variants that the output
-    multiplier of corollaries 2 and 3 moves into the other phase. The learning rates are independent of κ. Learning
-    rates proportional to κ^c in both layers only multiply the speed by κ^c, so these eight parametrisations determine
-    the phases of all twenty entries in the table.
+    multiplier of corollaries 2 and 3 moves into the other phase. The scaling parameter κ is the width or, in lazy
+    training, the output multiplier. The learning rates are independent of κ. Learning rates proportional to κ^c in both
+    layers only multiply the speed by κ^c, so these eight parametrisations determine the phases of all twenty entries in
+    the table.
 
-    On data along a line, each linear network is compared with its closed form. The exponents of the ensemble are
-    compared with the phase diagram; the tolerance is the deviation of the closed form from the diagram at these κ. The
-    claim is that the measured exponents place every parametrisation in the predicted phase. No closed form is known for
-    two-layer ReLU networks on handwritten digits. For these networks, the verdict tests whether the NTK stays constant,
-    which means that its relative change falls faster than κ^(−1/2). The verdict ignores the digits if an exponent lies
-    within 0.25 of −1/2. Exponents are fitted to means over seeds on log–log axes; variables whose names end in `_error`
-    are standard errors. On the line, the initial weights are stratified by the overlap between the layers, so that few
-    networks suffice.
+    On data along a line, each linear network is compared with its closed-form solution. The exponents of the ensemble
+    are compared with the phase diagram; the tolerance is the deviation of the closed form from the diagram at these κ.
+    The claim is that the measured exponents place every parametrisation in the predicted phase. No closed form is known
+    for two-layer ReLU networks on handwritten digits. For these networks, the verdict tests only whether the NTK stays
+    constant, that is, whether its relative change decreases faster than κ^(−1/2). The verdict ignores the digits if an
+    exponent is within 0.25 of −1/2. Exponents are fitted to means over seeds on log–log axes; variables whose names end
+    in `_error` contain standard errors. On the line, the initial weights are stratified by the overlap between the
+    layers, so a few networks suffice.
     """
 
     scaling_parameters: list[Annotated[float, Ge(16)]] = parameter(
@@ -103,7 +104,7 @@ class WidthPhases(Study):
     tolerance = exact(
         *("log_kernel_change", "log_learning_speed"),
         error=1e-4,
-        reason="the closed form is exact; relative to a small NTK change, the solver error exceeds 1e-9",
+        reason="the closed form is exact, but the solver error relative to a small change in the NTK exceeds 1e-9",
     )
     deciding_claims = ("phases",)
     tiny = {"scaling_parameters": [64.0, 128.0, 256.0], "seeds": 4, "digits_seeds": 0}
@@ -132,7 +133,7 @@ class WidthPhases(Study):
         return attributes
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare both records, without digits if one exponent is halfway between phases and none is clearly wrong."""
+        """Compare the records, without digits if one exponent is halfway between phases and none is clearly wrong."""
         if not self.digits_seeds:
             return super().compared(observed, predicted)
         half_way = np.abs(observed["digits_kernel_exponent"] + ZERO) < _UNCLEAR
@@ -142,7 +143,7 @@ class WidthPhases(Study):
         return dataclasses.replace(tree, predicted=predicted)
 
     def about(self) -> Values:
-        """Both tasks and networks, or only the line if there are no networks on digits."""
+        """Names of the tasks and networks, without digits if no networks are trained on them."""
         attributes = super().about()
         if not self.digits_seeds:
             return {**attributes, "task": "a line", "network": "two-layer linear"}

@@ -1,4 +1,4 @@
-"""Learning speed and NTK change of an ensemble of wide two-layer networks, trained or solved exactly."""
+"""Learning speed and change in the NTK of an ensemble of wide two-layer networks, trained or solved exactly."""
 
 from __future__ import annotations
 
