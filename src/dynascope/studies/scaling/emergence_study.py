@@ -1,4 +1,4 @@
-"""Base class of the studies of emergence: the task and the setting of the paper."""
+"""Base class of the studies of emergence: the task and the paper's setting."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EmergenceStudy(Study):
     relevant_bits: PositiveInt = parameter(3, "Number of bits m in the parity of each skill.", most="bits")
     exponent: PositiveFloat = parameter(0.6, "Exponent α of the skill frequencies P(k) ∝ k^−(α+1).")
     target_scale: PositiveFloat = parameter(5.0, "Magnitude S of the targets ±S.")
-    paper: bool = parameter(False, "Whether to use the setting of the paper instead, which requires a GPU.")
+    paper: bool = parameter(False, "Whether to use the paper's setting instead, which requires a GPU.")
 
     experiment_type: ClassVar[type]
     published: ClassVar[Mapping[str, Any]]
@@ -68,7 +68,7 @@ class EmergenceStudy(Study):
         return self.experiment.trained()
 
     def exact(self) -> Values:
-        """Calibrate on a single skill learned alone and forecast all skills."""
+        """Calibrate the law on a single skill learned alone and forecast all skills."""
         return self.experiment.exact()
 
     def prediction_attributes(self) -> Values:

@@ -20,7 +20,7 @@ def nearest_claim(
     forecast: np.ndarray,
     around: Sequence[np.ndarray] = (),
 ) -> Claim:
-    """The joint claim that each curve reaches one half nearer to its own forecast than to the forecast of any other.
+    """The joint claim that each curve reaches one half nearer to its own forecast than to that of any other curve.
 
     The claim is equivalent to conditions at the midpoint between neighbouring forecasts: the earlier curve must be
     above one half there, and the later curve below. The value of the claim is the smallest of these margins. The claim
@@ -32,7 +32,7 @@ def nearest_claim(
         runs: Strengths that rise from zero to one, shape (places, runs, curves).
         places: Positions at which the curves were measured, increasing.
         forecast: Forecast position of one half for each curve, increasing.
-        around: The forecasts one standard error of the calibration below and above, if the calibration has an error.
+        around: The forecasts for calibrations one standard error lower and higher, if the calibration has an error.
     """
     edges = _edges(forecast)
     count = len(forecast)

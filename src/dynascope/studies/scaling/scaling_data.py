@@ -24,7 +24,10 @@ from dynascope.theory.scaling_laws.resources import data_spread
 from dynascope.validation.bounded import PositiveInt, Seed
 
 _LOSS = (0.03, "five standard errors of the mean over training sets; the integral over skills is accurate to 1e-4")
-_EXPONENT = (0.03, "five standard errors of a fit to the mean losses over one decade; wider ranges give smaller errors")
+_EXPONENT = (
+    0.03,
+    "five standard errors of a fit to the mean losses over one decade; the errors are smaller over wider ranges",
+)
 _PREFACTOR = (0.015, "five standard errors of a mean over at least three training-set sizes")
 _ERRORS = 5.0  # tolerance in standard errors
 
@@ -32,9 +35,10 @@ _ERRORS = 5.0  # tolerance in standard errors
 class ScalingData(SkillScaling):
     """Tests whether the loss of the multilinear model after long training on D samples falls as D^(−α/(α+1)).
 
-    The study compares the mean loss over training sets, its ratio to the power law, the fitted exponent and the
-    prefactor with theory. The prefactor is fitted with the exponent fixed at its predicted value, because a free fit
-    would extrapolate the prefactor to a single sample.
+    In the multilinear model f = Σ_k a_k b_k g_k, each skill g_k has separate weights, and a_k b_k is its strength. The
+    study compares the mean loss over training sets, its ratio to the power law, the fitted exponent and the prefactor
+    with theory. The prefactor is fitted with the exponent fixed at its predicted value, because a free fit would
+    extrapolate the prefactor to a single sample.
     """
 
     exponents: list[Annotated[float, Ge(0.2)]] = parameter(
@@ -47,7 +51,7 @@ class ScalingData(SkillScaling):
         9, "Number of training-set sizes, spaced geometrically; a power-law fit needs at least three."
     )
     training_sets: Annotated[int, Ge(2)] = parameter(
-        600, "Number of training sets of each size; at the default, the standard error of the mean loss is 0.6 %."
+        600, "Number of training sets of each size; with the default, the standard error of the mean loss is 0.6 %."
     )
     seed: Seed = parameter(0, "Seed of the samples.")
 
@@ -98,7 +102,7 @@ class ScalingData(SkillScaling):
             "Each sample requires one of infinitely many skills, whose frequencies fall as 1/k¹⁺ᵅ. The model learns "
             "the skills in its training set, so its loss is proportional to the total frequency of the missing skills. "
             "Theory predicts loss ∝ D^(−α/(α + 1)) for D samples; the fitted exponent is "
-            f"{fitted_exponents(result)}. In this model a single sample suffices to learn a skill; neural networks "
+            f"{fitted_exponents(result)}. In this model, a single sample suffices to learn a skill; neural networks "
             "need more, as the study emergence-data shows."
         )
 

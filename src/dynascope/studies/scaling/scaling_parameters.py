@@ -31,16 +31,17 @@ _PREFACTOR = (5e-3, "the error of the fitted exponent, extrapolated to a single 
 class ScalingParameters(SkillScaling):
     """Tests whether the loss of the multilinear model with N neurons after long training falls as N^(−α).
 
-    The quantities compared with theory are the loss, its ratio to the power law A_N (N + ½)^(−α), and the exponent and
+    In the multilinear model f = Σ_k a_k b_k g_k, each skill g_k has separate weights, and a_k b_k is its strength. The
+    quantities compared with theory are the loss, its ratio to the power law A_N (N + ½)^(−α), and the exponent and
     prefactor of a fit. The fit corrects for the finite number of skills by adding the predicted loss of the missing
     skills, those beyond the last one in a task of infinitely many skills.
     """
 
     skills: PositiveInt = parameter(50_000, "Number of skills.")
     fewest_neurons: PositiveInt = parameter(
-        10, "Number of neurons of the smallest model, at least 5 and at least five times the largest exponent."
+        10, "Number of neurons in the smallest model, at least 5 and at least five times the largest exponent."
     )
-    most_neurons: PositiveInt = parameter(3000, "Number of neurons of the largest model, fewer than skills.")
+    most_neurons: PositiveInt = parameter(3000, "Number of neurons in the largest model, less than `skills`.")
     sizes: Annotated[int, Ge(3)] = parameter(
         13, "Number of models, spaced about geometrically; a power-law fit needs at least three."
     )
@@ -70,7 +71,7 @@ class ScalingParameters(SkillScaling):
         """The figures: the loss, the loss relative to its power law, and the fitted exponents."""
         caption = (
             "Loss after long training against the number of neurons. Straight dashed lines show the power laws for "
-            f"infinitely many skills, dashed curves the exact law for {self.skills} skills."
+            f"infinitely many skills, and dashed curves show the exact law for {self.skills} skills."
         )
         ratio = (
             f"The same loss divided by the power law for infinitely many skills. With only {self.skills} skills, the "

@@ -40,10 +40,11 @@ _SMALL = 0.05  # R/S below which the growth of the last skills is negligible
 class ScalingTime(SkillScaling):
     """Tests whether the loss of the multilinear model on fresh samples falls as T^(−α/(α+1)).
 
-    The study compares the loss and its ratio to the power law with the exact law for finitely many skills. The
-    comparison starts when several skills are being learned at once. The study also compares the exponent and prefactor
-    of a fit with theory. The fit corrects for the finite number of skills by adding the predicted loss of the missing
-    skills, those beyond the last one in a task of infinitely many skills. The exponent without this correction
+    In the multilinear model f = Σ_k a_k b_k g_k, each skill g_k has separate weights, and a_k b_k is its strength. The
+    study compares the loss and its ratio to the power law with the exact law for finitely many skills. The comparison
+    starts when several skills are being learned at once. The study also compares the exponent and prefactor of a fit
+    with theory. The fit corrects for the finite number of skills by adding the predicted loss of the missing skills,
+    those beyond the last one in a task of infinitely many skills. The exponent without this correction
     (`uncorrected_exponent`) is shown but does not affect the verdict, because it is too large for few skills or a small
     α.
     """
@@ -53,7 +54,7 @@ class ScalingTime(SkillScaling):
     )
     skills: PositiveInt = parameter(50_000, "Number of skills, which equals the number of neurons.")
     times: Annotated[int, Ge(40)] = parameter(
-        120, "Number of recorded times; enough of them must lie in the fit window."
+        120, "Number of recorded times; enough of them must be in the fit window."
     )
 
     reference = Reference.of(
@@ -79,8 +80,8 @@ class ScalingTime(SkillScaling):
     def figures(self, result: Comparison) -> list[Chart]:
         """The figures: the loss, the loss relative to its power law, and the fitted exponents."""
         caption = (
-            "Loss over training time for each α. Straight dashed lines show the power laws, dashed curves the exact "
-            "law for finitely many skills, which departs from the power law once most skills are learned."
+            "Loss over training time for each α. Straight dashed lines show the power laws. Dashed curves show the "
+            "exact law for finitely many skills, which departs from the power law once most skills are learned."
         )
         ratio = (
             "Loss divided by its power law. The ratio is one while the power law holds, from the time at which several "
@@ -97,7 +98,7 @@ class ScalingTime(SkillScaling):
         return (
             f"The model learns {self.skills} skills, each with separate weights. Skill frequencies are proportional to "
             "1/k¹⁺ᵅ, so a few skills are common and most are rare. Each skill is learned abruptly, and rarer skills "
-            "are learned later. Theory predicts that these abrupt drops of the loss add up to a smooth power law, "
+            "are learned later. Theory predicts that these abrupt drops in the loss add up to a smooth power law, "
             "loss ∝ T^(−α/(α + 1)). The fitted exponent, corrected for the finite number of skills, is "
             f"{fitted_exponents(result)}. The skills of this model are built in and do not interfere, whereas the "
             "skills of a neural network can interfere."
@@ -135,7 +136,7 @@ class ScalingTime(SkillScaling):
 
     @functools.cached_property
     def _spans(self) -> list[tuple[float, float]]:
-        """For each α, the step at which the first skills are learned and the step at which the last ones begin."""
+        """For each α, the steps at which the first skills are learned and the last skills begin to be learned."""
         return [time_window(alpha, **self._theory) for alpha in self._exponents]
 
     @functools.cached_property

@@ -72,8 +72,9 @@ def losses_of_training_sets(
 ) -> np.ndarray:
     """The test loss after long training on random training sets from infinitely many skills.
 
-    Skills with equal numbers of samples follow the same trajectory, so only one of them is trained. Training on d of D
-    samples for a time D t is equivalent to a frequency d for a time t, so one trajectory serves all training-set sizes.
+    Skills with equal numbers of samples follow the same trajectory, so only one of them is trained. If d of D samples
+    require a skill, training for a time D t is equivalent to training for a time t at frequency d, so one trajectory
+    serves all training-set sizes.
 
     Args:
         exponents: α of each task.

@@ -34,8 +34,8 @@ class SkillNeeds(EmergenceExperiment):
     than half of the other.
 
     A subclass sets `resource`, the study's field of amounts; `along_axis`, the scale on which distances between amounts
-    are measured; `calibrate`, the theory that estimates the need of one skill; and `calibrated_on`, a description of
-    the calibration data. It implements `alone`, `law`, `half_forecast` and `differences`.
+    are measured; `calibrate`, the function that estimates the amount that one skill needs; and `calibrated_on`, a
+    description of the calibration data. It implements `alone`, `law`, `half_forecast` and `differences`.
     """
 
     resource: ClassVar[str]
@@ -46,7 +46,7 @@ class SkillNeeds(EmergenceExperiment):
     if TYPE_CHECKING:
 
         def alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-            """The amounts, and R/S and loss over ½ S² of networks trained on one skill, shape (amounts, runs)."""
+            """The amounts, and R/S and the loss over ½ S² of networks trained on one skill, shape (amounts, runs)."""
             ...
 
         def law(self, needed: float, definition: Definition) -> np.ndarray:
@@ -136,7 +136,7 @@ class SkillNeeds(EmergenceExperiment):
             return {name: self.need(amounts, runs, name) for name, runs in curves.items()}
         except InputError as error:
             raise InputError(
-                f"networks trained on one skill with {amounts[0]} to {amounts[-1]} {self.resource} do not cross half "
+                f"with {amounts[0]} to {amounts[-1]} {self.resource}, networks trained on one skill do not cross half "
                 "strength",
                 argument=self.resource,
                 value=self.amounts,

@@ -34,10 +34,10 @@ def claim_chart() -> Chart:
         "change",
         "hypothesis",
         "Values of the claims with 95 % confidence intervals over independent runs. The verdict rests on the claim "
-        "“forecast”. At the midpoint between the forecasts for two skills, the earlier skill must be above half "
-        "strength and the later skill below. The value of the claim is the smallest margin by which these conditions "
-        "hold; the claim holds if this value is positive. The values of the other claims are measured minus forecast "
-        "strengths.",
+        "“forecast”. At the midpoint between the forecasts for two neighbouring skills, the earlier skill must be "
+        "above half strength and the later skill below. The value of the claim is the smallest margin by which these "
+        "conditions hold; the claim holds if the value is positive. The values of the other claims are measured minus "
+        "forecast strengths.",
         interval=("low", "high"),
         title="Claims about the forecast",
         y_label="difference of strengths",

@@ -14,7 +14,7 @@ __all__ = ["SkillReading"]
 
 @dataclasses.dataclass(frozen=True)
 class SkillReading:
-    """A function of a network that measures a quantity of every skill; equal functions share a compiled program.
+    """Measures a quantity of every skill in a network; equal instances share a compiled program.
 
     Attributes:
         parity: The task.

@@ -21,7 +21,7 @@ _LONGEST = 150.0  # largest ln c, because training stops updating a skill within
 
 
 class SkillScaling(Study):
-    """Tests a power law for the loss of the multilinear model on skills of frequency P(k) ∝ k^−(α+1).
+    """Tests a power law for the loss of the multilinear model on skills with frequencies P(k) ∝ k^−(α+1).
 
     A subclass sets `law`, the field of `theory.scaling_laws.ScalingLaws` for its resource, and names the resource in
     the second of its `axes`.
@@ -41,10 +41,10 @@ class SkillScaling(Study):
         "decay_exponent": ("decay exponent of the loss", "1"),
     }
     theory = "scaling laws"
-    task = "skills of frequency k^−(α+1)"
+    task = "skills with frequencies k^−(α+1)"
     notes = (
         "Each sample requires one skill; the frequency of skill k is proportional to 1/k¹⁺ᵅ.",
-        "As the model learns a skill, its strength grows from {initial_strength:g} to {target_scale:g}.",
+        "As the model learns a skill, the strength of the skill grows from {initial_strength:g} to {target_scale:g}.",
     )
     trains = "multilinear, two weights per skill"
     flow = "gradient flow"

@@ -35,7 +35,7 @@ _ABRUPT = "The strength of a skill rises more abruptly than in proportion to its
 _DIFFERENCES = {
     0.25: (_ABRUPT, {"most": 0.0}),
     0.5: (
-        "At the amount forecast for half of a skill, networks have learned about half of it.",
+        "At the number of samples forecast for half of a skill, networks have learned about half of it.",
         {"least": -QUARTER, "most": QUARTER},
     ),
     0.75: (_ABRUPT, {"least": 0.0}),
@@ -85,7 +85,7 @@ class Experiment(SkillNeeds):
 
     @functools.cached_property
     def small_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Training sets that suffice for a quarter of the most frequent skill, as features and targets."""
+        """Training sets that suffice to learn a quarter of the most frequent skill, as features and targets."""
         study, frequencies = self.study, self.task.frequencies
         draw = np.random.default_rng([study.seed, 1])
         counts = np.round(study.features / 4 * frequencies / frequencies[0]).astype(int)
@@ -105,7 +105,7 @@ class Experiment(SkillNeeds):
         """Train networks on sets of `size` samples, all of one skill if `skill` is given.
 
         Returns:
-            R/S and the loss of every skill, and the training loss; losses are over ½ S².
+            R/S and the loss of every skill, and the training loss; losses are relative to ½ S².
         """
         study, found = self.study, []
         most, widths = study.samples[-1], (self.task.input_dimension, study.width, 1)
@@ -147,7 +147,7 @@ class Experiment(SkillNeeds):
         return self.needs["correlation"].half / self.task.frequencies
 
     def differences(self, runs: np.ndarray) -> list[Claim]:
-        """Claims about the measured minus forecast strength at forecast strengths of ¼, ½ and ¾."""
+        """Claims about the measured minus the forecast strength where the forecast is ¼, ½ and ¾."""
         claims = []
         for share, (statement, bounds) in _DIFFERENCES.items():
             at = 2 * share * self.half_forecast

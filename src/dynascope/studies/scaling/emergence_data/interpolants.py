@@ -8,10 +8,10 @@ __all__ = ["least_norm_strength", "mean_interpolants"]
 
 
 def mean_interpolants(counts: np.ndarray, features: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Mean strength, and mean loss over ½ S², of minimum-norm interpolants of d samples of each skill.
+    """Mean strength of minimum-norm interpolants of d samples of each skill, and their mean loss relative to ½ S².
 
     Args:
-        counts: d of each skill in each training set, shape (sets, skills).
+        counts: Number d of samples of each skill in each training set, shape (sets, skills).
         features: D_c; the first feature is the skill, and the others are Gaussian.
         draw: Random generator of the samples.
     """

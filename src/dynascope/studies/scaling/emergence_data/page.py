@@ -19,8 +19,8 @@ def figures(study: EmergenceData, result: Comparison) -> list[Chart]:
     setting = study.setting
     strengths = (
         f"Strength of each skill after training on D samples, with standard errors over {setting.runs} training sets. "
-        "The dashed curve is the forecast from the skill frequencies and from the number of samples that networks need "
-        "to learn a single skill."
+        "Dashed curves show the forecast, which uses only the skill frequencies and the number of samples that "
+        "networks need to learn a single skill."
     )
     return [
         strength_chart("samples", strengths, log="x"),

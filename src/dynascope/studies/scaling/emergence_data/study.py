@@ -14,32 +14,36 @@ from dynascope.theory import papers
 from dynascope.validation.bounded import NonNegativeInt, PositiveFloat, PositiveInt, Seed
 
 _MEAN = (0.02, "the standard error of a mean over at least 4000 training sets is below 0.5 percent")
-_INTERPOLANT = (1e-3, "directions without samples keep their initial weights, which are 10⁻⁴ times the final weights")
+_INTERPOLANT = (
+    1e-3,
+    "along directions without samples, the weights keep their initial values, which are 10⁻⁴ times the final weights",
+)
 
 
 class EmergenceData(EmergenceStudy):
-    """Tests forecasts of the strength R_k/S of each skill of multitask sparse parity, learned from D samples.
+    """Tests forecasts of the strength R_k/S of each skill in multitask sparse parity after training on D samples.
 
+    In multitask sparse parity, each skill is the parity of a few input bits, and every sample requires one skill.
     Two-layer ReLU networks are trained to convergence on D fixed samples. The number of samples D_c that one skill
     needs is calibrated on networks trained on that skill alone. From D_c, the study forecasts the strength of every
     skill, measured by correlation (`strength`) and by loss (`loss_equivalent`, negative for a network worse than the
-    zero function). It also forecasts the number of samples at half strength (`half_samples`; `half_samples_ratio` is
-    relative to the forecast).
+    zero function). The study also forecasts the number of samples at which a skill reaches half strength
+    (`half_samples`; `half_samples_ratio` is the number divided by its forecast).
 
     The verdict rests on the claim `forecast`: the number of samples at which a skill reaches half strength is nearer to
-    the forecast for this skill than to the forecast for any other skill. Three further claims compare the measured
-    strength with forecast strengths of ¼, ½ and ¾. Confidence intervals are over training sets; the interval of the
-    claim `forecast` includes the standard error of the calibration. Because the samples of other skills interfere,
-    networks with the default settings need 1.1 to 1.2 times the forecast number of samples. This deviation is small
-    compared with the factor of 1.9 between the forecasts for the second and third skills. The claim is undecided if
-    there are too few training sets, if the training-set sizes around half strength of the single skill are far apart,
-    or if the training loss of the networks (`training_loss`, over ½ S²) is 0.1 or more.
+    the forecast for this skill than to the forecast for any other skill. Three further claims test the measured
+    strength at the numbers of samples for which the forecast is ¼, ½ and ¾. Confidence intervals are over training
+    sets; the interval of the claim `forecast` includes the standard error of the calibration. Because the samples of
+    other skills interfere, networks with the default settings need 1.1 to 1.2 times the forecast number of samples.
+    This deviation is small compared with the factor of 1.9 between the forecasts for the second and third skills. The
+    claim is undecided if there are too few training sets, if the training-set sizes near half strength of the single
+    skill are too far apart, or if the training loss of the networks (`training_loss`, over ½ S²) is 0.1 or more.
 
-    The checks concern the solvable model, in which a skill g_k = Σ_l e_l/√D_c is a sum of D_c generic features. The
-    mean strength and loss of the minimum-norm interpolants of many training sets are compared with the exact law:
-    strength E[d/(d + χ²)] of a skill with d samples, and loss over ½ S² equal to one minus this strength
-    (`basis_strength`, `basis_loss`). Gradient descent on f = Σ_k a_k Σ_l B_kl e_kl from small initial weights must
-    converge to these interpolants (`trained_strength`, on twelve training sets).
+    The checks test the solvable model, in which each skill g_k = Σ_l e_kl/√D_c is a sum of D_c generic features. The
+    mean strength and loss of the minimum-norm interpolants of many training sets are compared with the exact law
+    (`basis_strength`, `basis_loss`). A skill with d samples has strength E[d/(d + χ²)], where χ² has D_c − d degrees of
+    freedom, and its loss over ½ S² is one minus this strength. Gradient descent on f = Σ_k a_k Σ_l B_kl e_kl from small
+    initial weights must converge to these interpolants (`trained_strength`, on twelve training sets).
     """
 
     samples: list[PositiveInt] = parameter(
@@ -87,8 +91,8 @@ class EmergenceData(EmergenceStudy):
     names = {
         **EmergenceStudy.names,
         "trained_strength": ("strength of the skill in the trained solvable model", "1"),
-        "half_samples": ("samples needed for half of the skill", "samples"),
-        "half_samples_ratio": ("samples needed for half of the skill, relative to the forecast", "1"),
+        "half_samples": ("samples needed to learn half of the skill", "samples"),
+        "half_samples_ratio": ("samples needed to learn half of the skill, relative to the forecast", "1"),
     }
     tolerance = curve_tolerance(basis_strength=_MEAN, basis_loss=_MEAN, trained_strength=_INTERPOLANT)
     checks = tuple(tolerance)
@@ -109,7 +113,7 @@ class EmergenceData(EmergenceStudy):
         self.require(not any(most % size for size in self.samples), "samples", "give numbers that divide the last one")
         taught = least * self.experiment.task.frequencies[-1]
         problem = (
-            f"the smallest training set, {least} samples, suffices to learn even the rarest of {self.skills} skills"
+            f"the smallest training set has {least} samples, enough to learn even the rarest of {self.skills} skills"
         )
         remedy = "choose a smaller first number, or more features"
         self.require(taught < self.features, "samples", remedy, problem=problem)

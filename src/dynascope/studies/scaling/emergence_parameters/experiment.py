@@ -117,7 +117,7 @@ class Experiment(SkillNeeds):
         return [
             claim_on_mean(
                 f"skill {k + 1}",
-                f"At the width forecast for half of skill {k + 1}, networks have learned about half.",
+                f"At the width forecast for half of skill {k + 1}, networks have learned about half of the skill.",
                 self.strength_at(runs, k, half[k]) - 0.5,
                 least=-QUARTER,
                 most=QUARTER,

@@ -17,19 +17,20 @@ _EXACT = (1e-6, "the limit of training is known exactly, and training converges 
 
 
 class EmergenceParameters(EmergenceStudy):
-    """Tests forecasts of the strength R_k/S of each skill of multitask sparse parity in networks of N neurons.
+    """Tests forecasts of the strength R_k/S of each skill in multitask sparse parity, for networks of N neurons.
 
+    In multitask sparse parity, each skill is the parity of a few input bits, and every sample requires one skill.
     Two-layer ReLU networks of N neurons are trained to convergence by Adam with weight decay on all inputs. The number
     of neurons N_c that one skill needs is calibrated on networks trained on one skill alone. From N_c, the study
-    forecasts the mean strength of every skill, measured by correlation (`strength`) and by loss (`loss_equivalent`). It
-    also forecasts the number of neurons at half strength (`half_neurons`; `half_neurons_ratio` is relative to the
-    forecast). Individual networks vary widely: `out_of_order` is the fraction of networks in which a rarer skill is
-    clearly stronger than a more frequent one.
+    forecasts the mean strength of every skill, measured by correlation (`strength`) and by loss (`loss_equivalent`).
+    The study also forecasts the number of neurons at which a skill reaches half strength (`half_neurons`;
+    `half_neurons_ratio` is the number divided by its forecast). Individual networks vary widely: `out_of_order` is the
+    fraction of networks in which a rarer skill is clearly stronger than a more frequent one.
 
     The verdict rests on the claim `forecast`: the number of neurons at which a skill reaches half strength is nearer to
     the forecast for this skill than to the forecast for any other skill. A further claim for each skill states that its
-    strength is near one half at the width forecast for half strength. Confidence intervals are over networks; the
-    interval of the claim `forecast` includes the standard error of the calibration.
+    strength is near one half in networks of the width forecast for half strength. Confidence intervals are over
+    networks; the interval of the claim `forecast` includes the standard error of the calibration.
 
     The default task of two skills of three bits is small enough to train sufficiently many networks. The claim holds
     although the forecast is rough: the first skill needs 1.3 times the forecast number of neurons and the second 0.8
@@ -38,7 +39,7 @@ class EmergenceParameters(EmergenceStudy):
     times as long; in a run with sixteen networks of each width, trained half as long at half the learning rate, the
     claim was undecided.
 
-    The checks concern the solvable model f = Σ_k a_k Σ_l B_kl e_kl, in which each skill g_k = Σ_l e_kl/√N_c is a sum of
+    The checks test the solvable model f = Σ_k a_k Σ_l B_kl e_kl, in which each skill g_k = Σ_l e_kl/√N_c is a sum of
     N_c features. A model of N neurons has only the first N features e_kl, in order of skill frequency. After training
     on all inputs, the strength of skill k must be a fraction φ = min(max(N/N_c − (k − 1), 0), 1) of its full strength
     (`basis_strength`), and its loss a fraction 1 − φ of its initial loss (`basis_loss`).
@@ -76,8 +77,8 @@ class EmergenceParameters(EmergenceStudy):
     )
     reference = Reference.of(
         papers.SKILLS,
-        "A network assigns neurons to skills in order of frequency, as many to each skill as the skill needs. "
-        "Calibrated on one skill, this law forecasts how many neurons a network needs to learn the others.",
+        "A network assigns neurons to skills in order of frequency, and each skill receives the number of neurons that "
+        "it needs. Calibrated on one skill, this law forecasts how many neurons a network needs to learn the others.",
     )
     title = "How many neurons a skill needs"
     question = "How large must a network be to learn a skill, and can theory forecast the size?"
@@ -87,8 +88,8 @@ class EmergenceParameters(EmergenceStudy):
     names = {
         **EmergenceStudy.names,
         "strength_spread": ("standard deviation of the strength of the skill over networks", "1"),
-        "half_neurons": ("neurons needed for half of the skill", "neurons"),
-        "half_neurons_ratio": ("neurons needed for half of the skill, relative to the forecast", "1"),
+        "half_neurons": ("neurons needed to learn half of the skill", "neurons"),
+        "half_neurons_ratio": ("neurons needed to learn half of the skill, relative to the forecast", "1"),
         "out_of_order": ("fraction of networks in which a rarer skill is clearly stronger", "1"),
     }
     tolerance = curve_tolerance(basis_strength=_EXACT, basis_loss=_EXACT)
@@ -113,7 +114,8 @@ class EmergenceParameters(EmergenceStudy):
         )
         most, remedy = self.skills * self.features, "choose a larger value, or a smaller first number of neurons"
         problem = (
-            f"the smallest network, {self.neurons[0]} neurons, has all {self.features} features of {self.skills} skills"
+            f"the smallest network has {self.neurons[0]} neurons, enough for all {self.features} features of "
+            f"{self.skills} skills"
         )
         self.require(self.neurons[0] < most, "features", remedy, problem=problem)
         remedy = "choose a number of fresh samples per step, or at most 16 bits"

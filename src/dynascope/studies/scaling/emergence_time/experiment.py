@@ -26,7 +26,7 @@ _RISE = 0.25  # largest allowed rise of the mean loss between records, relative 
 
 
 class Experiment(EmergenceExperiment):
-    """Trains networks on one skill and on all skills, and forecasts every skill from the former."""
+    """Trains networks on one skill and on all skills, and forecasts every skill from the networks trained on one."""
 
     study: EmergenceTime
 

@@ -22,8 +22,8 @@ def figures(study: EmergenceTime, result: Comparison) -> list[Chart]:
         Chart(
             "strength",
             "step",
-            f"Strength of each skill over training, one thin line for each of {seeds} networks. The dashed curve is "
-            "the forecast from the skill frequencies and a calibration on separate networks trained on a single skill.",
+            f"Strength of each skill over training, one thin line for each of {seeds} networks. Dashed curves show the "
+            "forecast from the skill frequencies and a calibration on separate networks trained on a single skill.",
             log="x",
             title="Strength of the skills during training",
         ),
@@ -40,8 +40,8 @@ def figures(study: EmergenceTime, result: Comparison) -> list[Chart]:
         Chart(
             ("calibration_strength", "calibrated_strength"),
             "time",
-            "Strength of networks trained on a single skill, over training time, and the logistic curve fitted to "
-            "their mean strength between 0.05 and 0.6. The calibration uses no values outside this range.",
+            "Strength of the skill in networks trained on a single skill, against training time, and the logistic "
+            "curve fitted to its mean between 0.05 and 0.6. The calibration uses no values outside this range.",
             trained=("calibration_strength",),
             words=("networks", "fitted logistic curve"),
             title="Calibration on one skill",

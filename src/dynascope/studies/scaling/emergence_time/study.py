@@ -30,30 +30,32 @@ _REASON = (
 
 
 class EmergenceTime(EmergenceStudy):
-    """Tests forecasts of the strength R_k/S of each skill of multitask sparse parity during training.
+    """Tests forecasts of the strength R_k/S of each skill in multitask sparse parity during training.
 
-    The forecast is calibrated on two-layer ReLU networks trained on one skill alone. Fitting the logistic curve
-    logit(R/S) = 2 η S r T − ln c to their mean strength after T steps, between 0.05 and 0.6, gives the rate r and the
-    offset ln c. Together with the frequencies P(k), these two numbers predict the strength of every skill in networks
-    trained on all skills, and the step T_k = ln c/(2 η S r P(k)) at which skill k reaches half strength.
+    In multitask sparse parity, each skill is the parity of a few input bits, and every sample requires one skill. The
+    forecast is calibrated on two-layer ReLU networks trained on one skill alone. The logistic curve logit(R/S) = 2 η S
+    r T − ln c, where T is the number of steps, is fitted to their mean strength between 0.05 and 0.6. The fit
+    determines the rate r and the offset ln c. Together with the frequencies P(k), these two numbers predict the
+    strength of every skill in networks trained on all skills, and the step T_k = ln c/(2 η S r P(k)) at which skill k
+    reaches half strength.
 
-    The study compares the logarithm of the mean half-strength step (`log_half_strength_step`) with the forecast, with a
-    tolerance of 15 % of the step for early and late skills alike. The full curves (`strength`) are drawn but do not
+    The study compares the logarithm of the mean half-strength step (`log_half_strength_step`) with the forecast. The
+    tolerance is 15 % of the step for early and late skills alike. The full curves (`strength`) are drawn but do not
     affect the verdict, because networks saturate more slowly than a logistic curve.
 
     The law describes gradient flow. If the loss of networks trained on one skill rises by a quarter of its initial
     value, the learning rate is too large and the study raises `InputError`. The law also assumes wide networks. Even in
     wide networks, later skills emerge later than forecast. With the default settings, the first skill emerges as
-    forecast, the second about 5 percent late and the third about 8 percent late; width 800 gives the same delays. The
-    delay of the third skill is 11 percent at width 200 and 15 to 25 percent at width 100, where theory and experiment
-    disagree. Theory and experiment also disagree for skills of two bits with S = 1.4 and α = 0.94, where the second and
-    third skills are 17 and 25 percent late at any width.
+    forecast, the second about 5 percent late and the third about 8 percent late; at width 800, the delays are the same.
+    The delay of the third skill is 11 percent at width 200 and 15 to 25 percent at width 100, where theory and
+    experiment disagree. Theory and experiment also disagree for skills of two bits with S = 1.4 and α = 0.94: the
+    second and third skills are 17 and 25 percent late at any width.
     """
 
     paper: bool = parameter(
         False,
-        "Whether to use the setting of the paper instead, which requires a GPU: ten networks 37 → 1000 → 1, trained on "
-        "fresh samples for 30 000 steps.",
+        "Whether to use the paper's setting instead, which requires a GPU: ten networks of layer sizes 37, 1000 and 1, "
+        "trained on fresh samples for 30 000 steps.",
     )
     width: PositiveInt = parameter(400, "Number of hidden neurons.")
     deviation: PositiveFloat = parameter(
@@ -105,7 +107,7 @@ class EmergenceTime(EmergenceStudy):
     minutes = 0.8
     names = {
         **EmergenceStudy.names,
-        "calibrated_strength": ("strength of the skill by the calibrated law", "1"),
+        "calibrated_strength": ("strength of the skill according to the calibrated law", "1"),
         "calibration_strength": ("strength of the skill learned alone", "1"),
         "half_strength_step": ("half-strength step of the skill", "optimiser steps"),
         "half_strength_step_of_seed": ("half-strength step of the skill for each seed", "optimiser steps"),
@@ -155,7 +157,7 @@ class EmergenceTime(EmergenceStudy):
         return with_limits(predicted, {name: (float(limit), _REASON) for name, limit in limits.items()})
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Judge the half-strength steps; a deviation that may be due to chance is undecided."""
+        """Compare the half-strength steps; the verdict is undecided if a deviation may be due to chance."""
         result = super().compared(observed, predicted)
         mean, spread = (observed[f"half_strength_step{end}"].to_numpy() for end in ("", "_spread"))
         forecast, error = (predicted[f"half_strength_step{end}"].to_numpy() for end in ("", "_standard_error"))

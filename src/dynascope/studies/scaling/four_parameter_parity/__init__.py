@@ -1,1 +1,1 @@
-"""A network of four parameters learns a parity neuron by neuron, at predicted times."""
+"""A network with four parameters learns a parity neuron by neuron, at predicted times."""

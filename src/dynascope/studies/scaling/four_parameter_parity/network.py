@@ -1,4 +1,4 @@
-"""A ReLU network of three neurons with tied weights and four parameters for the parity of three bits."""
+"""A ReLU network with three neurons, tied weights and four parameters for the parity of three bits."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def figures(study: FourParameterParity, result: Comparison) -> list[Chart]:
             "half_saturation_time",
             "scale",
             "Time at which each neuron first reaches half of its final strength, against the scale of the initial "
-            "weights. At small scales the time is linear in the logarithm of the scale.",
+            "weights. At small scales, the time is linear in the logarithm of the scale.",
             log="x",
             title="Half-saturation times of the neurons",
             points=True,
@@ -57,7 +57,7 @@ def meaning(study: FourParameterParity, result: Comparison) -> str:
     return (
         "A network of three neurons with four parameters learns the parity of three bits. From initial weights of "
         f"scale {rounded(study.scales[-1])}, the three neurons reach half of their final strength at times {observed}; "
-        f"the equations of the four parameters predict {predicted}. If these times differ, the skill as a whole "
+        f"the equations for the four parameters predict {predicted}. If these times differ, the skill as a whole "
         "saturates more slowly than a single mode. A forecast from a single-mode curve can therefore match the rise of "
-        "a skill but not its saturation. In larger networks a skill has many parts, which are not known in advance."
+        "a skill but not its saturation. In larger networks, a skill has many parts, which are not known in advance."
     )

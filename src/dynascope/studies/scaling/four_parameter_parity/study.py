@@ -1,4 +1,4 @@
-"""A network of four parameters learns a parity neuron by neuron, at predicted times."""
+"""A network with four parameters learns a parity neuron by neuron, at predicted times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dynascope.validation.bounded import FiniteFloat, PositiveFloat
 _MODES = 3
 _SETTLED = 12.0  # duration of training after the last half-saturation, in slowest time constants of the fixed point
 _FIGURE = 1 / 3  # ℬ² of the multilinear model in the paper's figure
-_END = (1e-4, "training lasts at least twelve times the slowest time constant of the fixed point")
+_END = (1e-4, "training lasts at least twelve times the slowest time constant at the fixed point")
 _EXACT = (1e-6, "the equations are exact, and both solvers use a relative tolerance of 1e-10")
 
 
@@ -32,10 +32,10 @@ class FourParameterParity(Study):
 
     The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). Gradient flow
     trains (α, β, γ, c) through the network. The study compares training with the closed equations for α², β², γ² and c.
-    It compares the parameters, the loss and the strength of each neuron over time; the time at which each neuron first
-    reaches half of its final strength; and the fixed point α² = β² = γ² = 2S, c = −S. The strength of the skill is the
-    sum over neurons. The skill rises over a longer time than the logistic curve of the multilinear model
-    (`multilinear_strength`), which is shown but does not affect the verdict.
+    The compared quantities are the parameters, the loss and the strength of each neuron over time; the time at which
+    each neuron first reaches half of its final strength; and the fixed point α² = β² = γ² = 2S, c = −S. The strength of
+    the skill is the sum over neurons. The skill rises over a longer time than the logistic curve of the multilinear
+    model (`multilinear_strength`), which is shown but does not affect the verdict.
     """
 
     target_scale: PositiveFloat = parameter(5.0, "Magnitude S of the targets ±S.")
@@ -53,7 +53,7 @@ class FourParameterParity(Study):
 
     reference = Reference.of(
         papers.SKILLS,
-        "In a network of four parameters, the neurons learn their parts of a parity at different times, which closed "
+        "In a network with four parameters, the neurons learn their parts of a parity at different times, which closed "
         "equations predict.",
         also="; appendix C.4 of Nam, DPhil thesis (2024), corrected",
     )

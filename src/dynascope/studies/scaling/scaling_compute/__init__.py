@@ -1,1 +1,1 @@
-"""The scaling law for compute: the multilinear model's lowest loss for a budget of training time × neurons."""
+"""The scaling law for compute: the multilinear model's lowest loss is a power law in training time × neurons."""

@@ -39,7 +39,7 @@ def figures(study: ScalingCompute, result: Comparison) -> list[Chart]:
         Chart(
             "optimal_neurons",
             "compute",
-            "Number of neurons of the best model for each budget. Theory predicts growth as C^(1/(α + 2)), so most of "
+            "Number of neurons in the best model for each budget. Theory predicts growth as C^(1/(α + 2)), so most of "
             f"a larger budget should go into longer training. The fitted exponent is {_growth(result)}.",
             log="xy",
             title="Best model size",
@@ -54,11 +54,10 @@ def meaning(study: ScalingCompute, result: Comparison) -> str:
     return (
         f"Models of {study.fewest_neurons} to {study.most_neurons} neurons are trained on infinitely many skills with "
         "frequencies proportional to 1/k¹⁺ᵅ. A budget C fixes the product of neurons and training time, so larger "
-        "models train for a shorter time. Theory predicts that the lowest loss for a budget decays as "
-        f"C^(−α/(α + 2)); the fitted exponent is {fitted_exponents(result)}. The best number of neurons is predicted "
-        "to grow as C^(1/(α + 2)), more slowly "
-        f"than the best training time; the fitted exponent is {_growth(result)}. In this model every skill has a "
-        "separate neuron, and skills do not interfere."
+        "models train for a shorter time. Theory predicts that the lowest loss for a budget decays as C^(−α/(α + 2)); "
+        f"the fitted exponent is {fitted_exponents(result)}. The best number of neurons is predicted to grow as "
+        f"C^(1/(α + 2)), more slowly than the best training time; the fitted exponent is {_growth(result)}. In this "
+        "model, every skill has a separate neuron, and skills do not interfere."
     )
 
 

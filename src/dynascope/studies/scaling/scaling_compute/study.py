@@ -1,4 +1,4 @@
-"""The scaling law for compute: the multilinear model's lowest loss for a budget of training time × neurons."""
+"""The scaling law for compute: the multilinear model's lowest loss is a power law in training time × neurons."""
 
 from __future__ import annotations
 
@@ -30,16 +30,19 @@ _FEWEST = 50  # fewest neurons of a best model, for which the correction of half
 
 
 class ScalingCompute(SkillScaling):
-    """Tests the predicted lowest loss at compute C, over models of N neurons trained for a time C/N.
+    """Tests the predicted lowest loss for a compute budget C, over models of N neurons trained for a time C/N.
 
+    In the multilinear model f = Σ_k a_k b_k g_k, each skill g_k has separate weights, and a_k b_k is its strength.
     Theory predicts that the lowest loss decays as C^(−α/(α+2)). The study compares the loss of every model at every
-    budget with the law for finite time and size. For each budget it compares the lowest loss, its ratio to the power
-    law, and the best training time and number of neurons with the optimum of this law. Fitted exponents and prefactors
-    are compared with the power laws for large compute.
+    budget with the law for finite time and size. For each budget, the study compares the lowest loss, its ratio to the
+    power law, and the best training time and number of neurons with the optimum of this law. Fitted exponents and
+    prefactors are compared with the power laws for large compute.
     """
 
     learning_rate: PositiveFloat = parameter(
-        1.0, "Learning rate η, the gradient-flow time of one step; compute is the number of steps times neurons."
+        1.0,
+        "Learning rate η, the gradient-flow time of one step; compute is the number of steps times the number of "
+        "neurons.",
     )
     least_compute: PositiveFloat = parameter(3e6, "Smallest budget C.")
     most_compute: PositiveFloat = parameter(1e9, "Largest budget, at least twenty times least_compute.")
@@ -72,7 +75,7 @@ class ScalingCompute(SkillScaling):
         **SkillScaling.names,
         "model_loss": ("loss of the multilinear model", "1"),
         "neurons_exponent": ("growth exponent of the best number of neurons", "1"),
-        "limiting_neurons": ("best number of neurons by the law for large compute", "neurons"),
+        "limiting_neurons": ("best number of neurons according to the law for large compute", "neurons"),
         "optimal_neurons": ("best number of neurons", "neurons"),
         "optimal_time": ("best training time", "gradient-flow time"),
         "compute": ("compute, training time × neurons", "time × neurons"),
