@@ -33,8 +33,8 @@ class AgfDiagonal(StaircaseStudy):
 
     depth: Annotated[int, Ge(2)] = parameter(
         2,
-        "Depth D. For D = 2, β = u ⊙ v with initial weights u = scale and v = 0. For D > 2, β = u^D − v^D with initial "
-        "weights u = v = scale.",
+        "Depth D. For D = 2, the coefficients are β = u ⊙ v with initial weights u = scale and v = 0. For D > 2, they "
+        "are β = u^D − v^D with initial weights u = v = scale.",
     )
     data: Literal["example", "gaussian"] = parameter(
         "example",
@@ -99,7 +99,7 @@ class AgfDiagonal(StaircaseStudy):
         return flow(self._task, scale=scale, duration=duration).assign_attrs(task=self._task.name)
 
     def second_scale(self) -> float:
-        """A much smaller scale at depth two; half the scale at larger depths, where times grow as a power of it."""
+        """A much smaller scale at depth two, where times grow as log(1/scale); half the scale at larger depths."""
         return other_scale(self.scale, degree=self.depth, divisor=2.0)
 
     def predicted(self) -> xr.Dataset:

@@ -19,10 +19,10 @@ class AgfLinear(StaircaseStudy):
 
     The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
     jump times grow as the initial scale decreases. On data with generic moments, the plateaus are the reduced-rank
-    regressions of the data, in order of rank. If the moments commute, the modes decouple, and the network learns them
-    in order of decreasing singular value of Σyx. The first plateau can then be a symmetry-protected rank-one saddle
-    instead of the best rank-one map. In the commuting example, the loss on the first plateau is 1.485, whereas the best
-    rank-one map has a loss of 0.86.
+    regressions of the data, in order of rank. If the moments commute (the right singular vectors of Σyx are
+    eigenvectors of Σxx), the modes decouple, and the network learns them in order of decreasing singular value of Σyx.
+    The first plateau can then be a rank-one saddle protected by symmetry instead of the best rank-one map. In the
+    commuting example, the loss on the first plateau is 1.485, whereas the best rank-one map has a loss of 0.86.
     """
 
     moments: Literal["whitened", "general", "commuting"] = parameter(
@@ -39,7 +39,7 @@ class AgfLinear(StaircaseStudy):
         "scale.",
     )
     width: PositiveInt = parameter(10, "Number of hidden neurons.")
-    size: PositiveInt = parameter(4, "Number of inputs, and of outputs, of the random data.")
+    size: PositiveInt = parameter(4, "Number of inputs of the random data, which equals the number of outputs.")
     seed: Seed = parameter(0, "Seed of the initial weights, of the samples and of the random data.")
 
     reference = Reference.of(
@@ -73,8 +73,8 @@ class AgfLinear(StaircaseStudy):
     def meaning(self, result: Comparison) -> str:
         """Summarise the jumps, the final loss, and the order that theory predicts for these moments."""
         plateaus = (
-            "Because these moments commute, theory predicts that the network learns the modes one by one, in the "
-            "order of decreasing singular value of Σyx. A plateau need not be the best map of its rank."
+            "Because these moments commute, theory predicts that the network learns the modes one by one, in order of "
+            "decreasing singular value of Σyx. A plateau need not be the best map of its rank."
             if self.moments == "commuting"
             else "Theory predicts that each jump increases the rank of the learned map by one, and that the map on "
             "each plateau is the best map of its rank."

@@ -68,9 +68,9 @@ class DiagonalStaircase(StaircaseStudy):
         """Summarise how theory predicts the path, and the times of the first and last jumps."""
         return (
             f"A diagonal linear network with {self.inputs} inputs, f(x) = (u ⊙ v)·x, was trained from initial weights "
-            f"u = {rounded(self.scale)}. The targets depend on {self.relevant} of the inputs and contain noise of "
-            f"standard deviation {rounded(self.noise)}. Theory predicts that the network moves from one constrained "
-            "least-squares solution to the next. An algorithm computes this path from the data alone. "
+            f"u = {rounded(self.scale)} and v = 0. The targets depend on {self.relevant} of the inputs and contain "
+            f"noise with standard deviation {rounded(self.noise)}. Theory predicts that the network moves from one "
+            "constrained least-squares solution to the next. An algorithm computes this path from the data alone. "
             f"{jump_times(result)} The largest relative error of a scored jump time is "
             f"{percent(result.quantities['jump_time'].error)}. The predicted path is exact in the limit of vanishing "
             "initial weights."

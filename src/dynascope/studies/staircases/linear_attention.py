@@ -58,8 +58,8 @@ class LinearAttentionStaircase(StaircaseStudy):
     reference = Reference.of(
         papers.ATTENTION,
         "From small initialisation, linear attention with rank-one keys and queries learns in-context regression one "
-        "principal component at a time. With merged keys and queries, it learns all components at once, in a "
-        "single loss drop.",
+        "principal component at a time. With merged keys and queries, it learns all components at once, in a single "
+        "drop in the loss.",
     )
     title = "In-context regression with linear attention"
     question = "In which order does linear attention learn the principal components of in-context regression?"
@@ -90,11 +90,11 @@ class LinearAttentionStaircase(StaircaseStudy):
     def meaning(self, result: Comparison) -> str:
         """Summarise how theory predicts the jumps, and the times of the first and last jumps."""
         order = (
-            "Integrating the growth of each head while all heads are small predicts which head learns next, which "
-            "principal direction of the inputs it learns, and when."
+            "From the growth of each head while all heads are small, theory predicts which head learns next, which "
+            "principal direction of the inputs this head learns, and when."
             if self.parametrisation == "rank-one"
-            else "Theory predicts that all principal directions of the inputs are learned at once, in a single loss "
-            "drop."
+            else "Theory predicts that all principal directions of the inputs are learned at once, in a single drop in "
+            "the loss."
         )
         examples = rounded(self.context_length) if math.isfinite(self.context_length) else "infinitely many"
         return (
@@ -126,7 +126,7 @@ class LinearAttentionStaircase(StaircaseStudy):
         return other_scale(self.scale, degree=self._staircase(self.scale).degree, factor=0.1, divisor=10.0)
 
     def predicted(self) -> xr.Dataset:
-        """Predict by integrating each small head until its blow-up time."""
+        """Predict the staircase by integrating each small head until its blow-up time."""
         network = f"linear attention, {self.parametrisation}"
         times = 0.01 + 10 * self.scale, "the neglected part of the times decreases with the scale"
         slopes = 0.02, "the neglected part of the times changes little between the two scales"

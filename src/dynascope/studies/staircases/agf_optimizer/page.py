@@ -50,13 +50,12 @@ def meaning(study: AgfOptimizer, result: Comparison) -> str:
     predicted, observed = result.predicted["loss"], result.observed
     linear = observed["loss"]
     return (
-        "The active-set method adds neurons one at a time, each in the direction of fastest growth, and "
-        "minimises the loss after each addition. For linear neurons, theory predicts a loss of "
-        f"{rounded(predicted[0])} with one neuron and of {rounded(predicted[-1])} with {study.neurons} neurons; the "
-        f"method reached {rounded(linear[0])} and {rounded(linear[-1])}. For ReLU neurons, theory gives a lower bound "
-        f"on the decrease in the loss per neuron. The smallest decrease was {percent(observed['guarantee'].min())} of "
-        "its bound (values are capped at 100 %). The loss of ReLU networks, averaged over 1 to "
-        f"{study.neurons} neurons, was {rounded(observed['relu_loss'].mean())} with this method, "
-        f"{rounded(observed['sgd_loss'].mean())} with SGD and {rounded(observed['adam_loss'].mean())} with Adam, on a "
-        f"single data set of {study.samples} samples."
+        "The active-set method adds neurons one at a time, each in the direction of fastest growth, and minimises the "
+        f"loss after each addition. For linear neurons, theory predicts a loss of {rounded(predicted[0])} with one "
+        f"neuron and of {rounded(predicted[-1])} with {study.neurons} neurons; the method reached {rounded(linear[0])} "
+        f"and {rounded(linear[-1])}. For ReLU neurons, theory gives a lower bound on the decrease in the loss per "
+        f"neuron. The smallest decrease was {percent(observed['guarantee'].min())} of its bound (larger values count "
+        f"as 100 %). The loss of ReLU networks, averaged over 1 to {study.neurons} neurons, was "
+        f"{rounded(observed['relu_loss'].mean())} with this method, {rounded(observed['sgd_loss'].mean())} with SGD "
+        f"and {rounded(observed['adam_loss'].mean())} with Adam, on a single data set of {study.samples} samples."
     )

@@ -23,7 +23,7 @@ from dynascope.theory.staircase import linear_staircase
 from dynascope.training.optimizers import annealed
 from dynascope.validation.bounded import PositiveInt, Seed
 
-_INPUTS, _TARGETS = 10, 4  # of the teacher
+_INPUTS, _TARGETS = 10, 4  # numbers of inputs and outputs of the teacher
 _SAME = 1e-3  # relative difference below which two decreases of the loss count as equal
 _RATES: dict[Literal["sgd", "adam"], tuple[float, ...]] = {"sgd": (0.1, 0.3, 1.0), "adam": (0.003, 0.01, 0.03)}
 
@@ -31,11 +31,12 @@ _RATES: dict[Literal["sgd", "adam"], tuple[float, ...]] = {"sgd": (0.1, 0.3, 1.0
 class AgfOptimizer(Study):
     """Trains a network by repeatedly adding the neuron with the largest utility, and compares its loss with theory.
 
-    The predictions are computed before training. For linear neurons, the `loss` with k neurons equals the loss of the
-    best map of rank k. Neuron k initially grows at the rate σ₁(Σyx − P_{k−1} Σyx), the `growth_rate`, which is zero
-    beyond the rank of the targets. Each ReLU neuron lowers the loss by at least the amount that its utility guarantees
-    (`guarantee` is the decrease divided by this amount, capped at one). At a minimum, E‖f‖² + 2L = E‖y‖²
-    (`power_balance` is the ratio of the two sides).
+    The utility of a neuron with weights of norm one is the mean inner product of its output with the residual. The
+    predictions are computed before training. For linear neurons, the `loss` with k neurons equals the loss of the best
+    map of rank k. Neuron k initially grows at the rate σ₁(Σyx − P_{k−1} Σyx), the `growth_rate`, where P_{k−1} projects
+    onto the first k − 1 learned output directions. This rate is zero beyond the rank of the targets. Each ReLU neuron
+    lowers the loss by at least the amount that its utility guarantees (`guarantee` is the decrease divided by this
+    amount, capped at one). At a minimum, E‖f‖² + 2L = E‖y‖² (`power_balance` is the ratio of the two sides).
 
     The study also reports quantities that do not affect the verdict. `relu_loss` is the loss of this method with k ReLU
     neurons. `sgd_loss` and `adam_loss` are the lowest losses of ReLU networks of the same width over three learning
@@ -48,7 +49,7 @@ class AgfOptimizer(Study):
     data: Literal["teacher", "digits"] = parameter(
         "teacher", '"teacher" (a ReLU network on Gaussian inputs) or "digits".'
     )
-    neurons: Annotated[int, Ge(2)] = parameter(10, "Largest number of neurons.")
+    neurons: Annotated[int, Ge(2)] = parameter(10, "Maximum number of neurons.")
     teacher: PositiveInt = parameter(6, "Number of neurons of the teacher.")
     samples: PositiveInt = parameter(256, "Number of samples.")
     starts: PositiveInt = parameter(64, "Number of random starting directions for each maximisation of the utility.")
@@ -93,7 +94,7 @@ class AgfOptimizer(Study):
         loss=(1e-5, "each minimisation stops when no entry of the gradient exceeds 1e-6 times the initial loss"),
         growth_rate=(
             1e-3,
-            "the error is linear in the distance from the minimum, whereas the error of the loss is quadratic",
+            "its error is linear in the distance from the minimum, whereas the error of the loss is quadratic",
         ),
         guarantee=(1e-6, "the bound is exact up to rounding"),
         power_balance=(0.005, "the quasi-Newton method stops short of minima at kinks of the ReLU"),
@@ -132,7 +133,7 @@ class AgfOptimizer(Study):
         drops = -np.diff(ranks.levels)[: self.neurons]
         for first, (drop, following) in enumerate(itertools.pairwise(drops), start=1):
             problem = (
-                f"seed is {self.seed}, and linear features {first} and {first + 1} lower the loss by the same amount"
+                f"with seed {self.seed}, linear features {first} and {first + 1} lower the loss by the same amount"
             )
             remedy = "choose another seed, or another number of samples"
             self.require(following <= (1 - _SAME) * drop, "seed", remedy, problem=problem)

@@ -1,4 +1,4 @@
-"""Claims about the growth of the width that training needs, based on a search by doubling."""
+"""Claims about the growth of the width required for training, based on a search by doubling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["WidthSearch", "growth_claims"]
 # For each architecture, the statement and the bounds on the growth of the width as a function of the further elements.
 _CLAIMS = (
     (
-        "In a two-layer network, the width that training needs at least doubles with each further element.",
+        "In a two-layer network, the width required for training at least doubles with each further element.",
         lambda further: {"least": 2.0**further},
     ),
     (

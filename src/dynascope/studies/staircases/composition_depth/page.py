@@ -16,7 +16,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: CompositionDepth, result: Comparison) -> list[Chart]:
-    """The figures: width and depth of the constructed networks, and the width that training needs."""
+    """The figures: width and depth of the constructed networks, and the width required for training."""
     return [
         Chart(
             "width",
@@ -39,18 +39,18 @@ def figures(study: CompositionDepth, result: Comparison) -> list[Chart]:
             "trained_width",
             over="length",
             log="y",
-            title="Smallest width that training needs",
+            title="Smallest width required for training",
             caption=f"Smallest width at which the best of {study.seeds} training runs reaches "
-            f"{rounded(study.target_loss)} times the loss of the zero function. The search starts at "
-            f"width {study.smallest_width} and doubles the width until training succeeds. Missing points: no width "
-            f"up to {study.largest_width} was enough.",
+            f"{rounded(study.target_loss)} times the loss of the zero function. The search starts at width "
+            f"{study.smallest_width} and doubles the width until training succeeds. Points are missing if no width up "
+            f"to {study.largest_width} was sufficient.",
             points=True,
         ),
     ]
 
 
 def meaning(study: CompositionDepth, result: Comparison) -> str:
-    """Summarise the sizes of the constructed networks, the widths that training needs, and the claims."""
+    """Summarise the sizes of the constructed networks, the widths required for training, and the claims."""
     observed = result.observed
     width, depth = observed["width"].max("length"), observed["depth"].max("length")
     longest = observed["trained_width"].isel(length=-1)
@@ -63,9 +63,9 @@ def meaning(study: CompositionDepth, result: Comparison) -> str:
         f"deeper networks need more consecutive layers: up to {_at(depth, 'recurrent')} in the recurrent network and "
         f"{_at(depth, 'tree')} in the tree. For k = {study.longest}, training from random weights reached the target "
         f"loss with {_trained(longest, 'two-layer')} in one layer, with {_trained(longest, 'recurrent')} in the "
-        f"recurrent network and with {_trained(longest, 'tree')} in the tree. The claims "
-        "concern the growth of the trained width with k. The width of the two-layer network must at least double with "
-        "each further element. The widths of the recurrent network and of the tree may at most double over all k."
+        f"recurrent network and with {_trained(longest, 'tree')} in the tree. The claims are about the growth of the "
+        "trained width with k. The width of the two-layer network must at least double with each further element. The "
+        "widths of the recurrent network and of the tree may at most double from the smallest to the largest k."
     )
 
 

@@ -34,10 +34,10 @@ class CompositionDepth(Study):
     """Tests the width and depth of constructed and trained networks that compose k elements of a group.
 
     For each k, the checks test three properties of the constructed networks: the width, the depth (number of
-    consecutive nonlinear layers) and the exactness, 1 − (largest error over all nᵏ sequences) / (largest target). The
-    constructed widths are sufficient but may not be minimal.
+    consecutive nonlinear layers) and the exactness, which is 1 − (largest error over all sequences)/(largest target).
+    The constructed widths are sufficient but may not be minimal.
 
-    The claims, which decide the verdict, concern trained networks. `trained_width` is the smallest width, found by
+    The claims, which decide the verdict, are about trained networks. `trained_width` is the smallest width, found by
     doubling, at which training reaches the target loss (0 if it never does), and `trained_loss` is the loss at this
     width. In two-layer networks, the trained width must at least double with each further element. In recurrent
     networks and trees, it may at most double from k = 2 to the longest sequences, because the search cannot resolve
@@ -49,7 +49,9 @@ class CompositionDepth(Study):
 
     group: str = parameter("D3", 'Name of the group, such as "D3"; elements are encoded as centred one-hot vectors.')
     longest: Annotated[int, Ge(3)] = parameter(4, "Largest number k of composed elements.")
-    smallest_width: PositiveInt = parameter(8, "First width; it is doubled until training reaches the target loss.")
+    smallest_width: PositiveInt = parameter(
+        8, "First width of the search; it is doubled until training reaches the target loss."
+    )
     largest_width: PositiveInt = parameter(256, "Largest width of the search.", least="smallest_width")
     target_loss: PositiveFloat = parameter(0.01, "Loss to reach, relative to the loss of the zero function.")
     steps: PositiveInt = parameter(
@@ -70,7 +72,7 @@ class CompositionDepth(Study):
     task = "composition in {group}"
     notes = (
         "Sequences of 2 to {longest} elements of the group {group}, and their products.",
-        "Each element is encoded one-hot, minus the mean.",
+        "Each element is encoded as a one-hot vector minus the mean.",
     )
     trains = "two-layer, recurrent and tree"
     flow = "descent"
@@ -82,7 +84,7 @@ class CompositionDepth(Study):
     minutes = 0.9
     names = {
         "trained_loss": ("loss at the smallest sufficient width, relative to that of the zero function", "1"),
-        "trained_width": ("smallest width that training needs", "1"),
+        "trained_width": ("smallest width required for training", "1"),
         "width": ("hidden neurons", "1"),
         "depth": ("consecutive nonlinear layers", "1"),
         "exactness": ("one minus the ratio of the largest error to the largest target", "1"),

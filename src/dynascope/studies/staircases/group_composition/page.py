@@ -31,12 +31,12 @@ def figures(study: GroupComposition, result: Comparison) -> list[Chart]:
 def meaning(study: GroupComposition, result: Comparison) -> str:
     """Summarise the task, the order of the irreps, the times of the first and last jumps, and the conditions."""
     return (
-        f"A two-layer network was trained from neurons of norm {rounded(study.scale)} to compute the product of "
-        f"{study.sequence_length} elements of the group {study.group} from their vector encodings. An encoding is a "
-        "sum of components in the irreducible representations (irreps) of the group, which generalise the frequencies "
-        "of a Fourier series. Theory orders the irreps by their maximal utility, which determines the growth rate of a "
-        f"small neuron tuned to one irrep. {jump_times(result)} Three choices keep the jumps separate. With "
-        "the default encoding, the network learns the irreps at well-separated times. Each neuron is "
-        "initialised near one irrep. The flow is homogeneity-normalised: the learning rate of a neuron depends on its "
-        "norm."
+        f"A two-layer network, whose neurons initially have norm {rounded(study.scale)}, was trained to compute the "
+        f"product of {study.sequence_length} elements of the group {study.group} from their vector encodings. An "
+        "encoding is a sum of components in the irreducible representations (irreps) of the group, which generalise "
+        "the frequencies of a Fourier series. Theory predicts that the irreps are learned in order of their maximal "
+        f"utility, which determines the growth rate of a small neuron tuned to one irrep. {jump_times(result)} Three "
+        "choices keep the jumps separate. The default encoding separates the times at which the irreps are learned. "
+        "Each neuron is initialised near one irrep. The flow is homogeneity-normalised: the learning rate of a neuron "
+        "depends on its norm."
     )

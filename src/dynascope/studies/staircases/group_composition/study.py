@@ -31,14 +31,15 @@ _SURPLUS = 2
 
 
 class GroupComposition(StaircaseStudy):
-    """Tests the predicted loss staircase of a two-layer network with the activation zᵏ, trained on all sequences.
+    """Tests the predicted loss staircase of a two-layer network that learns to compose k elements of a group.
 
     The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
-    jump times grow as the initial scale decreases. The encoding of the elements contains a few irreps. In the Fourier
+    jump times grow as the initial scale decreases. The network has the activation zᵏ and is trained on all sequences of
+    k elements. The encoding of the elements contains a few irreducible representations (irreps). In the Fourier
     coefficient of each irrep, all singular values equal the amplitude of the irrep. Each neuron is initialised near one
-    irrep, and irreps of larger dimension get more neurons. The flow is homogeneity-normalised: each neuron has the
-    learning rate norm^(1−k). The observed record also contains the loss in each irrep, which shows the order of
-    learning.
+    irrep, and irreps of larger dimension receive more neurons. The flow is homogeneity-normalised: a neuron with
+    weights θ has the learning rate ‖θ‖^(1−k). The observed record also contains the loss in each irrep, which shows the
+    order of learning.
     """
 
     group: str = parameter("D7", "Name of the group: C11, C5xC5, D7, S4, A5, Q8, Oh, …")
@@ -61,8 +62,8 @@ class GroupComposition(StaircaseStudy):
     width: PositiveInt | None = parameter(
         None,
         "Number of neurons. By default, twice as many as the explicit construction needs (see "
-        "`theory.groups.construction_width`), where an irrep of dimension one counts as dimension two. Each irrep "
-        "gets at least as many neurons as in the construction.",
+        "`theory.groups.construction_width`), where an irrep of dimension one counts as one of dimension two. Each "
+        "irrep receives at least the number of neurons in the construction.",
     )
     scale: Annotated[float, Interval(gt=0, le=0.01)] = parameter(
         1e-5, "Initial norm of the neurons. The slopes are measured between this scale and 1e-4 times this scale."
@@ -114,7 +115,7 @@ class GroupComposition(StaircaseStudy):
     def predicted(self) -> xr.Dataset:
         """Predict times from the largest utility in each irrep, and levels from the power of each irrep."""
         grown = "times are predicted to within two e-folds of growth, because many aligned neurons grow together"
-        slopes = 0.01, "the neglected part of the times is the same at both scales, up to the overlap of drops"
+        slopes = 0.01, "the neglected part of the times is the same at both scales, unless drops overlap"
         network, times = f"two-layer, activation power-{self.sequence_length}", (2 / math.log(1 / self.scale), grown)
         return self.predicted_record(self._staircase(self.scale), network, jump_time=times, slope=slopes)
 

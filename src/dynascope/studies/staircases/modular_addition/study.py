@@ -37,8 +37,8 @@ class ModularAddition(StaircaseStudy):
 
     The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
     jump times grow as the initial scale decreases. Each neuron is initialised near one frequency, with random phases
-    and norm `scale`; the frequencies are assigned to the neurons in turn. With the plain clock, the phases of the three
-    weight vectors of a neuron are aligned, so that all neurons of a frequency grow at the same time.
+    and norm `scale`; the frequencies are assigned to the neurons in turn. If `clock` is "plain", the phases of the
+    three weight vectors of a neuron are aligned, so that all neurons of a frequency grow at the same time.
     """
 
     p: Annotated[int, Ge(3)] = parameter(17, "Modulus of the addition.")
@@ -86,7 +86,7 @@ class ModularAddition(StaircaseStudy):
         remedy = f"choose at least {_NEURONS * frequencies}, which is {_NEURONS} neurons per frequency"
         self.require(self.width >= _NEURONS * frequencies, "width", remedy, beside="frequencies")
         remedy = f"choose at least {_SMALLEST_PLAIN}, or the normalised clock"
-        problem = f"scale is {self.scale}, and the plain flow needs a training time of order 1/scale"
+        problem = f"scale is {self.scale}, but the plain flow requires a training time of order 1/scale"
         self.require(self._normalised or self.scale >= _SMALLEST_PLAIN, "scale", remedy, problem=problem)
         small = self._normalised or self.scale <= _LARGEST_PLAIN
         self.require(small, "scale", f"choose at most {_LARGEST_PLAIN} with the plain clock")
@@ -114,7 +114,7 @@ class ModularAddition(StaircaseStudy):
         """Predict from the utilities of the frequencies and the growth of every neuron up to its activation."""
         if self._normalised:
             times = 1 / math.log(1 / self.scale), "times are predicted to within one e-fold of growth of the neurons"
-            slopes = 0.01, "the neglected part of the times is the same at both scales, up to the overlap of drops"
+            slopes = 0.01, "the neglected part of the times is the same at both scales, unless drops overlap"
         else:
             times = 5 * self.scale, "the neglected part of the times decreases with the scale"
             slopes = 0.05, "the neglected part of the times changes little between the two scales"

@@ -22,9 +22,9 @@ def figures(study: MultiIndexStaircase, result: Comparison) -> list[Chart]:
         Chart(
             "index_strength",
             title="Learned strength of each direction",
-            caption="Strength of the network along each hidden direction over time, numbered as in the field "
-            "`strengths`. If the network learns the target exactly, the curves end at these values. The strength of "
-            "an earlier direction can change when the network learns a later one.",
+            caption="Strength of the network along each hidden direction over time. The directions are numbered as in "
+            "the field `strengths`. If the network learns the target exactly, the curves end at the values of this "
+            "field. The strength of an earlier direction can change when the network learns a later one.",
         ),
     ]
 

@@ -35,9 +35,9 @@ class MultiIndexStaircase(StaircaseStudy):
     """Tests the predicted loss staircase of a two-layer network on y = Σ_r g_r ⟨w_r, x⟩^k, x ~ N(0, I).
 
     The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
-    jump times grow as the initial scale decreases. The activation is also z^k, and the loss is the exact expectation
-    over inputs. In the homogeneity-normalised flow used here, each neuron has the learning rate ‖θ_i‖^(1−k), and the
-    durations of plateaus grow as log(1/scale).
+    jump times grow as the initial scale decreases. The activation of the network is z^k, and the loss is the exact
+    expectation over inputs. In the homogeneity-normalised flow used here, each neuron has the learning rate
+    ‖θ_i‖^(1−k), and the durations of plateaus grow as log(1/scale).
     """
 
     dimension: PositiveInt = parameter(10, "Number of inputs d.")

@@ -39,7 +39,7 @@ class AlignmentPaths:
         return float(times[np.argmax(self.at(times)[1].max(axis=1) > growth)])
 
     def angles(self, directions: np.ndarray) -> np.ndarray:
-        """Angles of directions in the plane in degrees, such that paths with the same end reach the same angle."""
+        """Angles of directions in the plane in degrees; paths with the same end reach the same angle."""
         ends = np.array([path.end for path in self.paths])
         angles = np.degrees(np.unwrap(np.arctan2(directions[..., 1], directions[..., 0]), axis=0))
         beyond = angles[-1] - np.degrees(np.arctan2(ends[:, 1], ends[:, 0]))

@@ -29,7 +29,7 @@ _LIMITS = curve_tolerance(
 
 
 class ReluAlignment(StaircaseStudy):
-    """Tests the predicted direction and growth of every neuron of a ReLU network, or its predicted loss staircase.
+    """Tests the predicted direction and growth of every neuron of a ReLU network, or the predicted loss staircase.
 
     The network is f(x) = Σ aᵢ relu(wᵢ·x), with |aᵢ| = ‖wᵢ‖ at t = 0. On data in the plane, training stops when the
     largest neuron has reached a norm of 0.001. Neurons that are predicted to shrink more than twentyfold are excluded,
