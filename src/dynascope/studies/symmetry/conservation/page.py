@@ -21,8 +21,9 @@ def figures(study: Conservation, result: Comparison) -> list[Chart]:
         Chart(
             ("moved", "drift"),
             "time",
-            "Distance of the weights from initialisation, relative to their norm, and largest change of a charge, "
-            "relative to the squared norm of the weights. The charges change only by solver errors, which are larger "
+            "Distance of the weights from their initial values, relative to their initial norm, and largest change in "
+            "a charge, relative to the squared norm of the weights. The charges change only by solver errors, which "
+            "are larger "
             'at the kinks of ReLU. The exception is the network "epsilon", in which ε > 0 breaks the symmetry.',
             words=("weights", "charges"),
             log="y",
@@ -34,7 +35,7 @@ def figures(study: Conservation, result: Comparison) -> list[Chart]:
     effect = Chart(
         "epsilon_change",
         "time",
-        "Change over time of the squared weight norm of each channel followed by a normalisation with ε = "
+        "Change over time of the squared weight norm of each channel followed by a normalisation layer with ε = "
         f"{rounded(study.epsilon)}. Theory predicts the integral of 4 ε ∂L/∂ε along the run (dashed).",
         symbols={"neuron": "channel"},
         title="Drift of charges due to ε",
@@ -49,16 +50,16 @@ def meaning(study: Conservation, result: Comparison) -> str:
     corrected = ""
     if "epsilon_change" in result.observed:
         corrected = (
-            " The small constant ε in a normalisation breaks the symmetry, so the corresponding charges drift slowly; "
-            "the predicted drift is subtracted before the error is computed."
+            " The small constant ε in a normalisation layer breaks the symmetry, so the corresponding charges drift "
+            "slowly; the predicted drift is subtracted before the error is computed."
         )
     return (
         "Gradient flow conserves a charge for each linear symmetry with a symmetric generator, whatever the data. For "
         "example, scaling the incoming weights of a ReLU neuron up and its outgoing weights down leaves the outputs "
         "unchanged, so the difference of their squared norms is conserved. Training moved the weights by "
-        f"{_range(moved)} of their initial norm, while the charges kept their initial values to within a relative "
-        f"error of {rounded(result.quantities['charges'].error)}.{corrected} These laws hold for gradient flow; the "
-        "finite steps of gradient descent change the charges."
+        f"{_range(moved)} of their initial norm, while the charges kept their initial values to within a relative error of "
+        f"{rounded(result.quantities['charges'].error)}.{corrected} These laws hold for gradient flow; the finite "
+        "steps of gradient descent change the charges."
     )
 
 

@@ -1,4 +1,4 @@
-"""Gradient flow conserves a charge for every symmetry; the ε of a normalisation makes it drift at a known rate."""
+"""Gradient flow conserves a charge for every symmetry; the ε of a normalisation layer makes it drift predictably."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ class Conservation(ClaimsStudy):
     """Measures the charges of several networks during gradient flow on data from a teacher network.
 
     The networks are a three-layer linear network; a ReLU network with two hidden layers and biases; two convolutional
-    networks with batch normalisation, one at ε = 0 and one at ε > 0; and a transformer block with two heads, squared
-    ReLU and RMS norms. The symmetries are found by analysing the computation graphs of the networks.
+    networks with batch normalisation, one with ε = 0 and one with ε > 0; and a transformer block with two heads,
+    squared ReLU and RMS norms. The symmetries are found by analysing the computation graphs of the networks.
 
-    Theory predicts that every charge θᵀGθ keeps its initial value: AᵀA − WWᵀ for linear layers, ‖out‖² − ‖in‖² for
-    units, ‖w‖² for channels followed by a normalisation, and matrix-valued charges for queries and keys, and for values
-    and outputs. The charge ‖w‖² of a channel that is divided by √(v + ε) is conserved only at ε = 0. At ε > 0, scaling
-    the weights is equivalent to changing ε, so d‖w_c‖²/dt = 4 ε ∂L/∂ε_c. The study subtracts the integral of this rate,
-    the predicted drift, from the charge. One claim states that the predicted drift is within 1 percent of the measured
+    Theory predicts that every charge θᵀGθ keeps its initial value. The charges are AᵀA − WWᵀ for consecutive linear
+    layers x ↦ A W x, ‖out‖² − ‖in‖² for the outgoing and incoming weights of a unit, and ‖w‖² for a channel followed by
+    a normalisation layer. Queries and keys, and values and outputs, have matrix-valued charges. The charge ‖w‖² of a
+    channel that is divided by √(v + ε), where v is its variance, is conserved only for ε = 0. For ε > 0, scaling the
+    weights is equivalent to changing ε, so d‖w_c‖²/dt = 4 ε ∂L/∂ε_c. The study subtracts the integral of this rate, the
+    predicted drift, from the charge. One claim states that the predicted drift is within 1 percent of the measured
     drift.
     """
 
     networks: list[str] = parameter(
-        list(ZOO), 'Networks to train; "epsilon" is the network with batch normalisation at ε > 0.', options=list(ZOO)
+        list(ZOO), 'Networks to train; "epsilon" is the network with batch normalisation and ε > 0.', options=list(ZOO)
     )
     epsilon: Annotated[float, Interval(gt=0, le=1e-2)] = parameter(
-        1e-5, 'ε of the normalisation in the network "epsilon".'
+        1e-5, 'ε of the batch normalisation in the network "epsilon".'
     )
     samples: Annotated[int, Ge(20)] = parameter(60, "Number of training samples.")
     duration: Annotated[float, Interval(ge=1, le=100)] = parameter(10.0, "Training time of gradient flow.")
@@ -78,7 +79,7 @@ class Conservation(ClaimsStudy):
     figures, meaning = page.figures, page.meaning
     names = {
         "moved": ("distance from the initial weights, relative to their norm", "1"),
-        "drift": ("largest change of a charge, relative to the squared norm of the initial weights", "1"),
+        "drift": ("largest change in a charge, relative to the squared norm of the initial weights", "1"),
         "charges": ("drift-corrected charges", "1"),
         "epsilon_change": ("change of the squared norm of a channel", "1"),
         "epsilon_integral": ("predicted change of the squared norm of a channel", "1"),

@@ -22,8 +22,8 @@ def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
             "architecture",
             "Number of conservation laws of each network, computed from gradients, and the closed form. The second set "
             "of points shows the upper bound from gradients at one point: the number of directions orthogonal to all "
-            "of them. If the bound is larger, sequential training on different data conserves fewer quantities than "
-            "the gradients at one point suggest.",
+            "of these gradients. If the bound is larger, sequential training on different data conserves fewer "
+            "quantities than the gradients at one point suggest.",
             words=("conservation laws", "bound from one point"),
             title="Conservation laws of small networks",
             x_label="network",

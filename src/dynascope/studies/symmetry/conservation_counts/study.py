@@ -37,10 +37,10 @@ class ConservationCounts(ClaimsStudy):
     dimension of the space orthogonal to all gradients at one point is therefore an upper bound on the number of laws.
     Lie brackets of the gradients, which describe sequential training on different data, reduce this bound to the exact
     number. The study computes both numbers from gradients at random points, without information about the architecture,
-    and compares them with closed forms. It also finds the charges explicitly: sums of squares, of products or of
-    weights. One claim states that these charges account for every law. Another states that they agree with the charges
-    found by analysing the computation graph of the network. As a check, the charges of each network must be conserved
-    during training.
+    and compares them with closed forms. The study also finds the charges explicitly; they are sums of squares, of
+    products or of weights. One claim states that these charges account for every law. Another states that they agree
+    with the charges found by analysing the computation graph of the network. As a check, the charges of each network
+    must be conserved during training.
     """
 
     networks: list[str] = parameter(
@@ -71,7 +71,7 @@ class ConservationCounts(ClaimsStudy):
     figures, meaning = page.figures, page.meaning
     names = {
         "laws": ("conservation laws", "1"),
-        "bound": ("bound on the number of laws from one point", "1"),
+        "bound": ("upper bound on the number of laws from gradients at one point", "1"),
         "linear_laws": ("conservation laws of linear networks", "1"),
         "linear_bound": ("upper bound on the number of laws from gradients at one point, linear networks", "1"),
         "charges": ("explicit charges", "1"),
@@ -90,7 +90,7 @@ class ConservationCounts(ClaimsStudy):
     tiny = {"networks": ["linear 2-2-2", "ReLU"], "sizes": 3}
 
     def check(self) -> None:
-        """Require a network with a conservation law; a relative error is undefined if all predictions are zero."""
+        """Require a network with a conservation law, without which all relative errors would be undefined."""
         self.require(any(_LAWS[each] for each in self.networks), "networks", "add a network other than tanh")
 
     def trained(self) -> Values:

@@ -40,7 +40,7 @@ def figures(study: MinimaOrbits, result: Comparison) -> list[Chart]:
         Chart(
             ("least_curvature", "orbit_curvature"),
             "architecture",
-            "Smallest curvature not counted as flat, and largest curvature along the symmetries, which theory "
+            "Smallest curvature that does not count as zero, and largest curvature along the symmetries, which theory "
             "predicts to be zero up to rounding. Both are relative to the largest curvature. With a wide gap between "
             "them, the number of flat directions is unambiguous.",
             log="y",
@@ -64,7 +64,7 @@ def meaning(study: MinimaOrbits, result: Comparison) -> str:
         f"linear networks that learned the same map from {study.balances} initial imbalances λ ended with largest "
         f"curvatures from {rounded(sharpness.min())} to {rounded(sharpness.max())}. Theory predicts this sharpness "
         "from the imbalance, which gradient flow conserves; the minimum is flattest for balanced layers (λ = 0). The "
-        "minima of networks that are wider than their teacher, or have rarely active neurons, can be flat in further "
+        "minima of networks that are wider than their teacher or have rarely active neurons can be flat in further "
         "directions that do not come from symmetries."
     )
 

@@ -26,11 +26,11 @@ class MinimaOrbits(Study):
     teacher, until the loss vanishes up to rounding. The number of zero eigenvalues of the Hessian is compared with the
     dimension of the orbit of the symmetry group: n for n units that can be rescaled, and r² for r linear units that can
     be mixed. Two-layer linear networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I learn a random map with singular values s₁ > s₂ > …
-    from white inputs. All of them end on one orbit, at a point determined by the imbalance λ. The largest curvature at
-    this point is √(4 s₁² + λ²). At the point (e^−τ W₁, e^τ W₂) of the orbit, the largest curvature is s e^(2τ) + r
-    e^(−2τ), with s, r = √(s₁² + λ²/4) ± λ/2. The verdict rests on the number of flat directions and on this sharpness,
-    both predicted without training. As checks, the loss and the norm of its gradient must follow their predictions
-    along the orbits of random points.
+    from white inputs. For every λ, training ends on the same orbit, at a point determined by λ. The largest
+    curvature at this point is √(4 s₁² + λ²). At the point (e^−τ W₁, e^τ W₂) of the orbit, the largest curvature is s
+    e^(2τ) + r e^(−2τ), with s, r = √(s₁² + λ²/4) ± λ/2. The verdict rests on the number of flat directions and on this
+    sharpness, both predicted without training. As checks, the loss and the norm of its gradient must follow their
+    predictions along the orbits of random points.
     """
 
     networks: list[str] = parameter(
@@ -46,7 +46,7 @@ class MinimaOrbits(Study):
     largest_balance: PositiveFloat = parameter(4.0, "Largest imbalance λ; the smallest is −λ.")
     balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced values of λ.")
     distance: Annotated[float, Interval(gt=0, le=2)] = parameter(
-        0.8, "Largest distance |τ| by which weights are moved along their orbit."
+        0.8, "Largest distance |τ| by which the weights are moved along their orbit."
     )
     places: PositiveInt = parameter(8, "Number of values of τ on either side of zero.")
     seed: Seed = parameter(0, "Seed of the networks and the data.")
@@ -93,7 +93,7 @@ class MinimaOrbits(Study):
         """Require a network with a symmetry, and imbalances at which layers align in reasonable time."""
         self.require(any(FLAT_DIRECTIONS[each] for each in self.networks), "networks", "add a network other than tanh")
         slow = self.largest_balance > _LARGEST_BALANCE * self.weakest
-        remedy = f"choose at most {_LARGEST_BALANCE} times the weakest"
+        remedy = f"choose at most {_LARGEST_BALANCE} times the value of weakest"
         self.require(not slow, "largest_balance", remedy, beside="weakest")
 
     @functools.cached_property

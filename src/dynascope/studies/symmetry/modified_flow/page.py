@@ -37,8 +37,8 @@ def figures(study: ModifiedFlow, result: Comparison) -> list[Chart]:
             title="Order in the learning rate",
             x_label="flow",
             y_label="order p of the distance, ∝ ηᵖ",
-            caption="Exponent p of the scaling of each distance with ηᵖ, extrapolated to small learning rates η, and "
-            "the prediction (dashed).",
+            caption="Exponent p with which each distance scales as ηᵖ, extrapolated to small learning rates η, and the "
+            "prediction (dashed).",
             points=True,
         ),
         Chart(
@@ -67,18 +67,18 @@ def meaning(study: ModifiedFlow, result: Comparison) -> str:
     plain, modified, shifted = "gradient flow", "modified flow", "modified flow, shifted start"
     initial = (
         " With momentum, the modified flow must start at a shifted point, because the velocity builds up from zero. "
-        f"From the initial weights, its order is {rounded(order.sel(run=modified))} (predicted: "
+        f"If this flow starts from the initial weights, the order is {rounded(order.sel(run=modified))} (predicted: "
         f"{rounded(predicted.sel(run=modified))})."
         if study.momentum > 0
         else " Without momentum, the modified flow starts at the initial weights."
     )
     return (
-        f"Gradient descent with momentum {rounded(study.momentum)} is run {study.rates} times, each time with half "
-        "the learning rate and twice the number of steps. At the smallest learning rate, "
+        f"Gradient descent with momentum {rounded(study.momentum)} is run {study.rates} times, each time with half the "
+        "previous learning rate and twice the previous number of steps. At the smallest learning rate, "
         f"{rounded(distance['learning_rate'])}, the distance of the final weights is "
         f"{rounded(distance.sel(run=plain))} from gradient flow and {rounded(distance.sel(run=shifted))} from the "
         "modified flow, which also penalises the squared gradient norm. At small learning rates η, these distances "
-        f"scale as η to the power of {rounded(order.sel(run=plain))} and {rounded(order.sel(run=shifted))} "
-        f"(predicted: {rounded(predicted.sel(run=plain))} and {rounded(predicted.sel(run=shifted))}).{initial} These "
-        "orders hold only far below the edge of stability."
+        f"scale as η to the power of {rounded(order.sel(run=plain))} and {rounded(order.sel(run=shifted))} (predicted: "
+        f"{rounded(predicted.sel(run=plain))} and {rounded(predicted.sel(run=shifted))}).{initial} These orders hold "
+        "only far below the edge of stability."
     )

@@ -38,21 +38,21 @@ class ModifiedFlow(Study):
     k corresponds to the time t = ηk. Gradient flow on L/(1 − β) is the limit of infinitesimal steps. The modified flow
     descends L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖²; it starts either at θ_0 or at the shifted point θ_0 + ηβ/(1 − β)²
     ∇L(θ_0). The study measures the distance of the final weights from the end point of each flow. For small η, each
-    distance is ∝ ηᵖ, and the verdict rests on the `order` p. The order is computed between consecutive learning rates
-    and extrapolated to η = 0 from the three smallest rates. Theory predicts order 1 for gradient flow, order 2 for the
-    modified flow from the shifted point, and order 1 without the shift (order 2 at β = 0, where the shift vanishes).
-    The modified flow also predicts the distance of gradient descent from gradient flow (`straying`), which is plotted
-    but does not affect the verdict.
+    distance scales as ηᵖ, and the verdict rests on the `order` p. The order is computed between consecutive learning
+    rates and extrapolated to η = 0 from the three smallest rates. Theory predicts order 1 for gradient flow, order 2
+    for the modified flow from the shifted point, and order 1 without the shift (order 2 at β = 0, where the shift
+    vanishes). The modified flow also predicts the distance of gradient descent from gradient flow (`straying`), which
+    is plotted but does not affect the verdict.
     """
 
     inputs: PositiveInt = parameter(3, "Number of inputs.")
     width: PositiveInt = parameter(6, "Number of hidden neurons.")
     samples: PositiveInt = parameter(20, "Number of samples (full batch).")
     momentum: Annotated[float, Interval(ge=0, le=0.99)] = parameter(0.5, "Momentum β (heavy ball).")
-    weight_decay: NonNegativeFloat = parameter(0.01, "Weight decay λ of ½ λ‖θ‖².")
+    weight_decay: NonNegativeFloat = parameter(0.01, "Weight decay λ, which adds ½ λ‖θ‖² to the loss.")
     duration: PositiveFloat = parameter(2.0, "Training time t/(1 − β), the time of gradient flow on L.")
     largest_ratio: Annotated[float, Interval(gt=0, le=0.25)] = parameter(
-        0.2, "Largest learning rate, as η (‖H‖ + λ)/(1 − β)² at initialisation; must be far below one."
+        0.2, "Largest learning rate η, given as η (‖H‖ + λ)/(1 − β)² at initialisation; must be far below one."
     )
     rates: Annotated[int, Ge(5)] = parameter(6, "Number of learning rates, each half the previous one.")
     seed: Seed = parameter(0, "Seed of the samples, the teacher and the initial weights.")

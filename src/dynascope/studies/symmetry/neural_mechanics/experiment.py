@@ -118,7 +118,7 @@ class Experiment:
         return paths
 
     def _relative_error(self, measured: np.ndarray, law: np.ndarray) -> list[float]:
-        """The error of a law relative to the change of the charges, for each symmetry."""
+        """The error of a law relative to the change in the charges, for each symmetry."""
         error, motion = measured - law, measured - measured[0]
         return [float(np.linalg.norm(error[:, each]) / np.linalg.norm(motion[:, each])) for each in self._slices]
 

@@ -16,8 +16,8 @@ __all__ = ["figures", "meaning"]
 _CHARGES = {
     "rescale": (
         "Charges of neurons and channels before a ReLU",
-        "‖outgoing weights‖² − ‖incoming weights‖² over steps, one line per neuron or channel. Gradient flow without "
-        "weight decay conserves this difference.",
+        "‖outgoing weights‖² − ‖incoming weights‖² against the training step, one line per neuron or channel. Gradient "
+        "flow without weight decay conserves this difference.",
     ),
     "scale": (
         "Charges of channels followed by a normalisation layer",
@@ -26,8 +26,8 @@ _CHARGES = {
     ),
     "translation": (
         "Charges of the last layer",
-        "For each neuron, the sum of its outgoing weights over all outputs, and the sum of the output biases, over "
-        "steps. Only weight decay changes these sums.",
+        "For each neuron, the sum of its outgoing weights over all outputs, and the sum of the output biases, against "
+        "the training step. Only weight decay changes these sums.",
     ),
 }
 
@@ -52,8 +52,8 @@ def figures(study: NeuralMechanics, result: Comparison) -> list[Chart]:
             log="y",
             title="Errors of both laws in each layer",
             words=("continuous law", "discrete law"),
-            y_label="error / change of charges",
-            caption="Root mean square error of each law in each layer, relative to the root mean square change of the "
+            y_label="error / change in the charges",
+            caption="Root mean square error of each law in each layer, relative to the root mean square change in the "
             "charges. The continuous law is a first-order approximation in the learning rate; the discrete law is "
             "exact up to rounding.",
             points=True,
@@ -85,8 +85,8 @@ def meaning(study: NeuralMechanics, result: Comparison) -> str:
     network = "VGG-16 network" if study.network == "vgg16" else "small convolutional network"
     return (
         f"A {network} is trained on {study.samples} images by SGD with minibatches of {study.batch_size}. Each of its "
-        "symmetries, such as scaling a kernel followed by a normalisation, defines charges that gradient flow without "
-        "weight decay conserves. Finite steps, momentum and weight decay change the charges; a continuous law "
+        "symmetries, such as scaling a kernel followed by a normalisation layer, defines charges that gradient flow "
+        "without weight decay conserves. Finite steps, momentum and weight decay change the charges; a continuous law "
         f"describes this change as a damped oscillator, with an error of {percent(found['continuous_error'].min())} to "
         f"{percent(found['continuous_error'].max())} of the change, depending on the layer. The discrete law is an "
         f"identity for the declared optimiser, with an error of at most {rounded(found['exact_error'].max())} of the "

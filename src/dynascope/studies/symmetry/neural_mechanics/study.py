@@ -30,23 +30,23 @@ class NeuralMechanics(ClaimsStudy):
     """Measures the charges of all symmetries of a convolutional network with batch normalisation, trained by SGD.
 
     The network classifies handwritten digits. Its symmetries are found by analysing its computation graph. A constant
-    may be added to all logits (translation); each channel followed by a normalisation may be scaled (scale); and each
-    channel or neuron before a ReLU may be scaled if its outgoing weights are scaled by the inverse (rescale). Gradient
-    flow conserves a charge for each symmetry. A finite learning rate η, momentum β, weight decay λ and minibatches
-    change the charges. Two laws predict every charge r from the displacements of the weights: the exact law of the
-    discrete steps, and the paper's continuous law,
+    may be added to all logits (translation); each channel followed by a normalisation layer may be scaled (scale); and
+    each channel or neuron before a ReLU may be scaled if its outgoing weights are scaled by the inverse (rescale).
+    Gradient flow conserves a charge for each symmetry. A finite learning rate η, momentum β, weight decay λ and
+    minibatches change the charges. Two laws predict every charge r from the displacements of the weights: the exact law
+    of the discrete steps, and the paper's continuous law,
 
         r'' + 2γ r' + ω² r = 2 θ'ᵀGθ',  γ = (1 − β)/η(1 + β),  ω² = 4λ/η(1 + β).
 
     The discrete law is an identity for every run of the declared optimiser. As a check, each charge must therefore
     agree with this law up to rounding at all recorded steps (`within_rounding`). The verdict rests on two kinds of
     claims. First, for each kind of symmetry, the root mean square error of the continuous law is at most 5 percent of
-    the change of the charges in every layer (`continuous_error`). Second, the charges identify the optimiser. In each
-    layer, the discrete law is evaluated with three changes, one at a time: momentum reduced by 1 percent, weight decay
-    reduced by 1 percent, and weight decay decoupled. In each case, the largest residual must exceed the rounding bound
-    (`excess` is the ratio of the two).
+    the change in the charges in every layer (`continuous_error`). Second, the charges identify the optimiser. In each
+    layer, the discrete law is evaluated for three wrong optimisers, each with one change: momentum reduced by 1
+    percent, weight decay reduced by 1 percent, and weight decay decoupled. In each case, the largest residual must
+    exceed the rounding bound (`excess` is the ratio of the two).
 
-    To repeat the experiment of the paper, set `data` to the path of images in IDX, CIFAR or folder format and `network`
+    To repeat the paper's experiment, set `data` to the path of images in IDX, CIFAR or folder format and `network`
     to "vgg16" (batch normalisation with ε = 0). This experiment requires a GPU: a step on 50 colour images of 32 × 32
     pixels at width 64 takes 10¹¹ operations. Sums of weights that are initially zero are omitted, because they remain
     zero.
@@ -54,15 +54,17 @@ class NeuralMechanics(ClaimsStudy):
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')
     network: Literal["small", "vgg16"] = parameter("small", 'The network to train, "small" or "vgg16".')
-    samples: Annotated[int, Ge(20)] = parameter(400, "Number of images; at most 1797 digits.")
+    samples: Annotated[int, Ge(20)] = parameter(400, "Number of images; at most 1797 for the digits.")
     channels: list[Annotated[int, Interval(ge=1, le=64)]] = parameter(
         [4, 8], "Numbers of channels of the convolutions, at most three.", repeats=True
     )
-    width: PositiveInt = parameter(16, "Neurons of the hidden dense layer; for VGG-16, channels of the first stage.")
+    width: PositiveInt = parameter(
+        16, "Number of neurons in the hidden dense layer; for VGG-16, number of channels in the first stage."
+    )
     learning_rate: PositiveFloat = parameter(0.02, "Learning rate η.")
-    weight_decay: PositiveFloat = parameter(1e-3, "Weight decay λ of ½ λ‖θ‖², added to the gradient.")
+    weight_decay: PositiveFloat = parameter(1e-3, "Weight decay λ; λθ is added to the gradient.")
     momentum: Annotated[float, Interval(ge=0.1, le=0.99)] = parameter(0.9, "Momentum β (heavy ball).")
-    batch_size: Annotated[int, Ge(5)] = parameter(50, "Images per minibatch.", most="samples")
+    batch_size: Annotated[int, Ge(5)] = parameter(50, "Number of images per minibatch.", most="samples")
     steps: Annotated[int, Ge(150)] = parameter(1000, "Number of steps.")
     seed: Seed = parameter(0, "Seed of the initial weights and the minibatches.")
 
@@ -81,7 +83,7 @@ class NeuralMechanics(ClaimsStudy):
     theory = "broken conservation laws of SGD"
     task = "digits"
     notes = (
-        "{samples} images ({data}); cross-entropy; double precision.",
+        "{samples} images ({data}); cross-entropy loss; double precision.",
         "Network {network}. The small network has convolutions of {channels} channels, each with batch normalisation "
         "(ε = 0), ReLU and pooling, and a hidden dense layer of {width} ReLU neurons.",
     )
@@ -129,14 +131,14 @@ class NeuralMechanics(ClaimsStudy):
         return self.experiment.trained()
 
     def exact(self) -> Values:
-        """The discrete law is exact."""
+        """Evaluate the discrete law, which is exact."""
         return self.experiment.exact()
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
         """The claims about the error of the continuous law and about the residuals for wrong optimisers."""
         errors = np.asarray(found["continuous_error"][1])
         kinds = np.array([each.kind for each in self.experiment.symmetries])
-        statement = "The error of the continuous law is at most {:.0%} of the change of the charges ({})."
+        statement = "The error of the continuous law is at most {:.0%} of the change in the charges ({})."
         identified = "In every layer, the residuals of the discrete law for wrong optimisers exceed the rounding bound."
         return [
             *(
@@ -152,7 +154,7 @@ class NeuralMechanics(ClaimsStudy):
         ]
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare, and add the continuous law to the figures as the prediction, which the claims test."""
+        """Compare the records, and add the continuous law to the figures as the prediction."""
         result = super().compared(observed, predicted)
         law = observed["continuous_charge"].drop_attrs()
         return dataclasses.replace(result, predicted=name_all(predicted.assign(measured_charge=law), self.names))

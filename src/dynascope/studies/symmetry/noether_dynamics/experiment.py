@@ -140,7 +140,7 @@ class Experiment:
 
 
 def _steps_last(path: np.ndarray) -> np.ndarray:
-    """Move the axis of steps behind the networks and the layers."""
+    """Move the axis of steps after those of the networks and the layers."""
     return path.transpose(1, 2, 0)
 
 
@@ -175,7 +175,7 @@ class NormPaths:
 
     @property
     def growth_share(self) -> Float[np.ndarray, "networks layers"]:
-        """Growth of r² due to steps over the last half, relative to the coherent closure."""
+        """Growth of r² due to the steps of the last half, relative to the coherent closure."""
         measured, coherent = (
             np.sum((each**2 - self.decayed**2)[self.late], axis=0) for each in (self.norms, self.coherent)
         )
@@ -210,7 +210,7 @@ def train_normalised(
     """Train all networks on the cross-entropy, each on different minibatches.
 
     Args:
-        networks: Networks of equal sizes.
+        networks: Networks of equal size.
         task: Samples with labels.
         sgd: η, β and λ.
         steps: Number of steps.

@@ -35,37 +35,39 @@ _CLOSE = 0.05  # tolerated relative difference at equilibrium
 class NoetherDynamics(ClaimsStudy):
     """Measures the squared norms r = ‖W‖² of scale-invariant layers during SGD with momentum and weight decay.
 
-    A tanh network with normalised layers learns to classify digits, some of them with random labels. The
-    gradients are orthogonal to the weights of a layer, so steps can only increase its norm, and only weight decay
-    reduces it. The growth depends on the correlation of gradients between steps, and two closures describe the limiting
-    cases. Coherent gradients hardly change within 1/(1 − β) steps, which gives (r²)' = −4λ/(1 − β) r² + 2η(1 + β)/(1 −
-    β)³ ‖ĝ‖², where ĝ is the gradient at unit norm. White gradients are independent between steps; the second term is
-    then multiplied by (1 − β)/(1 + β). `growth_share` is the measured growth due to steps, divided by the growth under
-    the coherent closure, which is computed from ‖ĝ‖² at every step.
+    A tanh network with normalised layers learns to classify digits, some of them with random labels. The gradients are
+    orthogonal to the weights of a layer, so steps can only increase its norm, and only weight decay reduces it. The
+    growth depends on the correlation of gradients between steps, and two closures (closed equations for r) describe the
+    limiting cases. Coherent gradients hardly change within 1/(1 − β) steps, which leads to (r²)' = −4λ/(1 − β)
+    r² + 2η(1 + β)/(1 − β)³ ‖ĝ‖², where ĝ is the gradient at unit norm. White gradients are independent between steps;
+    the second term is then multiplied by (1 − β)/(1 + β). `growth_share` is the measured growth due to steps, divided
+    by the growth under the coherent closure, which is computed from ‖ĝ‖² at every step.
 
-    The study makes two runs with the same optimiser: full-batch training without weight decay, in which only steps
-    change the norm, and minibatch training with weight decay until equilibrium. Two claims state that the coherent
-    closure describes the first run, and the white closure the second, within a factor of 1.25. Two further claims
-    concern the second half of this run: r is at its equilibrium for white gradients, and a step rotates a layer by
-    √(2ηλ/(1 + β)), both within 5 percent. Both closures require 4ηλ ≪ (1 − β)². The coherent closure does not cover the
-    first 1/(1 − β) steps, in which momentum builds up; the claim about the coherent closure is undecided if these steps
-    contribute more than a fifth of the growth (`startup_share`). The claims about equilibrium are undecided if the
-    initial weights still contribute more than 5 percent of the fourth power of a norm (`remembered_share`). As a check,
-    the norm must follow its exact law under momentum, weight decay and minibatches: `within_rounding` is the fraction
-    of steps that agree up to rounding.
+    The study performs two runs with the same learning rate and momentum: full-batch training without weight decay, in
+    which only steps change the norm, and minibatch training with weight decay until equilibrium. Two claims state that
+    the coherent closure describes the first run, and the white closure the second, within a factor of 1.25. Two further
+    claims are about the second half of the minibatch run: r is at its equilibrium for white gradients, and a step
+    rotates a layer by √(2ηλ/(1 + β)), both within 5 percent. Both closures require 4ηλ ≪ (1 − β)². The coherent closure
+    does not cover the first 1/(1 − β) steps, in which momentum builds up; the claim about the coherent closure is
+    undecided if these steps contribute more than a fifth of the growth (`startup_share`). The claims about equilibrium
+    are undecided if the initial weights still contribute more than 5 percent of the fourth power of a norm
+    (`remembered_share`). As a check, the norm must follow its exact law under momentum, weight decay and minibatches:
+    `within_rounding` is the fraction of steps that agree up to rounding.
     """
 
     samples: Annotated[int, Interval(ge=10, le=1797)] = parameter(200, "Number of training digits.")
-    width: PositiveInt = parameter(32, "Neurons per hidden layer; there are two hidden layers.")
+    width: PositiveInt = parameter(32, "Number of neurons in each of the two hidden layers.")
     random_labels: Fraction = parameter(0.5, "Fraction of random labels, which keep the gradient noise from vanishing.")
     learning_rate: PositiveFloat = parameter(0.002, "Learning rate η.")
     momentum: Annotated[float, Interval(ge=0.3, le=0.99)] = parameter(
         0.9, "Momentum β (heavy ball). The closures differ more for a larger momentum."
     )
     decay_ratio: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
-        0.016, "4ηλ/(1 − β)², which determines the weight decay λ of the minibatch run; must be far below one."
+        0.016, "Ratio 4ηλ/(1 − β)², which determines the weight decay λ of the minibatch run; it must be far below one."
     )
-    batch_size: Annotated[int, Ge(2)] = parameter(4, "Digits per minibatch, drawn with replacement.", most="samples")
+    batch_size: Annotated[int, Ge(2)] = parameter(
+        4, "Number of digits per minibatch, drawn with replacement.", most="samples"
+    )
     equilibrations: Annotated[float, Ge(4)] = parameter(
         12.0, "Length of the minibatch run, in units of (1 − β)/(4ηλ) steps."
     )
@@ -90,7 +92,8 @@ class NoetherDynamics(ClaimsStudy):
     theory = "closures of scale-invariant weights"
     task = "digits with random labels"
     notes = (
-        "{samples} digits of 8 × 8 pixels, a fraction {random_labels:g} of which have random labels; cross-entropy.",
+        "{samples} digits of 8 × 8 pixels, a fraction {random_labels:g} of which have random labels; cross-entropy "
+        "loss.",
         "Batch normalisation with ε = 0, without gain and shift; the last layer is divided by its norm.",
     )
     trains = "mlp, tanh, three normalised layers"
@@ -152,7 +155,7 @@ class NoetherDynamics(ClaimsStudy):
         return [each.if_known(sure, reason) for each, (sure, reason) in zip(claims, known, strict=True)]
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare, and add the norms predicted by the closure of each run to the figures."""
+        """Compare the records, and add the norms predicted by the closure of each run to the figures."""
         result = super().compared(observed, predicted)
         closures = {"squared_norm": observed["white_norm"], "relative_growth": observed["coherent_growth"]}
         predicted = predicted.assign({name: each.drop_attrs() for name, each in closures.items()})
