@@ -57,9 +57,9 @@ def meaning(study: Conservation, result: Comparison) -> str:
         "Gradient flow conserves a charge for each linear symmetry with a symmetric generator, whatever the data. For "
         "example, scaling the incoming weights of a ReLU neuron up and its outgoing weights down leaves the outputs "
         "unchanged, so the difference of their squared norms is conserved. Training moved the weights by "
-        f"{_range(moved)} of their initial norm, while the charges kept their initial values to within a relative error of "
-        f"{rounded(result.quantities['charges'].error)}.{corrected} These laws hold for gradient flow; the finite "
-        "steps of gradient descent change the charges."
+        f"{_range(moved)} of their initial norm, while the charges kept their initial values to within a relative "
+        f"error of {rounded(result.quantities['charges'].error)}.{corrected} These laws hold for gradient flow; the "
+        "finite steps of gradient descent change the charges."
     )
 
 
