@@ -43,7 +43,7 @@ class ScalingParameters(SkillScaling):
     )
     most_neurons: PositiveInt = parameter(3000, "Number of neurons in the largest model, less than `skills`.")
     sizes: Annotated[int, Ge(3)] = parameter(
-        13, "Number of models, spaced about geometrically; a power-law fit needs at least three."
+        13, "Number of models, spaced about geometrically; a power-law fit requires at least three."
     )
 
     reference = Reference.of(
@@ -117,5 +117,5 @@ class ScalingParameters(SkillScaling):
         self._check_span("neurons")
         more = "choose at least 5 and at least five times the largest exponent"
         self.require(self.fewest_neurons >= 5 * max(1, *self.exponents), "fewest_neurons", more, beside="exponents")
-        fewer = "choose fewer than skills, so that the largest model lacks some skills"
+        fewer = "choose a number below skills, so that the largest model lacks some skills"
         self.require(self.most_neurons < self.skills, "most_neurons", fewer, beside="skills")

@@ -54,7 +54,7 @@ def half_amounts(result: Comparison, resource: str, trained: list[int]) -> str:
         trained: The trained amounts, increasing.
     """
     measured, forecast = (side[f"half_{resource}"] for side in (result.observed, result.predicted))
-    return " and ".join(
+    return ", and ".join(
         f"skill {end + 1} needs {_amount(float(measured[end]), trained)} {resource} to reach half strength "
         f"(forecast: {rounded(forecast[end])})"
         for end in dict.fromkeys((0, measured.size - 1))

@@ -51,7 +51,7 @@ class DiagonalStaircase(StaircaseStudy):
     tiny = {"samples": 20, "inputs": 3, "relevant": 2, "correlation": 0.0, "noise": 0.0, "scale": 1e-12}
 
     def figures(self, result: Comparison) -> list[Chart]:
-        """The figures: the loss and the coefficients, both over log time."""
+        """The figures: the loss and the coefficients, both with logarithmic time axes."""
         (loss,) = super().figures(result)
         return [
             dataclasses.replace(loss, log="xy", decades=8),

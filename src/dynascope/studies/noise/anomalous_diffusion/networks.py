@@ -56,7 +56,7 @@ class RestingNetworks:
         warm_up: Number of steps before the displacement is measured.
         legs: Number of consecutive time origins over which displacements are averaged.
         batches: Number of minibatches on which noise and curvature are measured.
-        products: Number of matrix-vector products with the curvature per minibatch.
+        products: Number of matrix-vector products per minibatch in the measurement of the curvature.
         seed: Seed of the first network, its data and all minibatches.
     """
 

@@ -75,7 +75,7 @@ class AnomalousDiffusion(ClaimsStudy):
     legs: PositiveInt = parameter(8, "Number of consecutive time origins over which displacements are averaged.")
     batches: Annotated[int, Ge(4)] = parameter(12, "Number of minibatches on which noise and curvature are measured.")
     products: Annotated[int, Interval(ge=4, le=200)] = parameter(
-        16, "Number of products of the curvature matrix with a vector per minibatch."
+        16, "Number of matrix-vector products per minibatch in the measurement of the curvature."
     )
     seed: Seed = parameter(0, "Seed of the first network, its data and all minibatches.")
 

@@ -31,9 +31,9 @@ class LimitingDynamics(ClaimsStudy):
     curvature of the loss, so the curvature of Φ is nearly equal for all modes. The Langevin runs model SGD with
     Gaussian noise, whose covariance is that of the gradient noise at the minimum.
 
-    Two claims test the means and covariances at all times and along all modes: SGD against the exact values, and the
-    Langevin runs against the Langevin law. The largest deviation must stay below the 99th percentile expected by
-    chance. Four claims are about SGD in the stationary state:
+    Two claims test the means and covariances at all times and along all modes: those of SGD against the exact values,
+    and those of the Langevin runs against the Langevin law. The largest deviation must stay below the 99th percentile
+    expected by chance. Four claims are about SGD in the stationary state:
 
     - Var a agrees with the Langevin law within 10 percent.
     - Var b/Var a agrees with 2h/(η(1 + β)) within 10 percent, where h is the curvature including weight decay.

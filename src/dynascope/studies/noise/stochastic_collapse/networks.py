@@ -79,7 +79,8 @@ class CollapseNetworks:
                 ),
                 (
                     "generalisation",
-                    "With noisy labels, the accuracy is higher after the largest learning rate than after the smallest",
+                    "With noisy labels, the accuracy is higher after training at the largest learning rate than at the "
+                    "smallest",
                     right[-1, -1] - right[-1, 0],
                     {"least": 0.0},
                 ),

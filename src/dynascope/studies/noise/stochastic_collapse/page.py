@@ -35,8 +35,8 @@ def _models(result: Comparison) -> list[Chart]:
             caption="Cumulative distribution of θ² for several noise levels ζ²/2, measured and predicted (dashed). "
             "Below the threshold ζ²/2 = 1, the largest difference between the two distributions is "
             f"{percent(difference.sel(hypothesis='double well, stationary law'))}. Above the threshold, theory "
-            "predicts that weights decay to zero, a maximum of the loss. Just above the threshold, some weights do "
-            "not reach zero within the run.",
+            "predicts that weights decay to zero, which is a maximum of the loss. Just above the threshold, some "
+            "weights do not reach zero within the run.",
         ),
         Chart(
             "well_growth",
@@ -68,7 +68,7 @@ def _models(result: Comparison) -> list[Chart]:
             title="Growth of neurons under isotropic noise",
             caption="Growth rate of neurons of several sizes. If the rate is negative, noise drives the neuron to "
             "zero; if it is positive, noise repels the neuron from zero. Theory predicts collapse for one input and "
-            "one output, and growth for equal numbers of at least three inputs and outputs.",
+            "one output, and growth for n inputs and n outputs if n is at least three.",
             points=True,
         ),
     ]
@@ -142,16 +142,17 @@ def meaning(study: StochasticCollapse, result: Comparison) -> str:
     true, noisy = (independent.sel(run=labels) for labels in ("true labels", "noisy labels"))
     dead = _first(result, "dead_fraction").sel(run="noisy labels").isel(learning_rate=-1, time=-1).mean()
     return (
-        "Noise proportional to a weight can drive the weight to zero even though the loss pushes it away. A student "
-        "with two weights, trained on noisy labels, is predicted to learn nothing from teachers weaker than half the "
-        "learning rate times the label variance; the measured threshold differs from the predicted one by at most "
-        f"{percent(threshold)}. Noise can instead repel neurons with more inputs and outputs from zero: the measured "
-        f"growth rates of neurons of all sizes range from {rounded(growth.min())} to {rounded(growth.max())}, in units "
-        f"of ης². In the {name} trained on digits, {percent(true.isel(learning_rate=-1))} of the units were "
-        f"independent at the largest learning rate with true labels, {percent(noisy.isel(learning_rate=-1))} at the "
-        f"same rate with noisy labels, and {percent(noisy.isel(learning_rate=0))} at the smallest rate with noisy "
-        f"labels. At the largest rate with noisy labels, {percent(dead)} of the units were inactive on every digit; "
-        "weight decay alone, rather than noise, drives these units to zero. The verdict rests on the three models only."
+        "Noise proportional to a weight can drive the weight to zero even though the gradient of the loss pushes it "
+        "away from zero. A student with two weights, trained on noisy labels, is predicted to learn nothing from "
+        "teachers weaker than half the learning rate times the variance of the label noise; the measured threshold "
+        f"differs from the predicted one by at most {percent(threshold)}. Noise can instead repel neurons with more "
+        "inputs and outputs from zero: the measured growth rates of neurons of all sizes range from "
+        f"{rounded(growth.min())} to {rounded(growth.max())}, in units of ης². In the {name} trained on digits, "
+        f"{percent(true.isel(learning_rate=-1))} of the units were independent at the largest learning rate with true "
+        f"labels, {percent(noisy.isel(learning_rate=-1))} at the same rate with noisy labels, and "
+        f"{percent(noisy.isel(learning_rate=0))} at the smallest rate with noisy labels. At the largest rate with "
+        f"noisy labels, {percent(dead)} of the units were inactive on every digit; weight decay alone, rather than "
+        "noise, drives these units to zero. The verdict rests only on the three models."
     )
 
 

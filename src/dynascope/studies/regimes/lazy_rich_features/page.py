@@ -30,9 +30,9 @@ def figures(study: LazyRichFeatures, result: Comparison) -> list[Chart]:
             ("distance_to_linearised", "distance_to_last_layer"),
             over="run",
             title="Distance to both limits",
-            caption="Distance of the trained functions from the linearised network, and from the network in which only "
-            "the last layer is trained, on test images. The distance to the correct lazy limit vanishes as the targets "
-            "become small.",
+            caption="Distance of the trained functions from those of the linearised network and of the network in "
+            "which only the last layer is trained, on test images. The distance to the correct lazy limit vanishes as "
+            "the targets become small.",
             words=("to the linearised network", "to last-layer training"),
             x_label="training",
             y_label="distance of the functions",

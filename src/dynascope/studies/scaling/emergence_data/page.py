@@ -45,7 +45,7 @@ def meaning(study: EmergenceData, result: Comparison) -> str:
         f"Two-layer networks are trained on fixed training sets with {setting.skills} skills of decreasing frequency, "
         f"each the parity of {setting.relevant_bits} input bits. Their final training loss is at most {percent(left)} "
         "of the loss of the zero function. Theory predicts that a skill is learned in proportion to its number of "
-        "samples; the number needed is calibrated on networks trained on a single skill. On average, "
+        "samples; the number of samples needed is calibrated on networks trained on a single skill. On average, "
         f"{half_amounts(result, 'samples', setting.samples)}. The theory neglects interference between samples of "
         "different skills, which increases the number of samples needed."
     )

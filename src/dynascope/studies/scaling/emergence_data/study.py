@@ -79,9 +79,9 @@ class EmergenceData(EmergenceStudy):
     )
     reference = Reference.of(
         papers.SKILLS,
-        "A skill that is a sum of generic features is learned in proportion to its number of samples, until there are "
-        "as many samples as features. Calibrated on one skill, this law forecasts how many samples a network needs to "
-        "learn the others.",
+        "A skill that is a sum of generic features is learned in proportion to its number of samples, until the number "
+        "of samples equals the number of features. Calibrated on one skill, this law forecasts how many samples a "
+        "network needs to learn the others.",
     )
     title = "How many samples a skill needs"
     question = "How many samples does a network need to learn a skill, and can theory forecast the number?"

@@ -87,7 +87,7 @@ class EmergenceParameters(EmergenceStudy):
     minutes = 3.0
     names = {
         **EmergenceStudy.names,
-        "strength_spread": ("standard deviation of the strength of the skill over networks", "1"),
+        "strength_spread": ("standard deviation of the strength over networks", "1"),
         "half_neurons": ("neurons needed to learn half of the skill", "neurons"),
         "half_neurons_ratio": ("neurons needed to learn half of the skill, relative to the forecast", "1"),
         "out_of_order": ("fraction of networks in which a rarer skill is clearly stronger", "1"),

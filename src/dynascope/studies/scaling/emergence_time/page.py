@@ -56,10 +56,10 @@ def meaning(study: EmergenceTime, result: Comparison) -> str:
     return (
         f"Two-layer networks of {setting.width} neurons learn {setting.skills} skills of decreasing frequency at once; "
         f"each skill is the parity of {setting.relevant_bits} input bits. A skill shows almost no progress for a long "
-        "time and is then learned quickly. Theory forecasts the step at which every skill reaches half strength from "
-        "the skill frequencies and two constants, calibrated on networks trained on a single skill. In training, the "
-        f"mean step is {_half_steps(result)}. The forecast assumes wide networks: in narrow networks, skills learned "
-        "early delay later ones, which the theory neglects."
+        "time and is then learned quickly. From the skill frequencies and two constants that are calibrated on "
+        "networks trained on a single skill, theory forecasts the step at which every skill reaches half strength. In "
+        f"training, the mean step is {_half_steps(result)}. The forecast assumes wide networks: in narrow networks, "
+        "skills learned early delay later ones, which the theory neglects."
     )
 
 

@@ -70,7 +70,7 @@ class EmergenceTime(EmergenceStudy):
     steps: NonNegativeInt = parameter(
         0,
         "Number of steps on all skills; zero for one and a half times the last forecast step.",
-        zero="as many as the forecast needs",
+        zero="derived from the forecast",
     )
     calibration_steps: Annotated[int, Ge(20)] = parameter(1200, "Number of steps on one skill, enough to learn it.")
     calibration_seeds: Annotated[int, Ge(2)] = parameter(

@@ -29,7 +29,7 @@ def figures(study: ScalingCompute, result: Comparison) -> list[Chart]:
             "model_loss",
             "neurons",
             f"Loss against model size at fixed compute, one curve per budget C, for α = {rounded(study.exponents[0])}. "
-            "Small models lack neurons for rare skills and large models lack training time, so an intermediate size "
+            "Small models lack neurons for rare skills, and large models lack training time, so an intermediate size "
             "is best.",
             log="xy",
             places={"exponent": (0,), "compute": (0, 1, 2, 3, 4, 5, -1)},

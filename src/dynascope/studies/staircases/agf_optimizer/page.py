@@ -21,8 +21,8 @@ def figures(study: AgfOptimizer, result: Comparison) -> list[Chart]:
             over="neuron",
             title="Loss of ReLU networks",
             caption="Final loss against the number of ReLU neurons. The active-set method adds the neurons one at a "
-            "time; SGD and Adam train all neurons at once. For SGD and Adam, the figure shows the best of three "
-            f"learning rates and {study.seeds} initialisations. This comparison does not affect the verdict.",
+            "time; SGD and Adam train all neurons at once. For SGD and Adam, the figure shows the lowest loss over "
+            f"three learning rates and {study.seeds} initialisations. This comparison does not affect the verdict.",
             words=("active set", "SGD", "Adam"),
             y_label="loss",
         ),

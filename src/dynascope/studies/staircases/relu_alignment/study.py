@@ -40,9 +40,9 @@ class ReluAlignment(StaircaseStudy):
 
     data: Literal["plane", "orthogonal", "general"] = parameter(
         "plane",
-        '"plane" for Gaussian inputs in the plane and Gaussian targets; "orthogonal" for orthogonal inputs in as '
-        'many dimensions as samples, with targets of both signs; "general" for Gaussian inputs in three dimensions and '
-        "a teacher with two neurons of opposite sign, for which only alternating gradient flow predicts the staircase.",
+        '"plane" for Gaussian inputs in the plane and Gaussian targets; "orthogonal" for orthogonal inputs, '
+        'one per dimension, with targets of both signs; "general" for Gaussian inputs in three dimensions and a '
+        "teacher with two neurons of opposite sign, for which only alternating gradient flow predicts the staircase.",
     )
     samples: Annotated[int, Ge(2)] = parameter(6, "Number of samples. The general data contain ten times as many.")
     width: PositiveInt = parameter(60, "Number of neurons.")
@@ -108,7 +108,8 @@ class ReluAlignment(StaircaseStudy):
         )
         remedy = f"choose at least {_ROUNDING:g}, or more neurons"
         self.require(self.scale >= _ROUNDING or not never_learned, "scale", remedy, problem=problem)
-        offset = "times are predicted up to an offset, below 0.5 in random problems; the tolerance is 1/log(1/scale)"
+        offset = "times are predicted up to an offset, which is below 0.5 in random problems; the tolerance is "
+        "1/log(1/scale)"
         inactive = "neurons that are inactive on some data change the slopes by up to one percent"
         times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, inactive)
         return self.predicted_record(staircase, "relu", jump_time=times, slope=slopes)

@@ -83,7 +83,8 @@ class ModifiedFlow(Study):
     tolerance = curve_tolerance(
         order=(
             0.03,
-            "the extrapolation error is of second order in the smallest learning rates; a wrong term gives order 1",
+            "the extrapolation error is of second order in the smallest learning rates; with a wrong term, the order "
+            "would be 1",
         )
     )
     tiny = {"samples": 8, "width": 4, "rates": 5, "largest_ratio": 0.1}

@@ -87,7 +87,7 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """The discrete law, which is exact at every step; the other laws need the displacements of the run."""
+        """The discrete law, which is exact at every step; the other laws require the displacements of the run."""
         return {"within_rounding": ("charge", np.ones(len(self.charge_names)))}
 
     def _continuous_law(self, initial: np.ndarray, displaced: np.ndarray) -> np.ndarray:

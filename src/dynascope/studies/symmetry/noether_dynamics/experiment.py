@@ -81,7 +81,7 @@ class Experiment:
         }
 
     def exact(self) -> Values:
-        """The predictions that need no gradients: growth relative to the coherent closure, angle, and exact law."""
+        """The predictions without gradients: growth relative to the coherent closure, angle, and exact law."""
         layers = (self.study.starts, _HIDDEN_LAYERS + 1)
         shares = [np.ones(layers), np.full(layers, white_share(self.study.momentum))]
         return {

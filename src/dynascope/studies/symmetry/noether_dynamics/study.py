@@ -123,7 +123,7 @@ class NoetherDynamics(ClaimsStudy):
         return self.experiment.trained()
 
     def exact(self) -> Values:
-        """The predictions that need no gradients: growth relative to the coherent closure, angle, and exact law."""
+        """The predictions without gradients: growth relative to the coherent closure, angle, and exact law."""
         return self.experiment.exact()
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
