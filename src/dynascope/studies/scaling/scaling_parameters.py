@@ -33,8 +33,8 @@ class ScalingParameters(SkillScaling):
 
     In the multilinear model f = Σ_k a_k b_k g_k, each skill g_k has separate weights, and a_k b_k is its strength. The
     quantities compared with theory are the loss, its ratio to the power law A_N (N + ½)^(−α), and the exponent and
-    prefactor of a fit. The fit corrects for the finite number of skills by adding the predicted loss of the missing
-    skills, those beyond the last one in a task of infinitely many skills.
+    prefactor of a fit. The fit corrects for the finite number of skills: it adds the predicted loss of the further
+    skills that a task with infinitely many skills would contain.
     """
 
     skills: PositiveInt = parameter(50_000, "Number of skills.")

@@ -27,7 +27,7 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 _LOSS = (
     2e-4,
-    "the law replaces the sum over skills by an integral, with an error of 1e-4 while only one skill is being learned",
+    "the law replaces the sum over skills by an integral; the error is 1e-4 while only one skill is being learned",
 )
 _EXPONENT = (
     1e-3,
@@ -43,10 +43,9 @@ class ScalingTime(SkillScaling):
     In the multilinear model f = Σ_k a_k b_k g_k, each skill g_k has separate weights, and a_k b_k is its strength. The
     study compares the loss and its ratio to the power law with the exact law for finitely many skills. The comparison
     starts when several skills are being learned at once. The study also compares the exponent and prefactor of a fit
-    with theory. The fit corrects for the finite number of skills by adding the predicted loss of the missing skills,
-    those beyond the last one in a task of infinitely many skills. The exponent without this correction
-    (`uncorrected_exponent`) is shown but does not affect the verdict, because it is too large for few skills or a small
-    α.
+    with theory. The fit corrects for the finite number of skills: it adds the predicted loss of the further skills that
+    a task with infinitely many skills would contain. The exponent without this correction (`uncorrected_exponent`) is
+    shown but does not affect the verdict, because it is too large for few skills or a small α.
     """
 
     learning_rate: PositiveFloat = parameter(

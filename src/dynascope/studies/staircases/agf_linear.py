@@ -19,9 +19,9 @@ class AgfLinear(StaircaseStudy):
 
     The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
     jump times grow as the initial scale decreases. On data with generic moments, the plateaus are the reduced-rank
-    regressions of the data, in order of rank. If the moments commute (the right singular vectors of Σyx are
-    eigenvectors of Σxx), the modes decouple, and the network learns them in order of decreasing singular value of Σyx.
-    The first plateau can then be a rank-one saddle protected by symmetry instead of the best rank-one map. In the
+    regressions of the data, in order of rank. The moments commute if the right singular vectors of Σyx are eigenvectors
+    of Σxx. The modes then decouple, and the network learns them in order of decreasing singular value of Σyx. In this
+    case, the first plateau can be a rank-one saddle protected by symmetry instead of the best rank-one map. In the
     commuting example, the loss on the first plateau is 1.485, whereas the best rank-one map has a loss of 0.86.
     """
 

@@ -41,9 +41,10 @@ class AnomalousDiffusion(ClaimsStudy):
     the exponent of ordinary diffusion. The exponent is measured between 1/(1 − β) steps, the memory time of momentum,
     and (1 − β)/(2ηλ) steps, half the memory time of weight decay. The theory assumes that the weights have reached
     their stationary distribution, that the noise is constant, and that the loss is quadratic. The claims are undecided
-    if the loss fell by more than a fifth in the second half of the warm-up (`loss_change`), or if the displacement
-    grows faster than free diffusion beyond the window (`late_exponent` above 1). Beyond the window, the weights move so
-    far that the loss grows more slowly than its curvature suggests, and the displacement exceeds the forecast.
+    if the loss fell by more than a fifth in the second half of the warm-up (`loss_change`). They are also undecided if,
+    beyond the window, the displacement grows faster than under free diffusion (`late_exponent` above 1). Beyond the
+    window, the weights move so far that the loss grows more slowly than its curvature suggests, and the displacement
+    exceeds the forecast.
 
     To repeat the paper's experiment, set `data` to the path of images in IDX, CIFAR or folder format and `network` to
     "resnet18". This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes 7 · 10¹⁰

@@ -126,9 +126,9 @@ def _networks(study: StochasticCollapse, result: Comparison) -> list[Chart]:
         y_label="measured growth rate",
         title="Growth of neurons near zero",
         caption="Measured growth rate of a neuron that starts at 10⁻¹² of its usual initial norm, against the "
-        "prediction from the Hessian averaged over all data and over the preceding training steps. With noisy labels, "
-        f"the mean growth rate is {rounded(growth)}; a positive rate means that noise does not drive the neuron to "
-        "zero. Each point is one network.",
+        "predicted rate. The prediction uses the Hessian averaged over all data and over the preceding training steps. "
+        f"With noisy labels, the mean growth rate is {rounded(growth)}; a positive rate means that noise does not "
+        "drive the neuron to zero. Each point is one network.",
         points=True,
     )
     return [*charts[:2], near, charts[2]]
@@ -147,12 +147,12 @@ def meaning(study: StochasticCollapse, result: Comparison) -> str:
         "teachers weaker than half the learning rate times the variance of the label noise; the measured threshold "
         f"differs from the predicted one by at most {percent(threshold)}. Noise can instead repel neurons with more "
         "inputs and outputs from zero: the measured growth rates of neurons of all sizes range from "
-        f"{rounded(growth.min())} to {rounded(growth.max())}, in units of ης². In the {name} trained on digits, "
-        f"{percent(true.isel(learning_rate=-1))} of the units were independent at the largest learning rate with true "
-        f"labels, {percent(noisy.isel(learning_rate=-1))} at the same rate with noisy labels, and "
-        f"{percent(noisy.isel(learning_rate=0))} at the smallest rate with noisy labels. At the largest rate with "
-        f"noisy labels, {percent(dead)} of the units were inactive on every digit; weight decay alone, rather than "
-        "noise, drives these units to zero. The verdict rests only on the three models."
+        f"{rounded(growth.min())} to {rounded(growth.max())}, in units of ης². In the {name} trained on digits with "
+        f"true labels, {percent(true.isel(learning_rate=-1))} of the units were independent at the largest learning "
+        f"rate. With noisy labels, the fraction was {percent(noisy.isel(learning_rate=-1))} at the same rate and "
+        f"{percent(noisy.isel(learning_rate=0))} at the smallest rate. At the largest rate with noisy labels, "
+        f"{percent(dead)} of the units were inactive on every digit; weight decay alone, rather than noise, drives "
+        "these units to zero. The verdict rests only on the three models."
     )
 
 

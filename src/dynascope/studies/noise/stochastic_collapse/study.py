@@ -28,8 +28,8 @@ class StochasticCollapse(ClaimsStudy):
     dt + ζθ dW, θ² has a stationary Gamma distribution for ζ² < 2. For larger ζ², θ decays to zero, which is a maximum
     of the loss, at the rate 1 − ζ²/2. A student uv trained at learning rate η on labels with noise variance ς² behaves
     like such a double well: it learns max(s − ης²/2, 0) from a teacher of strength s. A neuron with n inputs and m
-    outputs under isotropic label noise shrinks to zero for n = m = 1 and grows for n = m ≥ 3 at the rate (n − 2)/2 ης²
-    (`theory.noise.matrix_noise_exponent` covers other sizes).
+    outputs under isotropic label noise shrinks to zero for n = m = 1 and grows for n = m ≥ 3 at the rate (n − 2)/2 ης².
+    For other sizes, see `theory.noise.matrix_noise_exponent`.
 
     The verdict rests on five claims, each tested jointly over all noise levels or sizes:
 
@@ -47,12 +47,12 @@ class StochasticCollapse(ClaimsStudy):
     The study also reports claims about trained networks, with confidence intervals over initial weights; these claims
     do not affect the verdict. A ReLU network with one hidden layer and a convolutional network learn to classify digits
     with squared loss, plain SGD and weight decay. At each of several learning rates, networks are trained for the same
-    time, either with true labels or with a fraction of the labels redrawn at random in every step. All networks are
-    then trained further at the smallest rate with true labels. A unit counts as vanished if its norm is below 10⁻³ of
-    that of the largest unit, and two units count as one if all their weights agree within 10⁻² (`probes.redundancy`). A
-    dead unit is inactive on every digit. In further runs of the MLP, one neuron starts at 10⁻¹² of its usual initial
-    norm. Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is the direction of its weights. The Hessian H is
-    either averaged over all data and over the preceding training steps, or computed on a single minibatch.
+    time. The labels are either true, or a fraction of them is redrawn at random in every step. All networks are then
+    trained further at the smallest rate with true labels. A unit counts as vanished if its norm is below 10⁻³ of that
+    of the largest unit. Two units count as one if all their weights agree within 10⁻² (`probes.redundancy`). A dead
+    unit is inactive on every digit. In further runs of the MLP, one neuron starts at 10⁻¹² of its usual initial norm.
+    Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is the direction of its weights. The Hessian H is either
+    averaged over all data and over the preceding training steps, or computed on a single minibatch.
     """
 
     settling: list[Annotated[float, Interval(ge=0.05, le=0.7)]] = parameter(

@@ -39,8 +39,9 @@ class LazyRichFeatures(Study):
 
     In a network with one input and many linear neurons, a single number measures richness: the final growth ln γ₊ of
     the weights (`final_log_growth`), which is known exactly. The study checks this number for initial weights ±1 and
-    for three equally rich variants (weights divided by √factor, the target multiplied by the factor, or the output
-    divided by it). The study also checks lazier networks, which are wider and have outputs divided by √width.
+    for three equally rich variants. In these variants, the weights are divided by √factor, the target is multiplied by
+    the factor, or the output is divided by it. The study also checks lazier networks, which are wider and have outputs
+    divided by √width.
     """
 
     data: str = parameter("digits", '"digits", or the path of labelled images.')

@@ -71,7 +71,7 @@ class WidthPhases(Study):
     reference = Reference.of(
         papers.ON_A_LINE,
         "The scaling exponents of width, output multiplier, initial variances and learning rates determine whether the "
-        "NTK of a wide or lazy network changes during training, and how the learning time scales.",
+        "NTK of a wide or lazy network changes during training. They also determine how the learning time scales.",
     )
     along = "architecture"
     title = "When wide networks learn features"

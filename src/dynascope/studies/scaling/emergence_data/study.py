@@ -36,8 +36,9 @@ class EmergenceData(EmergenceStudy):
     sets; the interval of the claim `forecast` includes the standard error of the calibration. Because the samples of
     other skills interfere, networks with the default settings need 1.1 to 1.2 times the forecast number of samples.
     This deviation is small compared with the factor of 1.9 between the forecasts for the second and third skills. The
-    claim is undecided if there are too few training sets, if the training-set sizes near half strength of the single
-    skill are too far apart, or if the training loss of the networks (`training_loss`, over ½ S²) is 0.1 or more.
+    claim is undecided if there are too few training sets, or if the training-set sizes near half strength of the single
+    skill are too far apart. It is also undecided if the training loss of the networks (`training_loss`, relative to ½
+    S²) is 0.1 or more.
 
     The checks test the solvable model, in which each skill g_k = Σ_l e_kl/√D_c is a sum of D_c generic features. The
     mean strength and loss of the minimum-norm interpolants of many training sets are compared with the exact law

@@ -34,15 +34,15 @@ class EmergenceParameters(EmergenceStudy):
 
     The default task of two skills of three bits is small enough to train sufficiently many networks. The claim holds
     although the forecast is rough: the first skill needs 1.3 times the forecast number of neurons and the second 0.8
-    times, because networks begin to learn the second skill before they have learned the first. The claim would fail if
-    the calibrated N_c were a fifth larger or a third smaller. Three skills (`skills=3`, `bits=9`) take more than ten
-    times as long; in a run with sixteen networks of each width, trained half as long at half the learning rate, the
-    claim was undecided.
+    times. Networks begin to learn the second skill before they have learned the first. The claim would fail if the
+    calibrated N_c were a fifth larger or a third smaller. Three skills (`skills=3`, `bits=9`) take more than ten times
+    as long; in a run with sixteen networks of each width, trained half as long at half the learning rate, the claim was
+    undecided.
 
     The checks test the solvable model f = Σ_k a_k Σ_l B_kl e_kl, in which each skill g_k = Σ_l e_kl/√N_c is a sum of
     N_c features. A model of N neurons has only the first N features e_kl, in order of skill frequency. After training
     on all inputs, the strength of skill k must be a fraction φ = min(max(N/N_c − (k − 1), 0), 1) of its full strength
-    (`basis_strength`), and its loss a fraction 1 − φ of its initial loss (`basis_loss`).
+    (`basis_strength`). Its loss must be a fraction 1 − φ of its initial loss (`basis_loss`).
     """
 
     skills: PositiveInt = parameter(2, "Number of skills n_s.")

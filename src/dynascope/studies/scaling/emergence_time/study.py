@@ -36,8 +36,8 @@ class EmergenceTime(EmergenceStudy):
     forecast is calibrated on two-layer ReLU networks trained on one skill alone. The logistic curve logit(R/S) = 2 η S
     r T − ln c, where T is the number of steps, is fitted to their mean strength between 0.05 and 0.6. The fit
     determines the rate r and the offset ln c. Together with the frequencies P(k), these two numbers predict the
-    strength of every skill in networks trained on all skills, and the step T_k = ln c/(2 η S r P(k)) at which skill k
-    reaches half strength.
+    strength of every skill in networks trained on all skills. They also predict the step T_k = ln c/(2 η S r P(k)) at
+    which skill k reaches half strength.
 
     The study compares the logarithm of the mean half-strength step (`log_half_strength_step`) with the forecast. The
     tolerance is 15 % of the step for early and late skills alike. The full curves (`strength`) are drawn but do not

@@ -51,7 +51,7 @@ def figures(study: FourParameterParity, result: Comparison) -> list[Chart]:
 def meaning(study: FourParameterParity, result: Comparison) -> str:
     """Explain why the skill saturates more slowly than a single mode, with the half-saturation times."""
     observed, predicted = (
-        ", ".join(rounded(side["half_saturation_time"].isel(scale=-1).sel(mode=mode)) for mode in (1, 2, 3))
+        "{}, {} and {}".format(*map(rounded, side["half_saturation_time"].isel(scale=-1).sel(mode=[1, 2, 3])))
         for side in (result.observed, result.predicted)
     )
     return (

@@ -22,7 +22,7 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt
 
 _MODELS = (
     2e-4,
-    "the law replaces the sum over skills by an integral, with an error of 1e-4 while only one skill is being learned",
+    "the law replaces the sum over skills by an integral; the error is 1e-4 while only one skill is being learned",
 )
 _LOSS = (2e-4, "the lowest loss is interpolated between models whose losses have this error")
 _OPTIMUM = (2e-3, "the loss is flat around its minimum, so small errors in the loss shift its position")
@@ -34,9 +34,9 @@ class ScalingCompute(SkillScaling):
 
     In the multilinear model f = Σ_k a_k b_k g_k, each skill g_k has separate weights, and a_k b_k is its strength.
     Theory predicts that the lowest loss decays as C^(−α/(α+2)). The study compares the loss of every model at every
-    budget with the law for finite time and size. For each budget, the study compares the lowest loss, its ratio to the
-    power law, and the best training time and number of neurons with the optimum of this law. Fitted exponents and
-    prefactors are compared with the power laws for large compute.
+    budget with the law for finite time and size. For each budget, the study compares four results with the optimum of
+    this law: the lowest loss, its ratio to the power law, the best training time and the best number of neurons. Fitted
+    exponents and prefactors are compared with the power laws for large compute.
     """
 
     learning_rate: PositiveFloat = parameter(

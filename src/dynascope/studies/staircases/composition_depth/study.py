@@ -38,13 +38,13 @@ class CompositionDepth(Study):
     The constructed widths are sufficient but may not be minimal.
 
     The claims, which decide the verdict, are about trained networks. `trained_width` is the smallest width, found by
-    doubling, at which training reaches the target loss (0 if it never does), and `trained_loss` is the loss at this
-    width. In two-layer networks, the trained width must at least double with each further element. In recurrent
-    networks and trees, it may at most double from k = 2 to the longest sequences, because the search cannot resolve
-    smaller changes. The smallest sufficient width is between half the trained width and the trained width, so only an
-    interval for its growth is known. If training fails at a width that suffices by construction, the growth is unknown.
-    Trained networks may need fewer neurons than the construction, because the number of inputs is finite: on a
-    commutative group, a width polynomial in k suffices.
+    doubling, at which training reaches the target loss (0 if it never does). `trained_loss` is the loss at this width.
+    In two-layer networks, the trained width must at least double with each further element. In recurrent networks and
+    trees, it may at most double from k = 2 to the longest sequences, because the search cannot resolve smaller changes.
+    The smallest sufficient width is between half the trained width and the trained width, so only an interval for its
+    growth is known. If training fails at a width that suffices by construction, the growth is unknown. Trained networks
+    may need fewer neurons than the construction, because the number of inputs is finite: on a commutative group, a
+    width polynomial in k suffices.
     """
 
     group: str = parameter("D3", 'Name of the group, such as "D3"; elements are encoded as centred one-hot vectors.')

@@ -61,9 +61,9 @@ class GroupComposition(StaircaseStudy):
     )
     width: PositiveInt | None = parameter(
         None,
-        "Number of neurons. By default, twice as many as the explicit construction needs (see "
-        "`theory.groups.construction_width`), where an irrep of dimension one counts as one of dimension two. Each "
-        "irrep receives at least the number of neurons in the construction.",
+        "Number of neurons; by default, twice the number in the explicit construction (see "
+        "`theory.groups.construction_width`). For the default, an irrep of dimension one counts as one of dimension "
+        "two. Each irrep receives at least the number of neurons in the construction.",
     )
     scale: Annotated[float, Interval(gt=0, le=0.01)] = parameter(
         1e-5, "Initial norm of the neurons. The slopes are measured between this scale and 1e-4 times this scale."

@@ -36,7 +36,8 @@ def figures(study: Conservation, result: Comparison) -> list[Chart]:
         "epsilon_change",
         "time",
         "Change over time of the squared weight norm of each channel followed by a normalisation layer with ε = "
-        f"{rounded(study.epsilon)}. Theory predicts the integral of 4 ε ∂L/∂ε along the run (dashed).",
+        f"{rounded(study.epsilon)}. Theory predicts that the change equals the integral of 4 ε ∂L/∂ε along the run "
+        "(dashed).",
         symbols={"neuron": "channel"},
         title="Drift of charges due to ε",
         y_label="change of the squared norm",
@@ -55,11 +56,11 @@ def meaning(study: Conservation, result: Comparison) -> str:
         )
     return (
         "Gradient flow conserves a charge for each linear symmetry with a symmetric generator, whatever the data. For "
-        "example, scaling the incoming weights of a ReLU neuron up and its outgoing weights down leaves the outputs "
-        "unchanged, so the difference of their squared norms is conserved. Training moved the weights by "
-        f"{_range(moved)} of their initial norm, while the charges kept their initial values to within a relative "
-        f"error of {rounded(result.quantities['charges'].error)}.{corrected} These laws hold for gradient flow; the "
-        "finite steps of gradient descent change the charges."
+        "example, the outputs of a network do not change if the incoming weights of a ReLU neuron are scaled up and "
+        "its outgoing weights are scaled down. The difference of their squared norms is therefore conserved. Training "
+        f"moved the weights by {_range(moved)} of their initial norm, while the charges kept their initial values to "
+        f"within a relative error of {rounded(result.quantities['charges'].error)}.{corrected} These laws hold for "
+        "gradient flow; the finite steps of gradient descent change the charges."
     )
 
 

@@ -64,7 +64,7 @@ def meaning(study: MinimaOrbits, result: Comparison) -> str:
         f"linear networks that learned the same map from {study.balances} initial imbalances λ ended with largest "
         f"curvatures from {rounded(sharpness.min())} to {rounded(sharpness.max())}. Theory predicts this sharpness "
         "from the imbalance, which gradient flow conserves; the minimum is flattest for balanced layers (λ = 0). The "
-        "minima of networks that are wider than their teacher or have rarely active neurons can be flat in further "
+        "minima of networks that are wider than their teacher or have rarely active neurons can also be flat in "
         "directions that do not come from symmetries."
     )
 

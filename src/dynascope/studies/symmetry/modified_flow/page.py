@@ -29,7 +29,7 @@ def figures(study: ModifiedFlow, result: Comparison) -> list[Chart]:
             y_label="distance of the final weights",
             caption="Distance of the final weights from the end point of each flow, against the learning rate. The "
             "slopes are the orders in the next figure: reducing the learning rate tenfold reduces the distance by a "
-            "factor of 10 at order 1 and of 100 at order 2.",
+            "factor of 10 at order 1 and by a factor of 100 at order 2.",
         ),
         Chart(
             "order",

@@ -40,9 +40,9 @@ class NeuralMechanics(ClaimsStudy):
 
     The discrete law is an identity for every run of the declared optimiser. As a check, each charge must therefore
     agree with this law up to rounding at all recorded steps (`within_rounding`). The verdict rests on two kinds of
-    claims. First, for each kind of symmetry, the root mean square error of the continuous law is at most 5 percent of
-    the change in the charges in every layer (`continuous_error`). Second, the charges identify the optimiser. In each
-    layer, the discrete law is evaluated for three wrong optimisers, each with one change: momentum reduced by 1
+    claims. First, for each kind of symmetry and in every layer, the root mean square error of the continuous law is at
+    most 5 percent of the change in the charges (`continuous_error`). Second, the charges identify the optimiser. In
+    each layer, the discrete law is evaluated for three wrong optimisers, each with one change: momentum reduced by 1
     percent, weight decay reduced by 1 percent, and weight decay decoupled. In each case, the largest residual must
     exceed the rounding bound (`excess` is the ratio of the two).
 

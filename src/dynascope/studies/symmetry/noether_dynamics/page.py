@@ -72,7 +72,7 @@ def meaning(study: NoetherDynamics, result: Comparison) -> str:
     full, noisy = (found["growth_share"].isel(run=each).mean() for each in (0, 1))
     white = result.predicted["growth_share"].isel(run=1).mean()
     return (
-        "The output of a normalised layer does not depend on the norm of its weights, but a step of a given size "
+        "The output of a normalised layer does not depend on the norm of its weights. However, a step of a given size "
         "rotates a layer with a smaller norm by a larger angle. The norm therefore acts as an adaptive learning rate: "
         "steps increase it, and weight decay reduces it. In minibatch training, the squared norm of the second layer "
         f"of the first network changed from {rounded(norm.isel(step=0))} to {rounded(norm.isel(step=-1))}. With "
