@@ -34,7 +34,7 @@ def figures(study: ScalingCompute, result: Comparison) -> list[Chart]:
             log="xy",
             places={"exponent": (0,), "compute": (0, 1, 2, 3, 4, 5, -1)},
             symbols={"compute": "C"},
-            title="Loss over model size at fixed compute",
+            title="Loss against model size at fixed compute",
         ),
         Chart(
             "optimal_neurons",
