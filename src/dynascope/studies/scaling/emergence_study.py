@@ -30,7 +30,7 @@ class EmergenceStudy(Study):
     """
 
     skills: PositiveInt = parameter(3, "Number of skills n_s.")
-    bits: PositiveInt = parameter(9, "Number of bits n_b.")
+    bits: PositiveInt = parameter(9, "Number of input bits n_b.")
     relevant_bits: PositiveInt = parameter(3, "Number of bits m in the parity of each skill.", most="bits")
     exponent: PositiveFloat = parameter(0.6, "Exponent α of the skill frequencies P(k) ∝ k^−(α+1).")
     target_scale: PositiveFloat = parameter(5.0, "Magnitude S of the targets ±S.")

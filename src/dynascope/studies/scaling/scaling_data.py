@@ -47,9 +47,7 @@ class ScalingData(SkillScaling):
     )
     fewest_samples: PositiveInt = parameter(300, "Size of the smallest training set.")
     most_samples: PositiveInt = parameter(30_000, "Size of the largest training set.")
-    sizes: Annotated[int, Ge(3)] = parameter(
-        9, "Number of training-set sizes, spaced geometrically; a power-law fit requires at least three."
-    )
+    sizes: Annotated[int, Ge(3)] = parameter(9, "Number of training-set sizes, spaced geometrically.")
     training_sets: Annotated[int, Ge(2)] = parameter(
         600, "Number of training sets of each size; with the default, the standard error of the mean loss is 0.6 %."
     )

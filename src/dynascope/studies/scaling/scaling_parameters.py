@@ -42,9 +42,7 @@ class ScalingParameters(SkillScaling):
         10, "Number of neurons in the smallest model, at least 5 and at least five times the largest exponent."
     )
     most_neurons: PositiveInt = parameter(3000, "Number of neurons in the largest model, less than `skills`.")
-    sizes: Annotated[int, Ge(3)] = parameter(
-        13, "Number of models, spaced about geometrically; a power-law fit requires at least three."
-    )
+    sizes: Annotated[int, Ge(3)] = parameter(13, "Number of models, whose sizes are spaced about geometrically.")
 
     reference = Reference.of(
         papers.SKILLS,

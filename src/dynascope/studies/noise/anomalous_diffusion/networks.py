@@ -43,7 +43,7 @@ class RestingNetworks:
     """Image classifiers trained by SGD until the loss is stationary, then further to measure the weight displacement.
 
     Attributes:
-        data: "digits", or the path of labelled images.
+        data: "digits", or the path to labelled images.
         network: "small" or "resnet18".
         samples: Number of images.
         random_labels: Fraction of random labels.

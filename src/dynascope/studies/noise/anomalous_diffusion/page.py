@@ -39,7 +39,7 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             y_label="exponent",
             title="Diffusion exponents of the regressions",
             caption="Diffusion exponent fitted over a decade of steps, with its confidence interval over runs, for "
-            "each exponent p of the spectrum. Theory predicts about min(1, 1/p).",
+            "each exponent p of the spectrum. Theory predicts an exponent of about min(1, 1/p).",
             points=True,
         ),
         Chart(

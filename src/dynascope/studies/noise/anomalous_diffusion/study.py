@@ -46,9 +46,9 @@ class AnomalousDiffusion(ClaimsStudy):
     window, the weights move so far that the loss grows more slowly than its curvature suggests, and the displacement
     exceeds the forecast.
 
-    To repeat the paper's experiment, set `data` to the path of images in IDX, CIFAR or folder format and `network` to
-    "resnet18". This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes 7 · 10¹⁰
-    single-precision operations, one to two seconds on a CPU core. The forecast for a network costs as much as
+    To repeat the paper's experiment, pass the path to images in IDX, CIFAR or folder format as `data`, and "resnet18"
+    as `network`. This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes
+    7 · 10¹⁰ single-precision operations, one to two seconds on a CPU core. The forecast for a network costs as much as
     `batches`² · `products` · 4/3 training steps. The study first times one step and prints an estimate of the run time.
     """
 
@@ -58,7 +58,7 @@ class AnomalousDiffusion(ClaimsStudy):
     modes: Annotated[int, Ge(10_000)] = parameter(100_000, "Number d of modes in the exact sum.")
     inputs: Annotated[int, Interval(ge=100, le=2000)] = parameter(400, "Number of inputs of the simulated regressions.")
     runs: Annotated[int, Ge(10)] = parameter(200, "Number of simulated runs per spectrum.")
-    data: str = parameter("digits", '"digits", or the path of labelled images.')
+    data: str = parameter("digits", '"digits", or the path to labelled images.')
     network: Literal["small", "resnet18"] = parameter("small", 'The network to train, "small" or "resnet18".')
     samples: Annotated[int, Ge(20)] = parameter(200, "Number of images; at most 1797 for the digits.")
     random_labels: Fraction = parameter(0.1, "Fraction of random labels, which keep the gradient noise from vanishing.")

@@ -79,7 +79,7 @@ class StochasticCollapse(ClaimsStudy):
         [1, 2, 3, 1, 2], "Numbers of inputs n of the neurons.", fewest=2, repeats=True
     )
     outputs: list[Annotated[int, Interval(ge=1, le=8)]] = parameter(
-        [1, 2, 3, 4, 3], "Numbers of outputs m of the same neurons.", fewest=2, repeats=True
+        [1, 2, 3, 4, 3], "Numbers of outputs m of the neurons, in the same order.", fewest=2, repeats=True
     )
     neuron_runs: Annotated[int, Ge(8)] = parameter(64, "Number of neurons per size.")
     neuron_steps: Annotated[int, Ge(1500)] = parameter(6000, "Number of steps for each neuron.")

@@ -44,7 +44,7 @@ class LazyRichFeatures(Study):
     divided by √width.
     """
 
-    data: str = parameter("digits", '"digits", or the path of labelled images.')
+    data: str = parameter("digits", '"digits", or the path to labelled images.')
     samples: Annotated[int, Ge(2)] = parameter(200, "Number of training images.")
     test_samples: Annotated[int, Ge(2)] = parameter(500, "Maximum number of test images.")
     width: PositiveInt = parameter(32, "Number of neurons in each hidden layer.")
@@ -70,7 +70,7 @@ class LazyRichFeatures(Study):
     times: Annotated[int, Ge(2)] = parameter(50, "Number of recorded log-spaced times.")
     seeds: Annotated[int, Ge(2)] = parameter(4, "Number of initialisations.")
     factor: PositiveFloat = parameter(10.0, "Factor by which the scalar network is made richer.")
-    scalar_neurons: PositiveInt = parameter(4, "Even number of neurons of the scalar network.")
+    scalar_neurons: PositiveInt = parameter(4, "Number of neurons of the scalar network; must be even.")
     scalar_target: PositiveFloat = parameter(3.0, "Slope S that the scalar network learns.")
     seed: Seed = parameter(0, "Seed of the data and of the first initialisation.")
 

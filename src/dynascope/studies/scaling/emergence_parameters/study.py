@@ -46,7 +46,7 @@ class EmergenceParameters(EmergenceStudy):
     """
 
     skills: PositiveInt = parameter(2, "Number of skills n_s.")
-    bits: PositiveInt = parameter(6, "Number of bits n_b.")
+    bits: PositiveInt = parameter(6, "Number of input bits n_b.")
     neurons: list[PositiveInt] = parameter(
         [*range(1, 13)],
         "Numbers of neurons N, increasing; networks of at most half the largest width are also trained on one skill "

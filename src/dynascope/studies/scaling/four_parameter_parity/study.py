@@ -43,9 +43,9 @@ class FourParameterParity(Study):
         [0.1, 0.01, 0.001], "Scales of the initial weights; one network is trained per scale."
     )
     neurons: list[PositiveFloat] = parameter(
-        [1.0, 1.0, 1.0], "Initial α, β and γ at scale one.", fewest=_MODES, repeats=True
+        [1.0, 1.0, 1.0], "Initial values of α, β and γ at scale one.", fewest=_MODES, repeats=True
     )
-    bias: FiniteFloat = parameter(0.0, "Initial c at scale one.")
+    bias: FiniteFloat = parameter(0.0, "Initial value of c at scale one.")
     learning_rate: PositiveFloat = parameter(1.0, "Learning rate η.")
     times: Annotated[int, Ge(200)] = parameter(
         400, "Number of recorded times, enough to interpolate the half-saturation times."

@@ -46,12 +46,10 @@ class ScalingCompute(SkillScaling):
     )
     least_compute: PositiveFloat = parameter(3e6, "Smallest budget C.")
     most_compute: PositiveFloat = parameter(1e9, "Largest budget, at least twenty times least_compute.")
-    budgets: Annotated[int, Ge(3)] = parameter(
-        7, "Number of budgets, spaced geometrically; a power-law fit requires at least three."
-    )
+    budgets: Annotated[int, Ge(3)] = parameter(7, "Number of budgets, spaced geometrically.")
     fewest_neurons: PositiveInt = parameter(10, "Number of neurons of the smallest model.")
     most_neurons: PositiveInt = parameter(10_000, "Number of neurons of the largest model.")
-    sizes: Annotated[int, Ge(3)] = parameter(101, "Number of models, spaced about geometrically.")
+    sizes: Annotated[int, Ge(3)] = parameter(101, "Number of models, whose sizes are spaced about geometrically.")
 
     reference = Reference.of(
         papers.SKILLS,

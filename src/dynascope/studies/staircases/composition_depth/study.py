@@ -53,7 +53,7 @@ class CompositionDepth(Study):
         8, "First width of the search; it is doubled until training reaches the target loss."
     )
     largest_width: PositiveInt = parameter(256, "Largest width of the search.", least="smallest_width")
-    target_loss: PositiveFloat = parameter(0.01, "Loss to reach, relative to the loss of the zero function.")
+    target_loss: PositiveFloat = parameter(0.01, "Target loss, relative to the loss of the zero function.")
     steps: PositiveInt = parameter(
         1000, "Number of steps of Adam, with a cosine learning-rate schedule that decays to zero."
     )

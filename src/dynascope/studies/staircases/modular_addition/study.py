@@ -43,7 +43,7 @@ class ModularAddition(StaircaseStudy):
 
     p: Annotated[int, Ge(3)] = parameter(17, "Modulus of the addition.")
     frequencies: list[PositiveInt] = parameter([1, 2, 4], "Frequencies of the encoding, with random phases.")
-    amplitudes: list[FiniteFloat] = parameter([0.8, 0.52, 0.36], "Amplitudes of these frequencies.", repeats=True)
+    amplitudes: list[FiniteFloat] = parameter([0.8, 0.52, 0.36], "Amplitude of each frequency.", repeats=True)
     clock: Literal["normalised", "plain"] = parameter(
         "normalised",
         '"normalised" for the flow in which each neuron has the learning rate 1/norm, so that times grow as '

@@ -35,7 +35,7 @@ def figures(study: Conservation, result: Comparison) -> list[Chart]:
     effect = Chart(
         "epsilon_change",
         "time",
-        "Change over time of the squared weight norm of each channel followed by a normalisation layer with ε = "
+        "Change over time in the squared weight norm of each channel followed by a normalisation layer, for ε = "
         f"{rounded(study.epsilon)}. Theory predicts that the change equals the integral of 4 ε ∂L/∂ε along the run "
         "(dashed).",
         symbols={"neuron": "channel"},

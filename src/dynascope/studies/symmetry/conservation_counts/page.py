@@ -20,10 +20,10 @@ def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
         Chart(
             ("laws", "bound"),
             "architecture",
-            "Number of conservation laws of each network, computed from gradients, and the closed form. The second set "
-            "of points shows the upper bound from gradients at one point: the number of directions orthogonal to all "
-            "of these gradients. If the bound is larger, sequential training on different data conserves fewer "
-            "quantities than the gradients at one point suggest.",
+            "Number of conservation laws of each network, computed from gradients and predicted by the closed form. "
+            "The second set of points shows the upper bound from gradients at one point: the number of directions "
+            "orthogonal to all of these gradients. If the bound is larger, sequential training on different data "
+            "conserves fewer quantities than the gradients at one point suggest.",
             words=("conservation laws", "bound from one point"),
             title="Conservation laws of small networks",
             x_label="network",

@@ -46,13 +46,13 @@ class NeuralMechanics(ClaimsStudy):
     percent, weight decay reduced by 1 percent, and weight decay decoupled. In each case, the largest residual must
     exceed the rounding bound (`excess` is the ratio of the two).
 
-    To repeat the paper's experiment, set `data` to the path of images in IDX, CIFAR or folder format and `network`
-    to "vgg16" (batch normalisation with ε = 0). This experiment requires a GPU: a step on 50 colour images of 32 × 32
+    To repeat the paper's experiment, pass the path to images in IDX, CIFAR or folder format as `data`, and "vgg16"
+    (batch normalisation with ε = 0) as `network`. This experiment requires a GPU: a step on 50 colour images of 32 × 32
     pixels at width 64 takes 10¹¹ operations. Sums of weights that are initially zero are omitted, because they remain
     zero.
     """
 
-    data: str = parameter("digits", '"digits", or the path of labelled images.')
+    data: str = parameter("digits", '"digits", or the path to labelled images.')
     network: Literal["small", "vgg16"] = parameter("small", 'The network to train, "small" or "vgg16".')
     samples: Annotated[int, Ge(20)] = parameter(400, "Number of images; at most 1797 for the digits.")
     channels: list[Annotated[int, Interval(ge=1, le=64)]] = parameter(
