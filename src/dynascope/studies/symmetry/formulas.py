@@ -47,7 +47,7 @@ class Formula(eqx.Module):
 
     @property
     def flat(self) -> np.ndarray:
-        """θ as one vector in tree-leaf order, as in `discover`."""
+        """The weights θ as one vector in tree-leaf order, as in `discover`."""
         return np.concatenate([np.ravel(each) for each in jax.tree.leaves(self.weights)])
 
     def symmetries(self, inputs: Any) -> SymmetryStructure:

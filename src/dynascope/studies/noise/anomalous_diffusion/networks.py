@@ -91,7 +91,7 @@ class RestingNetworks:
         """Train, forecast the displacement, and only then continue training.
 
         Returns:
-            For each quantity its axes and values.
+            The axes and values of each quantity.
         """
         sgd = {name: getattr(self, name) for name in ("learning_rate", "momentum", "weight_decay", "batch_size")}
         training: Any = sgd | {"loss": "cross_entropy", "seed": self.seed}

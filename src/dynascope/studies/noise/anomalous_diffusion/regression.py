@@ -1,4 +1,4 @@
-"""Measured and predicted displacement of stationary SGD on regressions with a power-law spectrum."""
+"""Measured and predicted displacement of the weights under stationary SGD on regressions."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ class PowerLawRegression:
 
     @property
     def squared_displacement(self) -> Float[np.ndarray, " decade"]:
-        """E‖θ_k − θ_0‖², summed over the modes."""
+        """The predicted E‖θ_k − θ_0‖², summed over the modes."""
         return stationary_displacement(self._loss.curvature, self._loss.mode_noise, self.steps, self._sgd)
 
     def simulated(self, runs: int) -> Float[np.ndarray, "runs decade"]:
-        """‖θ_k − θ_0‖² of SGD from initial weights drawn from the stationary distribution."""
+        """Simulate ‖θ_k − θ_0‖² under SGD, from initial weights drawn from the stationary distribution."""
         loss, draw = self._loss, np.random.default_rng([self.seed, 1])
         stationary = discrete_stationary_moments(self._sgd, curvature=loss.curvature, noise=loss.mode_noise)
         offsets = draw.normal(size=(runs, self.inputs)) * np.sqrt(stationary.position_variance)

@@ -141,7 +141,7 @@ class Experiment:
 
     @functools.cached_property
     def final_modified_loss(self) -> np.ndarray:
-        """κΦ of each run and mode at the last step."""
+        """The modified loss κΦ of each run and mode at the last step."""
         return self.laws.modified_loss(PhaseSpace(*(part[-1] for part in self._phase)))
 
     @property

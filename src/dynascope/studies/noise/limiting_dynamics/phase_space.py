@@ -60,7 +60,7 @@ class PhaseSpace(NamedTuple):
         return np.array(found)
 
     def circulation(self, learning_rate: float) -> np.ndarray:
-        """(a b' − b a')/η, averaged over consecutive steps, shape (runs, modes)."""
+        """The circulation (a b' − b a')/η, averaged over consecutive steps, shape (runs, modes)."""
         a, b = self.position, self.velocity
         return np.mean(a[:-1] * b[1:] - b[:-1] * a[1:], axis=0) / learning_rate
 

@@ -95,7 +95,7 @@ class RegressionLaws:
 
     @property
     def circulation(self) -> np.ndarray:
-        """E(a b' − b a')/η = −s/(S(1 − β)) in the stationary state."""
+        """The predicted circulation E(a b' − b a')/η = −s/(S(1 − β)) in the stationary state."""
         return -self.loss.mode_noise / (self.sgd.batch_size * (1 - self.sgd.momentum))
 
     @property
@@ -104,7 +104,7 @@ class RegressionLaws:
         return oscillation(self.loss.curvature, self.sgd.without_batches).oscillates
 
     def modified_loss(self, phase: PhaseSpace) -> np.ndarray:
-        """κΦ along each mode."""
+        """The modified loss κΦ along each mode."""
         law = _quietly(stationary_law, *phase, self.sgd, **self.modes)
         return law.inverse_temperature * law.modified_loss
 

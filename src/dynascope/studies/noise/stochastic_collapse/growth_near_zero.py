@@ -86,7 +86,7 @@ def _nearly_vanished(network: MLP) -> MLP:
 
 
 def _hessians(weights: Any, inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """∂²L/∂n² of networks with leading axes (starts, networks) on the same samples."""
+    """Hessians ∂²L/∂n² of networks with leading axes (starts, networks) on the same samples."""
     starts, networks = weights[0].shape[:2]
     flat = [part.reshape(-1, *part.shape[2:]) for part in weights]
     neuron = {"in": flat[0][0, :, :1], "bias": flat[2][0, :1], "out": flat[1][0, :1]}

@@ -50,7 +50,7 @@ def double_well(
     Args:
         noises: Noise amplitudes ζ.
         durations: Duration for each noise level.
-        runs: Number of paths for each noise.
+        runs: Number of paths for each noise level.
         steps: Number of steps.
         seed: Seed of the noise.
 

@@ -203,7 +203,7 @@ class CollapseModels:
 
     @property
     def _half_noise(self) -> np.ndarray:
-        """ης²/2."""
+        """The threshold ης²/2 for each learning rate of the students."""
         return np.asarray(self.student_rates) * self.label_variance / 2
 
     @property

@@ -66,7 +66,7 @@ def train(
     divisor: float,
     learning_rate: float,
 ) -> Trained:
-    """Train f − f₀ on targets divided by α by gradient descent.
+    """Train f − f₀ by gradient descent on targets divided by α.
 
     Args:
         networks: Initial networks, with biases.
@@ -178,13 +178,13 @@ def expand(
 
 
 def errors(outputs: np.ndarray, labels: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """½ E‖F − y‖² over the training samples, which come first, and over the test samples, for outputs (..., m, c)."""
+    """The loss ½ E‖F − y‖² on the training samples, which come first, and on the test samples."""
     each = np.sum((outputs - labels) ** 2, axis=-1) / 2
     return each[..., :samples].mean(axis=-1), each[..., samples:].mean(axis=-1)
 
 
 def distance(outputs: np.ndarray, other: np.ndarray | float, samples: int) -> np.ndarray:
-    """√E‖F − G‖² on the test inputs, which come after the training inputs."""
+    """The distance √E‖F − G‖² on the test inputs, which come after the training inputs."""
     return np.sqrt(np.mean(np.sum((outputs - other)[..., samples:, :] ** 2, axis=-1), axis=-1))
 
 

@@ -137,7 +137,7 @@ class Experiment:
         return self.means(lambda name, kappa: run(self.start(name, kappa, line, self.study.seeds, **options), line))
 
     def means(self, run: Callable[[str, float], WideRun]) -> dict[str, np.ndarray]:
-        """Means over seeds of the fields of runs, shape (scaling parameters, parametrisations)."""
+        """Fields of the runs, averaged over seeds, shape (scaling parameters, parametrisations)."""
         kappas, names = self.study.scaling_parameters, self.parametrisations
         means = np.array([[np.mean(run(name, kappa), axis=1) for name in names] for kappa in track(kappas, "widths")])
         return dict(zip(WideRun._fields, np.moveaxis(means, -1, 0), strict=True))

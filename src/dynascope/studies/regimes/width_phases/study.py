@@ -133,7 +133,7 @@ class WidthPhases(Study):
         return attributes
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
-        """Compare the records, without digits if one exponent is halfway between phases and none is clearly wrong."""
+        """Compare the records, without digits if an exponent is halfway between phases and none is clearly wrong."""
         if not self.digits_seeds:
             return super().compared(observed, predicted)
         half_way = np.abs(observed["digits_kernel_exponent"] + ZERO) < _UNCLEAR

@@ -135,7 +135,7 @@ class EmergenceTime(EmergenceStudy):
             self.experiment.task.all_bits()
 
     def exact(self) -> Values:
-        """The forecast; the run must include the last half-strength step with its tolerance."""
+        """Evaluate the forecast, and require that the run includes the last half-strength step with its tolerance."""
         last, end = self.experiment.half_steps[-1], self.experiment.recorded_steps[-1]
         due = math.ceil((1 + _WITHIN) * last)
         problem = f"steps is {self.steps}, but the last skill is forecast to reach half strength at step {last:.0f}"

@@ -104,7 +104,7 @@ class GroupComposition(StaircaseStudy):
         self.require(self.width is None or enough, "width", remedy)
 
     def trained_from(self, scale: float) -> xr.Dataset:
-        """Train on the average over all sequences."""
+        """Train on the average loss over all sequences."""
         duration = 1.6 * float(self._staircase(scale).times[-1])
         parts = [irrep_projection(self._group, each) for each in self._irreps]
         statistics = {"irrep_loss": (loss_parts(self._task, self._encoding, parts), ("irrep",))}

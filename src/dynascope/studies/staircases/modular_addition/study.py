@@ -92,7 +92,7 @@ class ModularAddition(StaircaseStudy):
         self.require(small, "scale", f"choose at most {_LARGEST_PLAIN} with the plain clock")
 
     def trained_from(self, scale: float) -> xr.Dataset:
-        """Train on the average over all pairs."""
+        """Train on the average loss over all pairs of numbers."""
         # A drop takes a time of order one, a large part of the total time at a large scale.
         beyond = max(1.4, 1.25 - 2 / math.log(scale)) if self._normalised else 1.4
         duration = beyond * float(self._staircase(scale).times.max())

@@ -164,7 +164,7 @@ def _relative_distance(initial: Mapping[str, Any], network: Formula) -> Any:
 
 
 def _defect(inputs: Any, targets: Any, network: Formula) -> Any:
-    """d‖w‖²/dt = 4 ε ∂L/∂ε of each channel."""
+    """The drift rate d‖w‖²/dt = 4 ε ∂L/∂ε of each channel."""
     epsilon = network.constants["epsilon"]
 
     def loss(each: Any) -> Any:

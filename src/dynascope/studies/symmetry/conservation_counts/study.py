@@ -198,5 +198,5 @@ def _masked(p: Mapping[str, Any], x: Any) -> Any:
 
 
 def _charges(found: Discovery, theta: np.ndarray) -> np.ndarray:
-    """Q = ½ θᵀGθ + cᵀθ of each generator."""
+    """The charge Q = ½ θᵀGθ + cᵀθ of each generator."""
     return np.einsum("i,kij,j->k", theta, found.generators.matrices, theta) / 2 + found.generators.shifts @ theta

@@ -127,7 +127,7 @@ class NeuralMechanics(ClaimsStudy):
         return Experiment(self)
 
     def trained(self) -> Values:
-        """Train and compare the charges with the laws."""
+        """Train the network and compare its charges with the laws."""
         return self.experiment.trained()
 
     def exact(self) -> Values:

@@ -92,7 +92,7 @@ class Experiment:
 
     @property
     def weight_decay(self) -> float:
-        """λ on minibatches."""
+        """The weight decay λ of the minibatch run."""
         return self.study.decay_ratio * (1 - self.study.momentum) ** 2 / (4 * self.study.learning_rate)
 
     @property
@@ -193,7 +193,7 @@ class NormPaths:
 
 
 def white_share(momentum: float) -> float:
-    """(1 − β)/(1 + β), the growth of r² under independent gradients relative to constant gradients of equal norm."""
+    """The growth (1 − β)/(1 + β) of r² under independent gradients, relative to constant gradients of equal norm."""
     return (1 - momentum) / (1 + momentum)
 
 
@@ -255,7 +255,7 @@ def _squared_norms(step: Step) -> Any:
 
 
 def _squared_gradients(step: Step) -> Any:
-    """‖ĝ‖² = ‖W‖² ‖g‖² of each layer."""
+    """The squared gradient at unit norm, ‖ĝ‖² = ‖W‖² ‖g‖², of each layer."""
     return squared_norms(step.weights) * squared_norms(step.gradient)
 
 
