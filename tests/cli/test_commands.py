@@ -456,7 +456,7 @@ def bad(folder, data, table):
         (["predict", "trees.npz", "--seed", -1], "seed is -1"),
         (["predict", "trees.npz", "--only", "y3"], "there is no target 'y3'"),
         (["predict", "trees.npz", "--network", "diagonal"], "select one target"),
-        (["predict", "digits", "--target", "yield"], "digits has no named columns"),
+        (["predict", "digits", "--target", "yield"], "the digits data have no named columns"),
         (["predict", "digits", "--drop", "yield"], "omit --drop"),
         (["predict", "orchard.csv", "--target", "yield", "--drop", "hight"], "choose 'height'"),
         (["predict", "trees.npz", "--raw", "--standardise"], "omit --raw or --standardise"),

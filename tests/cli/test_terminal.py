@@ -76,7 +76,7 @@ def test_a_check_shows_both_sides_the_error_and_the_verdict(printed):
     print_staircase(compare(run(), staircase(reasons=("", ""))))
     said = printed()
     assert re.search(r"2 learns x2 30 30 [+-]0\.0 % 0 ", said)
-    assert "Tolerance of the times: 12 %." in said
+    assert "Tolerance for the jump times: 12 %." in said
     assert HEADINGS["agree"] in said
     assert "slope" not in said
 
@@ -84,7 +84,7 @@ def test_a_check_shows_both_sides_the_error_and_the_verdict(printed):
 def test_different_tolerances_of_the_times_are_a_range(printed):
     theory = staircase(reasons=("", "")).assign(jump_time_uncertainty=("jump", [0.05, 0.2]))
     print_staircase(compare(run(), theory))
-    assert re.search(r"Tolerances of the times: 5 to 20 %\.", printed())
+    assert re.search(r"Tolerances for the jump times: 5 to 20 %\.", printed())
 
 
 def test_slopes_are_shown_when_a_second_scale_was_run(printed):

@@ -33,7 +33,7 @@ __all__ = ["main"]
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Write the HTML page of a recorded training run, or that of a saved record again.
+    """Write the HTML page of a recorded training run or of a saved record.
 
     Args:
         path: The folder of a recorder, or a record written by `dynascope predict` or `dynascope run`.
@@ -131,7 +131,7 @@ def _check_completion(arguments: list[str]) -> None:
         place = Path(arguments[2]) if len(arguments) > 2 else None
         require(
             place is not None and place.parent.is_dir() and not place.is_dir(),
-            f"the completion script cannot be written to {place}" if place else "the completion script has no path",
+            f"the completion script cannot be written to {place}" if place else "the path of the script is missing",
             argument="path",
             value=str(place),
             remedy="give the path of a file in an existing folder",
@@ -148,7 +148,7 @@ def _all(commands: dict[str, Any]) -> Callable[..., Any]:
     dynascope.__annotations__["command"] = Union[  # noqa: UP007 - the choices are known only here
         tuple(Annotated[command, tyro.conf.subcommand(name)] for name, command in commands.items())
     ]
-    dynascope.__doc__ = """Predict what a neural network will learn, observe it in training, and compare the two.
+    dynascope.__doc__ = """Predict what a neural network will learn, observe its training, and compare the two.
     Exit codes: 0 agree or finished, 1 disagree, 2 bad input, 3 the run failed, 4 undecided, 130 interrupted.
 
     Args:

@@ -23,7 +23,7 @@ def with_options(text: str, options: Collection[str]) -> str:
     """Replace arguments in Python notation by command-line options.
 
     Args:
-        text: A message, with arguments in backquotes or with values, as in `missing` or loss='mse'.
+        text: A message with arguments in backticks or with values, as in `missing` or loss='mse'.
         options: Names of the arguments that are options.
 
     Example:
@@ -52,9 +52,9 @@ class Failure:
     Attributes:
         code: The exit code.
         message: One sentence.
-        argument: The argument at fault, if any.
+        argument: The invalid argument, if any.
         value: The value of the argument.
-        remedy: How to fix it.
+        remedy: How to fix the error.
 
     Example:
         >>> Failure.of(KeyboardInterrupt()).code
@@ -69,9 +69,9 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """Translate an exception of one of the types in `FAILURES`."""
+        """Convert an exception of one of the types in `FAILURES`."""
         if isinstance(error, KeyboardInterrupt):
-            return cls(INTERRUPTED, "interrupted.", None, None, "run it again")
+            return cls(INTERRUPTED, "interrupted.", None, None, "run the command again")
         if isinstance(error, InputError):
             return cls(BAD_INPUT, str(error), error.argument, error.value, error.remedy)
         if isinstance(error, DivergenceError):
@@ -89,14 +89,15 @@ class Failure:
             remedy = "use fewer samples, a smaller network, or a machine with more memory"
             return cls(FAILED, f"out of memory ({detail}): {remedy}.", "memory", detail, remedy)
         detail = " ".join([type(error).__name__, *str(error).splitlines()[:1]])
-        remedy = "please report it together with the output of --traceback"
+        remedy = "please report the error together with the output of --traceback"
         return cls(FAILED, f"unexpected error, a bug in dynascope ({detail}): {remedy}.", None, detail, remedy)
 
     def in_options(self, arguments: Sequence[str], options: Collection[str] = ()) -> Failure:
         """Return this failure with option names instead of argument names in its message and its remedy.
 
         Args:
-            arguments: The command line; if it contains the option of the invalid argument, the message starts with it.
+            arguments: The command line; if it contains the option of the invalid argument, the message starts with
+                the option.
             options: Names of the arguments that are options of the command.
 
         Example:

@@ -24,7 +24,7 @@ class List:
     """List the studies by subject, or only the studies that match all search words.
 
     Args:
-        words: Search words. The name, subject, paper or claim of a study must contain each of them.
+        words: Search words; each must occur in the name, subject, summary, paper or claim of a study.
         long: Also print the claim, the paper and the run time in minutes.
         json: Print one JSON array.
     """
@@ -46,7 +46,7 @@ class List:
             for line in describe(list(group), page_width()):
                 print(line)
             print()
-        print("`dynascope run STUDY` runs one; `dynascope list --long` shows claims and papers.")
+        print("`dynascope run STUDY` runs a study; `dynascope list --long` shows claims and papers.")
         return AGREED
 
 
@@ -70,7 +70,7 @@ def _matching(entries: list[StudyEntry], words: Sequence[str]) -> list[StudyEntr
     found = [entry for entry in entries if all(word.casefold() in texts[entry] for word in words)]
     require(
         len(found) > 0,
-        f"no study matches all of {', '.join(map(repr, words))}",
+        f"no study matches all of the words {', '.join(map(repr, words))}",
         argument="words",
         value=" ".join(words),
         remedy="use fewer search words",

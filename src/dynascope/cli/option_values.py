@@ -15,7 +15,7 @@ def changed_options(command: Any, *, without: Collection[str] = (), always: Coll
     Args:
         command: A dataclass; fields that are dataclasses are groups of options.
         without: Names of options to leave out.
-        always: Names of options to include even at their defaults.
+        always: Names of options to include even if they have their default values.
 
     Example:
         >>> @dataclasses.dataclass

@@ -70,7 +70,7 @@ def result_name(subject: str, changed: Mapping[str, Any]) -> str:
 
 
 def write_results(tree: Result, folder: Path, name: str) -> Path:
-    """Write `<name>.html` and `<name>.zarr.zip` into the folder; returns the path of the latter.
+    """Write `<name>.html` and `<name>.zarr.zip` to the folder; returns the path of the latter.
 
     Existing files are never overwritten: the first free name of `<name>-run-2`, `<name>-run-3`, … is used instead.
     """
@@ -91,7 +91,7 @@ def replace_results(tree: Result, written: Path) -> None:
 
 @contextlib.contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Turn file-system errors into an `InputError` about the output folder.
+    """Convert file-system errors to an `InputError` about the output folder.
 
     Raises:
         InputError: The folder is not writable, or the disk is full.
@@ -142,7 +142,7 @@ def _option_text(value: Any) -> str:
 
 @contextlib.contextmanager
 def _free(folder: Path, name: str) -> Iterator[Path]:
-    """Reserve a path for a record for which neither the record nor its page exists yet.
+    """Reserve a path at which neither a record nor its page exists yet.
 
     An empty page is created immediately, so that simultaneous runs get different names.
     """

@@ -1,4 +1,4 @@
-"""A server of one page that changes, for browsers on this computer."""
+"""A local server for one page that changes over time."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _POLICY = (
 
 
 class PageServer(ThreadingHTTPServer):
-    """Serves a page on 127.0.0.1, to requests with a random token, and renders it again when its data change.
+    """Serves a page on 127.0.0.1 to requests with the correct token, and renders it again when its data change.
 
-    The address shows a frame with the page; a script in it asks for the state of the data every few seconds and
-    replaces the page when the state has changed.
+    The address shows a frame with the page. Every few seconds, a script in the frame requests the state of the data and
+    replaces the page if the state has changed.
 
     Args:
-        render: Returns the page.
-        state: Returns a number that changes with the data of the page.
-        port: The port; 0 for any free one.
+        render: Function that returns the page.
+        state: Function that returns a number, which changes with the data of the page.
+        port: The port; 0 selects a free port.
 
     Attributes:
         address: The address of the page, with the token.
         page: The page as it was last rendered.
-        shown: The state of the data that it shows.
+        shown: The state of the data on this page.
 
     Raises:
         InputError: The page cannot be rendered, or the port is not available.
@@ -58,7 +58,7 @@ class PageServer(ThreadingHTTPServer):
                 f"port {port} is not available ({getattr(error, 'strerror', None) or error})",
                 argument="port",
                 value=port,
-                remedy="choose another port, or omit it",
+                remedy="choose another port, or omit --port",
             ) from None
         self.address = f"http://{_HOST}:{self.server_port}/?token={self.token}"
 
@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
         place = urlsplit(self.path)
         given = parse_qs(place.query).get("token", [""])[0]
         if not secrets.compare_digest(given.encode(), self.server.token.encode()):
-            self._answer(403, "text/plain", "The address lacks the token; copy it from the terminal.")
+            self._answer(403, "text/plain", "The address lacks the token; copy the complete address from the terminal.")
         elif place.path == "/":
             nonce = secrets.token_urlsafe(16)
             frame = files("dynascope.cli").joinpath("watch.html").read_text("utf-8")
@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
                 answer = 503, str(error)
             self._answer(answer[0], "text/plain", answer[1])
         else:
-            self._answer(404, "text/plain", "There is no such page.")
+            self._answer(404, "text/plain", "This page does not exist.")
 
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing to the terminal."""

@@ -83,7 +83,7 @@ class Predict:
 
     @compile_cache()
     def __call__(self) -> int:
-        """Predict, check the prediction if requested, then write and print the results; returns the exit code."""
+        """Predict, check the prediction if requested, and write and print the results; returns the exit code."""
         start = time.perf_counter()
         check_options(self)
         check_writable(self.out)
@@ -145,7 +145,7 @@ class Predict:
             scale = prediction.default_scale(network, normalised=self.normalised)
         usual = None if self.model.network in ("linear", "diagonal") else 5
         article = "an" if self.model.network == "attention" else "a"
-        with step(f"Predicting {article} {self.model.network} network from scale {scale:g}"):
+        with step(f"Predicting the training of {article} {self.model.network} network at scale {scale:g}"):
             jumps = usual if self.jumps is None else self.jumps
             given: dict[str, Any] = {"scale": scale, "normalised": self.normalised, "jumps": jumps}
             given["max_steps"] = self.max_steps
@@ -167,7 +167,7 @@ class Predict:
         )
 
     def _require_no_batches(self, theory: str) -> None:
-        """Reject minibatches with an exact theory, whose predictions contain no minibatch noise."""
+        """Reject minibatches for an exact theory, whose predictions contain no minibatch noise."""
         require(
             self.training.flow == "gradient_flow" or self.training.batch_size is None,
             f"{theory} predicts the loss of full-batch training, without minibatch noise",
@@ -189,7 +189,7 @@ class Predict:
                 f"{name} applies to jumps, but the theory {theory} predicts only the loss over time",
                 argument=name,
                 value=given,
-                remedy="omit it, or choose a theory for small initialisation from the list of dynascope which",
+                remedy=f"omit --{name}, or choose a theory for small initial weights from the list of dynascope which",
             )
 
     def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> Comparison:
@@ -218,7 +218,7 @@ class Predict:
 
 
 def _page(predicted: Any, seeds: int) -> dict[str, Any]:
-    """Return the figures and texts of a page, or an empty dictionary for the default ones."""
+    """Return the fields of a result that declare its page, or an empty dictionary for the default page."""
     if not results.is_staircase(predicted):
         return _page_of_a_curve(predicted)
     if "loss_median" not in predicted:
@@ -234,7 +234,7 @@ def _page(predicted: Any, seeds: int) -> dict[str, Any]:
 
 
 def _page_of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
-    """Return the figures and texts for a theory that predicts the loss over time."""
+    """Return the figures, question and explanation for a theory that predicts the loss over time."""
     loss, network, task = predicted["loss"], predicted.attrs["network"], predicted.attrs["task"]
     charts = [
         results.Chart(
@@ -257,6 +257,6 @@ def _page_of_a_curve(predicted: xr.Dataset) -> dict[str, Any]:
     return {
         "question": f'How does a {network} network learn the task "{task}" from its initial weights?',
         "meaning": "The dashed curve is computed from the initial weights without training: in closed form, or by "
-        "solving a small differential equation for the network function.",
+        "solving a differential equation for the network function.",
         "charts": tuple(charts),
     }

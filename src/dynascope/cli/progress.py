@@ -1,4 +1,4 @@
-"""Report progress: by a bar on a terminal, otherwise by lines about long computations."""
+"""Report progress: with a bar on a terminal, otherwise with lines about long computations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS = 10  # between two progress lines
 
 
 class _Lines:
-    """Prints announcements of long computations, and their progress at intervals."""
+    """Prints the announcements of long computations and, at intervals, their progress."""
 
     def __init__(self, text: str):
         self.text, self.next = text, float("inf")

@@ -35,7 +35,7 @@ class Run:
     study: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="STUDY")]
 
     def __call__(self) -> int:
-        """Never called, since each study has its own command."""
+        """Never called, because each study has its own command."""
         raise NotImplementedError
 
 

@@ -84,7 +84,7 @@ def print_staircase(tree: AnyResult) -> None:
     if view.staircase.gathered:
         print_text(view.staircase.gathered, indent="")
     if "steps" in attributes and clock == "time":
-        print_text(f"Training steps {attributes['steps']}.", indent="")
+        print_text(f"Steps are training steps {attributes['steps']}.", indent="")
     _print_seeds(view.staircase)
     if any(jump.slow for jump in rows):
         console.print("* slow: the predicted time is uncertain at this scale, so the jump is not scored.", markup=False)
@@ -112,7 +112,7 @@ def print_agreement(reference: Reference, tree: AnyResult) -> None:
     view = results.from_tree(tree)
     console = _console()
     console.print(reference.claim, markup=False)
-    for quantities, mark in ((view.quantities, "agrees"), (view.checks, "check")):
+    for quantities, mark in ((view.quantities, "agrees"), (view.checks, "holds")):
         rows = verdict.quantity_rows(quantities, view)
         if not rows:
             continue
@@ -168,7 +168,7 @@ def _print_quantities(rows: Sequence[Row], letters: Mapping[str, str], mark: str
 
 
 def _print_seeds(staircase: StaircaseView) -> None:
-    """Print a table of the jumps over many draws of the initial weights."""
+    """Print a table with statistics of the jumps over many draws of the initial weights."""
     shown = {jump.number for jump in staircase.shown}
     jumps = [jump for jump in staircase.over_seeds if jump.number in shown]
     if not jumps:
@@ -176,7 +176,7 @@ def _print_seeds(staircase: StaircaseView) -> None:
     print(f"Over {staircase.seeds} draws of the initial weights:")
     clock = staircase.clock
     print_table(
-        ["jump", "seen in", f"median {clock}", f"earliest {clock}", f"latest {clock}", "learned"],
+        ["jump", "number of draws", f"median {clock}", f"earliest {clock}", f"latest {clock}", "learned"],
         [
             [
                 str(jump.number),
@@ -204,13 +204,13 @@ def _staircase_row(jump: Jump) -> list[str]:
 
 
 def _time_tolerances(rows: Sequence[Jump]) -> str:
-    """State the tolerances of the times of the scored jumps; empty if none is scored."""
+    """State the tolerances for the times of the scored jumps; empty if no jump is scored."""
     scored = [jump.seen for jump in rows if jump.status == names.JUDGED and jump.seen is not None]
     found = sorted(100 * seen.time_tolerance for seen in scored if math.isfinite(seen.time_tolerance))
     least, most = ([_number(found[0], 2), _number(found[-1], 2)]) if found else ("", "")
     if not found or least == most:
-        return f"Tolerance of the times: {most} %." if found else ""
-    return f"Tolerances of the times: {least} to {most} %."
+        return f"Tolerance for the jump times: {most} %." if found else ""
+    return f"Tolerances for the jump times: {least} to {most} %."
 
 
 def _print_verdict(console: Console, found: Verdict) -> None:

@@ -28,16 +28,16 @@ def print_curve(tree: AnyResult) -> None:
     print_heading(view.predicted.attrs)
     rows = _rows(view.predicted, view.observed)
     steps = [f"predicted {name}" for name, variable in _CLOCKS.items() if variable in view.predicted]
-    header = ["share of decrease", "loss", "predicted time", *steps]
+    header = ["completed decrease", "loss", "predicted time", *steps]
     print_table([*header, *(["observed time"] if view.observed is not None else [])], rows)
     loss, time = view.predicted["loss"].to_numpy(), view.predicted["time"].to_numpy()
     print_text(
-        f"The decrease is from the initial loss, {loss[0]:.4g}, to the last predicted loss, {loss[-1]:.4g} at time "
-        f"{time[-1]:.4g}.",
+        f"The total decrease is from the initial loss, {loss[0]:.4g}, to the last predicted loss, {loss[-1]:.4g} at "
+        f"time {time[-1]:.4g}.",
         indent="",
     )
     if steps:
-        print_text(f"Training steps {view.predicted.attrs['steps']}.", indent="")
+        print_text(f"Steps are training steps {view.predicted.attrs['steps']}.", indent="")
     print()
     print_warnings_and_verdict(view)
 

@@ -28,8 +28,9 @@ class UserCurve:
 
     Args:
         curve: File with the loss curve of your run, to compare with the prediction. Columns: step and loss, or loss
-            alone, and learning_rate for a schedule. Exports of TensorBoard, Weights & Biases and Lightning also work.
-        learning_rate: Learning rate of gradient descent (of your run with --curve); adds training steps to the times.
+            alone, and learning_rate for a schedule. Exports from TensorBoard, Weights & Biases and Lightning also work.
+        learning_rate: Learning rate of gradient descent (with --curve, that of your run); adds training steps to the
+            output.
         momentum: Momentum of gradient descent, as in torch.optim.SGD.
         loss: Definition of the loss for --learning-rate and --curve; mse is torch.nn.MSELoss.
     """
@@ -75,7 +76,7 @@ class UserCurve:
                 f"--{name} trains a network, but --curve compares the prediction with your own run",
                 argument=name,
                 value=True,
-                remedy="omit one of them",
+                remedy=f"omit --{name} or --curve",
             )
         require(
             known,

@@ -25,7 +25,7 @@ class UserData:
         target: Name of the target column of a table, or several names.
         drop: Columns of a table to exclude; "" stands for columns without a name.
         missing: Drop rows with missing values, or fill missing inputs with the column mean. By default, missing values
-            are an error.
+            raise an error.
         raw: Only centre a table; by default, inputs and numeric targets are standardised to zero mean and unit
             variance.
         standardise: Standardise arrays too; by default, they are only centred.
@@ -62,7 +62,7 @@ class UserData:
 
     @property
     def prepares(self) -> bool:
-        """Whether the data are preprocessed beyond centring, which is then printed."""
+        """Whether the data are preprocessed beyond centring, so that the preprocessing steps are printed."""
         arrays = self.source == "digits" or Path(self.source).suffix.lower() in (".npz", ".npy")
         return not arrays or self.standardise or self.missing is not None
 
@@ -91,14 +91,14 @@ class UserData:
         for argument, names in (("target", self.target), ("drop", self.drop)):
             require(
                 not names,
-                f"digits has no named columns, so --{argument} does not apply",
+                f"the digits data have no named columns, so --{argument} does not apply",
                 argument=argument,
                 value=list(names),
                 remedy=f"omit --{argument}, or select a single digit with --only 'digit 3'",
             )
         require(
             self.classification is not False,
-            "classification is False, but the targets of digits are class labels",
+            "classification is False, but the targets of the digits data are class labels",
             argument="classification",
             value=self.classification,
             remedy="omit --classification",

@@ -38,9 +38,9 @@ class UserTraining:
     Args:
         check: Train the network and compare with the prediction.
         flow: Training method of the check: gradient_flow, or descent (gradient descent with --learning-rate).
-        minutes: Time limit of the check; jumps predicted beyond the training time reached are not scored.
-        slope: Also train from 1e-4 times the scale, and compare the slopes dt/dlog(1/scale) with the prediction.
-        batch_size: Batch size of --flow descent; with --learning-rate, adds epochs to the times. Default: all samples.
+        minutes: Time limit of the check; jumps predicted after the end of this run are not scored.
+        slope: Also train at 1e-4 times the scale, and compare the slopes dt/dlog(1/scale) with the prediction.
+        batch_size: Batch size for --flow descent; with --learning-rate, adds epochs to the times. Default: all samples.
     """
 
     check: bool = False
@@ -66,7 +66,7 @@ class UserTraining:
                 f"--{name} applies only to gradient flow, but the flow is descent",
                 argument=name,
                 value=True,
-                remedy="omit one of them",
+                remedy=f"omit --{name} or --flow",
             )
         require(
             self.check or not descends,
@@ -99,7 +99,7 @@ class UserTraining:
         loss: LossName | None,
         seed: int,
     ) -> tuple[xr.Dataset, xr.Dataset | None]:
-        """Train, and train again from another scale for `slope`; both runs share the time limit.
+        """Train the network, and for `slope` train it again at another scale; both runs share the time limit.
 
         Raises:
             DivergenceError: The weights became non-finite.
@@ -112,7 +112,7 @@ class UserTraining:
 
         def trained_from(scale: float) -> xr.Dataset:
             duration = _training_time(predicted, scale)
-            with step(f"Training from scale {scale:g}"):
+            with step(f"Training at scale {scale:g}"):
                 left = max(end - time.monotonic(), _LEAST)
                 return dynascope.observe(
                     task,
@@ -128,7 +128,7 @@ class UserTraining:
         other = trained_from(other_scale(scale, degree=int(predicted.attrs.get("degree", 2)), normalised=normalised))
         if "stopped" in other.attrs:
             warning = (
-                f"The slopes are missing, because training from the other scale was stopped {other.attrs['stopped']}."
+                f"The slopes are missing, because training at the other scale was stopped {other.attrs['stopped']}."
             )
             return observed.assign_attrs(warnings=[warning]), None
         return observed, other
@@ -142,7 +142,7 @@ class UserTraining:
         steps = math.ceil(_training_time(predicted, scale) / rate)
         require(
             steps <= _MOST_STEPS,
-            f"a learning rate of {learning_rate:g} needs {steps:.3g} training steps, above the limit of {_MOST_STEPS}",
+            f"learning_rate is {learning_rate:g}, which requires {steps:.3g} steps, above the limit of {_MOST_STEPS}",
             argument="learning_rate",
             value=learning_rate,
             remedy="choose a larger learning rate",
@@ -165,7 +165,7 @@ class UserTraining:
             remedy = "choose a smaller learning rate"
             if stable is not None:
                 largest = f"{learning_rate * stable / rate:.2g}"
-                remedy = f"choose one below {largest}: 2 / (largest curvature) where smaller steps converge"
+                remedy = f"choose a learning rate below {largest}, which is 2 / (largest curvature at the minimum)"
             raise DivergenceError(
                 f"with a learning rate of {learning_rate:g}, {error.args[0].partition(':')[0]}",
                 time=error.time,

@@ -24,14 +24,14 @@ class UserWeights:
     Args:
         network: Kind of network: two-layer (relu, quadratic or linear), diagonal linear, or linear attention trained on
             in-context regression with inputs like those of the data.
-        scale: Factor that multiplies the initial weights: below 1, or so large that training is lazy, for which
-            kernel-regression applies; at 1 a two-layer network has weights of standard deviation 1/sqrt(width).
+        scale: Factor that multiplies the initial weights: below 1, or so large that training is lazy and
+            kernel-regression applies. At 1, the weights of a two-layer network have standard deviation 1/sqrt(width).
             Default: 1e-8, or 1e-3 for networks whose times grow as a power of 1/scale.
-        weights: File .npz with your initial weights, W1 of shape (inputs, width) and W2 of shape (width, outputs), or
+        weights: A .npz file with your initial weights: W1 of shape (inputs, width) and W2 of shape (width, outputs), or
             both transposed as in PyTorch, and optionally the biases b1 (width,) and b2 (outputs,); replaces --scale,
             --width and --seed.
         seed: Seed of the initial weights.
-        seeds: Number of draws of the initial weights; if above 1, prints the spread of the predictions.
+        seeds: Number of draws of the initial weights; if above 1, the output includes the spread of the predictions.
         width: Number of hidden neurons, or of attention heads.
     """
 
@@ -57,7 +57,7 @@ class UserWeights:
                 f"{name} is {getattr(self, name)}, but {self.weights.name} already determines the weights",
                 argument=name,
                 value=getattr(self, name),
-                remedy="omit one of them",
+                remedy=f"omit --{name} or --weights",
             )
         if self.network in ("diagonal", "attention"):
             raise InputError(

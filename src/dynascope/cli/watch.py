@@ -1,4 +1,4 @@
-"""The command that shows a training run in the browser while it goes on."""
+"""The command that shows a training run in the browser during the run."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["Watch"]
 @with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class Watch:
-    """Show the page of a recorded training run in the browser, and refresh it while the run goes on.
+    """Show the page of a recorded training run in the browser, and refresh it during the run.
 
-    The page is served to this computer only, at an address with a random token. Press Ctrl-C to end.
+    The page is served to this computer only, at an address with a random token. Press Ctrl-C to stop the server.
 
     Args:
         path: The folder of a recorder.
-        port: Port of the server; 0 for any free one.
+        port: Port of the server; 0 selects a free port.
         open: Open the page in the browser.
     """
 
@@ -39,10 +39,10 @@ class Watch:
     open: bool = False
 
     def __call__(self) -> int:
-        """Serve the page until an interrupt."""
+        """Serve the page until interrupted."""
         check_options(self)
         with PageServer(self._page, self._rows, port=self.port) as server:
-            print(f"Page: {server.address} (Ctrl-C ends)", flush=True)
+            print(f"Page: {server.address} (Ctrl-C to stop)", flush=True)
             if self.open and not webbrowser.open(server.address):
                 print("dynascope: found no browser to open the page.", file=sys.stderr)
             server.serve_forever()

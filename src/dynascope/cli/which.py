@@ -81,7 +81,7 @@ class Which:
             )
             return AGREED
         article = "an" if self.model.network == "attention" else "a"
-        print(f"Theories for {article} {self.model.network} network on {task.name}, from initial scale {scale:g}:\n")
+        print(f"Theories for {article} {self.model.network} network on {task.name}, at initial scale {scale:g}:\n")
         print(
             found.as_text(
                 width=page_width(),
@@ -89,7 +89,7 @@ class Which:
             )
         )
         if all(each.status == "no" for each in found):
-            print(f"\nTo train and measure without a theory, in Python:\n\n{found.observing_text}")
+            print(f"\nTo train and measure the network without a theory, use Python:\n\n{found.observing_text}")
         return AGREED
 
     def _command(self, theory: str) -> str:

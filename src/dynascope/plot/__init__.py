@@ -1,4 +1,4 @@
-"""Figures of records: the prediction dashed over the solid observation."""
+"""Figures of records, with predictions as dashed lines over solid observations."""
 
 from dynascope.validation import face
 

@@ -50,11 +50,11 @@ class Axis:
     """An axis.
 
     Attributes:
-        label: The text along it.
+        label: The text along the axis.
         log: Whether the axis is logarithmic.
         decades: Decimal logarithms of the smallest and largest positive number along the axis.
         ticks: The tick labels by position, if there are few positions; otherwise empty.
-        range: Both ends, or None to fit the data.
+        range: The two ends, or None to fit the data.
         zero: Whether a line marks zero.
     """
 
@@ -149,7 +149,7 @@ def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) ->
 def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
     """Describe the staircase, and all curves that have finite values and that no chart contains.
 
-    If all charts have a logarithmic x-axis or joined lines, so have all other curves.
+    These curves have a logarithmic x-axis, or joined lines, if all charts do.
     """
     shown = {name for chart in charts for name in (*chart.variables, chart.over, *(chart.interval or ()), chart.error)}
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
@@ -166,7 +166,7 @@ def _has_values(record: xr.Dataset, name: str) -> bool:
 
 
 def _staircase(view: Result) -> Drawing:
-    """Describe the staircase; time is logarithmic if half of the jumps lie in the first tenth of a linear axis."""
+    """Describe the staircase; its time axis is logarithmic if most jumps would crowd at the start of a linear axis."""
     drawing = describe_chart(view, Chart("loss", staircase=True), automatic=True)
     (panel,) = drawing.panels
     times = np.array([jump.x for jump in panel.jumps])
@@ -181,7 +181,7 @@ def _staircase(view: Result) -> Drawing:
 
 
 def _styled(line: Line, chart: Chart, *, several: bool, named: bool) -> Line:
-    """Set the style of a line; categorical axes have no connecting lines."""
+    """Set the style of a line; points on a categorical axis are not connected."""
     if line.side == "observed" and chart.joined:
         line, style = _joined(line)
     elif line.side == "observed":
@@ -195,7 +195,7 @@ def _styled(line: Line, chart: Chart, *, several: bool, named: bool) -> Line:
 
 
 def _joined(line: Line) -> tuple[Line, Literal["solid", "marked"]]:
-    """Drop the missing values of a line, and return its style: with marked points if values were missing in between."""
+    """Drop the missing values of a line, and return its style: marked points if values in between were missing."""
     known = np.flatnonzero(np.isfinite(line.x) & np.isfinite(line.y))
     style = "marked" if len(known) and len(known) <= np.ptp(known) else "solid"
     low, high = (None if each is None else each[known] for each in (line.low, line.high))
@@ -203,7 +203,7 @@ def _joined(line: Line) -> tuple[Line, Literal["solid", "marked"]]:
 
 
 def _is_logarithmic(found: Found) -> bool:
-    """Whether the x-axis should be logarithmic, by its quantity or because its points form a geometric sequence."""
+    """Whether the x-axis should be logarithmic: for some quantities, and if the points form a geometric sequence."""
     if found.axis in _LOGARITHMIC:
         return True
     x = found.lines[0].x

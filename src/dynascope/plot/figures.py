@@ -1,4 +1,4 @@
-"""Figures of records: the prediction dashed over the solid observation.
+"""Figures of records, with predictions as dashed lines over solid observations.
 
 Every function accepts labelled data and optionally the axes to draw on. It returns the axes and never displays a
 figure. Without axes, the function creates a `matplotlib.figure.Figure` without pyplot, so no display is needed.
@@ -88,10 +88,10 @@ def curves(
     known = curve_names(from_tree(tree))
     require(
         variable in known,
-        f"the result has no curve {variable!r}",
+        f"the result contains no curve {variable!r}",
         argument="variable",
         value=variable,
-        remedy=f"choose one of {', '.join(known)}" if known else "pass a result with a variable over time",
+        remedy=f"choose from {', '.join(known)}" if known else "pass a result with a variable over time",
     )
     return _draw(tree, Chart(variable, over="", log=_LOG[log_time, log_values]), axes)
 
@@ -223,7 +223,9 @@ def figure(tree: AnyResult) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
-    """Save a figure as PNG, SVG or PDF. The write is atomic, and equal figures give equal files.
+    """Save a figure as PNG, SVG or PDF.
+
+    The file is written atomically, and equal figures produce identical files.
 
     Args:
         figure: The figure, for example `axes.get_figure()`.
@@ -246,10 +248,10 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
     path = Path(path)
     require(
         path.suffix in _DATELESS,
-        f"{path.name!r} has no suffix of a supported figure format",
+        f"the name {path.name!r} does not end in a supported figure format",
         argument="path",
         value=str(path),
-        remedy=f"end the name in {', '.join(_DATELESS)}",
+        remedy=f"choose one of the suffixes {', '.join(_DATELESS)}",
     )
     with written_beside(path) as partial:
         figure.savefig(partial, dpi=200, metadata=_DATELESS[path.suffix])

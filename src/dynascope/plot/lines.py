@@ -45,7 +45,7 @@ class Line:
         y: Positions along the y-axis, shape (n,).
         thin: Whether it is one of several lines with the same label.
         low: Lower end of the interval at each point, shape (n,), or None.
-        high: Upper end.
+        high: Upper end of the interval, or None.
         colour: The colour, the same for one label on both sides.
         style: A solid, dashed or dotted line, a solid line with marked points, points, small dots, horizontal bars, a
             path that ends in an arrow, or the difference of two lines. Intervals are error bars on points and dots, and
@@ -89,7 +89,7 @@ class Found(NamedTuple):
 
 
 def curve_names(view: Result) -> list[str]:
-    """Return the variables over time, step, scale and similar axes; those in both records come first."""
+    """Return the variables over time, step, scale and similar axes; variables in both records come first."""
     found = [[str(name) for name in side.data_vars if _axis(side, str(name), "")] for side in view.sides.values()]
     shared = [name for name in found[0] if name in found[-1]] if len(found) == 2 else []
     return list(dict.fromkeys([*shared, *itertools.chain(*found)]))
@@ -129,7 +129,7 @@ def _staircase(view: Result) -> Found:
         seen = [(x, y) for _, x, y in _members(view.observed["loss"], axis)]
     require(
         seen or view.staircase,
-        "the tree contains neither an observed loss nor predicted jumps",
+        "the result contains neither an observed loss nor predicted jumps",
         argument="tree",
         remedy="pass the result of predict, observe or compare",
     )
@@ -169,7 +169,7 @@ def _variables(view: Result, chart: Chart) -> Found:
     unknown = sorted({*chart.members, *chart.places} - dimensions)
     require(
         not unknown,
-        f"a figure of {', '.join(chart.variables)} selects members of {', '.join(unknown)}, which it lacks",
+        f"a figure of {', '.join(chart.variables)} selects members along {', '.join(unknown)}, a missing dimension",
         argument="members",
         value=unknown,
         remedy=f"choose from {', '.join(sorted(dimensions))}",
@@ -212,16 +212,16 @@ def _of_record(side: str, record: xr.Dataset, name: str, word: str, chart: Chart
 
 
 def _sides_over(view: Result, name: str, over: str) -> dict[str, xr.Dataset]:
-    """Return the sides on which a variable has a dimension, or appears together with another variable."""
+    """Return the records in which a variable can be drawn over a dimension or another variable, by side."""
     having = _sides_with(view, name)
     fitting = {side: record for side, record in having.items() if _axis(record, name, over) is not None}
     known = dict.fromkeys(str(each) for record in having.values() for each in record[name].dims)
     require(
         fitting,
-        f"a figure draws {name!r} over {over or 'time'!r}, but its dimensions are {', '.join(known)}",
+        f"a figure draws {name!r} over {over or 'time'!r}, but {name!r} has dimensions {', '.join(known)}",
         argument="over",
         value=over,
-        remedy="name one of its dimensions, or a variable over the same dimensions",
+        remedy="choose one of these dimensions, or a variable with the same dimensions",
     )
     return fitting
 
@@ -240,7 +240,7 @@ def _sides_with(view: Result, name: str) -> dict[str, xr.Dataset]:
 
 
 def _axis(record: xr.Dataset, name: str, over: str) -> str | None:
-    """Return the dimension along which a variable is drawn; without a choice, the first of `_AXES` that it has."""
+    """Return the dimension along which a variable is drawn; by default, its first dimension in the order of `_AXES`."""
     if name not in record.variables:
         return None
     dims = [str(each) for each in record[name].dims]
@@ -261,9 +261,10 @@ def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
             continue
         known = values[dimension].to_numpy().tolist()
         missing = [label for label in labels if label not in known]
+        absent = "".join(map(repr, missing[:1]))
         require(
             not missing,
-            f"a figure selects {dimension} {missing[:1]} of {str(values.name)!r}, which does not exist",
+            f"a figure selects {dimension} {absent} of {str(values.name)!r}, which does not exist",
             argument="members",
             value=missing[:1],
             remedy=f"choose from {', '.join(map(str, known))}",
@@ -293,7 +294,7 @@ def _members(
 
 
 def _member(dimension: str, label: object, symbols: Mapping[str, str]) -> str:
-    """Return the label of a member: its name, or the dimension or symbol and its number."""
+    """Return the label of a member: its name, or the dimension or symbol with its value."""
     if isinstance(label, str) and not label.isdigit():
         return label
     value = number(label) if isinstance(label, float) else str(label)

@@ -66,9 +66,9 @@ class Row(NamedTuple):
     """A parameter as text.
 
     Attributes:
-        name: Its name.
-        value: Its value.
-        about: Its description; may be empty.
+        name: Name of the parameter.
+        value: Value of the parameter.
+        about: Description of the parameter; may be empty.
     """
 
     name: str
@@ -90,7 +90,7 @@ def parameters_of(view: Result, facts: Mapping[Any, Any]) -> list[Row]:
 
 
 def _with_page_names(text: str, names: Iterable[str]) -> str:
-    """Replace parameter names in a text by their typeset form."""
+    """Replace parameter names in a text with their typeset form."""
     return re.sub(r"\b\w+_\w+\b", lambda found: words(found[0]) if found[0] in names else found[0], text)
 
 

@@ -50,7 +50,7 @@ def parameter_text(value: Any) -> str:
 
 
 def printed(text: str) -> Markup:
-    """Replace program notation of numbers and powers in a text by print notation.
+    """Convert numbers and powers in a text from program notation to print notation.
 
     Example:
         >>> str(printed("`loss` to 1e-9, and 2.5e+07 < k^-1.6, k^(−2α), k^−(α+1) or ρ^|i−j|"))

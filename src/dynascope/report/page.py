@@ -60,7 +60,7 @@ _SENTENCES = {
 
 
 class _Quantities(NamedTuple):
-    """Rows of a table, letters of the reasons, and whether any row has a largest error."""
+    """Rows of a table, the letter of each reason, and whether any row has a largest error."""
 
     rows: list[Row]
     reasons: dict[str, str]
@@ -83,7 +83,7 @@ def render_page(tree: AnyResult) -> str:
         A self-contained page of at most 1.5 MB, which opens without a server and makes no network requests.
 
     Raises:
-        InputError: The tree contains neither a prediction nor an observation, or a chart names a missing variable.
+        InputError: The result contains neither a prediction nor an observation, or a chart names a missing variable.
 
     Example:
         >>> from dynascope.results import make_record
@@ -94,7 +94,7 @@ def render_page(tree: AnyResult) -> str:
     view = from_tree(tree)
     require(
         bool(view.sides),
-        "the tree contains neither a prediction nor an observation",
+        "the result contains neither a prediction nor an observation",
         argument="tree",
         remedy="pass the result of predict, observe or compare",
     )
@@ -177,7 +177,7 @@ def write_page(tree: AnyResult, path: str | PathLike[str]) -> Path:
         f"{str(path)!r} exists and was not written by dynascope",
         argument="path",
         value=str(path),
-        remedy="choose another path, or move it away first",
+        remedy="choose another path, or move the existing file first",
     )
     with written_beside(path) as partial:
         partial.write_text(render_page(tree), encoding="utf-8", newline="\n")

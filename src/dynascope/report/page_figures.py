@@ -45,14 +45,15 @@ class PageFigure(NamedTuple):
 
 
 def page_figures(view: Result, room: int) -> tuple[list[PageFigure], list[PageFigure]]:
-    """Return the main figures, and those of all other quantities.
+    """Return the main figures, and the figures of all other quantities.
 
     Args:
         view: The result.
         room: Approximate limit on the total size of all figures, in bytes.
 
     Returns:
-        Return the declared figures and all others; if none is declared, the first of the others takes its place.
+        The declared figures, and the figures of all other quantities. If no figure is declared, the first of the others
+        becomes the main figure.
 
     Raises:
         InputError: A declared chart names a variable that the result lacks.

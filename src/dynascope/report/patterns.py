@@ -23,18 +23,18 @@ _MOST_WRITTEN = 8  # columns up to which the cells show numbers
 _RED, _BLUE = (0.84, 0.38, 0.30), (0.26, 0.58, 0.76)
 _TITLES = {
     "input_feature": "Input pattern learned at each jump",
-    "learned_direction": "Contribution of each input to what each jump learns, in standard deviations of the inputs",
+    "learned_direction": "Contribution of each input to the learned feature, in standard deviations of the inputs",
     "coefficient": "Linear map after each jump",
 }
 
 
 class Cell(NamedTuple):
-    """One number of the table.
+    """A number in the table of learned features.
 
     Attributes:
-        share: Its magnitude, as a percentage of the largest.
-        positive: Whether it is positive.
-        number: Its value as text.
+        share: Magnitude of the number, as a percentage of the largest.
+        positive: Whether the number is positive.
+        number: The number as text.
     """
 
     share: int
@@ -46,7 +46,7 @@ class Effect(NamedTuple):
     """The effect of a new neuron on one output.
 
     Attributes:
-        raises: Whether the neuron raises the output where it is active.
+        raises: Whether the neuron raises the output for inputs on which it is active.
         number: The size of the effect as text.
     """
 
@@ -60,8 +60,8 @@ class Patterns(NamedTuple):
     Attributes:
         caption: The caption.
         jumps: The labels of the jumps.
-        pictures: One image per jump if the inputs are images; transparent where they are zero.
-        rows: If the inputs are not images, the name of each input and its number for each jump.
+        pictures: One image per jump if the inputs are images, transparent where the feature is zero.
+        rows: If the inputs are not images, the name of each input and its contribution at each jump.
         written: Whether the cells show numbers.
         in_spreads: Whether the numbers are in standard deviations of the inputs.
         effects: If the effect of the new neurons is known, the name of each output and the effect for each jump; None
@@ -84,7 +84,7 @@ class Patterns(NamedTuple):
 
 
 def patterns(view: Result) -> Patterns | None:
-    """Return what is learned at each jump; None if the prediction does not contain it."""
+    """Describe what is learned at each jump; returns None if the prediction contains no features."""
     found = find_features(view)
     if found is None:
         return None
@@ -107,7 +107,7 @@ def patterns(view: Result) -> Patterns | None:
     if len(kept) > _MOST_INPUTS:
         kept = np.sort(np.argsort(-np.abs(numbers).max(axis=0, initial=0.0), kind="stable")[:_MOST_INPUTS])
         caption.append(
-            f"Only the {_MOST_INPUTS} inputs with the largest contributions are shown, of {len(found.features)}."
+            f"Only the {_MOST_INPUTS} of {len(found.features)} inputs with the largest contributions are shown."
         )
     largest = extent(numbers)
     rows = [(found.features[i], [_cell(float(value), largest) for value in numbers[:, i]]) for i in kept]
@@ -116,7 +116,8 @@ def patterns(view: Result) -> Patterns | None:
     if effects:
         caption.append(
             f"The last row{'s show' if len(effects) > 1 else ' shows'} whether the neuron raises or lowers the output "
-            "where it is active, and by how much if the inputs change by one along the direction of its column."
+            "for inputs on which it is active, and by how much if the inputs change by one along the direction in its "
+            "column."
         )
     return Patterns(" ".join(caption), jumps, [], rows, len(jumps) <= _MOST_WRITTEN, in_spreads, effects)
 

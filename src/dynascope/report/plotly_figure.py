@@ -95,7 +95,7 @@ def plotly_figure(drawing: Drawing) -> go.Figure:
 
 
 def _add_band(figure: go.Figure, x: Values, low: Values, high: Values, colour: str, *, log_y: bool) -> None:
-    """Return a band as one outline, along its upper end and back along its lower end."""
+    """Add a band as one outline, along its upper end and back along its lower end."""
     kept = np.isfinite(low) & np.isfinite(high) & ((low > 0) | (not log_y))
     across, along = (np.concatenate([there[kept], back[kept][::-1]]) for there, back in ((x, x), (high, low)))
     line = {"width": 0, "color": colour}
@@ -103,7 +103,7 @@ def _add_band(figure: go.Figure, x: Values, low: Values, high: Values, colour: s
 
 
 def _add_sides(figure: go.Figure, panel: Panel) -> None:
-    """Add legend entries for the line styles of observation and prediction, if colours distinguish the members."""
+    """Add legend entries for the line styles of observation and prediction if colours distinguish the members."""
     first: dict[str, Line] = {}
     for line in panel.lines:
         first.setdefault(line.side, line)
@@ -114,7 +114,7 @@ def _add_sides(figure: go.Figure, panel: Panel) -> None:
 
 
 def _add_lines(figure: go.Figure, panel: Panel, lines: Sequence[Line], *, in_legend: bool) -> None:
-    """Return the lines of one side and label as one trace."""
+    """Add the lines of one side and label as one trace."""
     first = lines[0]
     mode, stroke, marker = _LOOKS[first.style]
     if first.weight == "thin":

@@ -36,7 +36,7 @@ def staircase_caption(view: Result) -> str:
     first, last = view.staircase.rows[0], view.staircase.rows[-1]
     levels = f"from {number(first.loss_before, 3)} to {number(last.loss_after, 3)}"
     if view.observed is None:
-        return f"Predicted loss over time. It drops from plateau to plateau, {levels}; numbers mark the jumps."
+        return f"Predicted loss over time. It drops {levels} in a staircase of plateaus; numbers mark the jumps."
     return f"Loss over time. Numbers mark the predicted jumps, and the predicted plateaus go {levels}."
 
 
@@ -46,7 +46,7 @@ def staircase_meaning(view: Result, facts: Mapping[Any, Any]) -> str:
         return ""
     scale = f" (the scale here is {number(facts['scale'], 3)})" if "scale" in facts else ""
     text = (
-        "A network with small initial weights learns features one by one: the loss rests on a plateau, then drops in a "
+        "A network with small initial weights learns features one by one: the loss stays on a plateau, then drops in a "
         "jump as the network learns the next feature. The table lists these features. The dashed staircase is computed "
         f"from the data and the initial weights, without training. It assumes small initial weights{scale}; "
         "at larger scales the jumps merge."

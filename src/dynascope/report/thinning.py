@@ -21,7 +21,7 @@ _BYTES_A_LABEL = 700
 
 
 def thinned(drawing: Drawing, room: int) -> Drawing:
-    """Keep as many lines and points of a drawing as fit into `room` bytes, but all observed points."""
+    """Drop lines and points of a drawing until it fits into `room` bytes; observed points are all kept."""
     main, *below = drawing.panels
     lines = [line for side in SIDES for line in _first_lines([each for each in main.lines if each.side == side], room)]
     written = sum(1 if line.low is None else 3 for line in lines)  # pairs of numbers for each point
@@ -57,7 +57,7 @@ def kept_points(x: Float[np.ndarray, " n"], most: int) -> Int[np.ndarray, " m"]:
 
 
 def _first_lines(lines: Sequence[Line], room: int) -> list[Line]:
-    """Keep as many lines as fit; lines with the same label are kept or dropped together."""
+    """Keep the first lines that fit; lines with the same label are kept or dropped together."""
     labels = list(dict.fromkeys(line.label for line in lines))[: max(4, room // (4 * _BYTES_A_LABEL))]
     kept = [line for line in lines if line.label in labels]
     return kept[: min(_MOST_LINES_A_SIDE, max(4, room // (48 * _BYTES_A_POINT)))]
