@@ -46,7 +46,7 @@ def test_if_nothing_applies_the_calls_that_measure_come_last(table, capsys):
     said = capsys.readouterr().out
     assert "No theory applies." in said
     assert said.index("as shown at the end") < said.index(
-        "To train and measure without a theory, in Python:\n\n    observe("
+        "To train and measure the network without a theory, use Python:\n\n    observe("
     )
 
 

@@ -46,7 +46,7 @@ class List:
             for line in describe(list(group), page_width()):
                 print(line)
             print()
-        print("`dynascope run STUDY` runs a study; `dynascope list --long` shows claims and papers.")
+        print("Run a study: `dynascope run STUDY`. More details: `dynascope list --long`.")
         return AGREED
 
 
