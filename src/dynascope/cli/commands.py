@@ -148,7 +148,7 @@ def _all(commands: dict[str, Any]) -> Callable[..., Any]:
     dynascope.__annotations__["command"] = Union[  # noqa: UP007 - the choices are known only here
         tuple(Annotated[command, tyro.conf.subcommand(name)] for name, command in commands.items())
     ]
-    dynascope.__doc__ = """Predict what a neural network will learn, observe its training, and compare the two.
+    dynascope.__doc__ = """Predict what a network will learn, observe training, and compare prediction and observation.
     Exit codes: 0 agree or finished, 1 disagree, 2 bad input, 3 the run failed, 4 undecided, 130 interrupted.
 
     Args:

@@ -61,7 +61,8 @@ class Predict:
         jumps: Maximum number of predicted jumps. Default: 5 for relu, quadratic and attention networks, otherwise all.
         smallest_jump: Jumps smaller than this fraction of the initial loss are summarised in one line.
         context: Number of examples in a prompt (attention only).
-        max_steps: Maximum number of integration steps in one phase (relu and quadratic networks only).
+        max_steps: Maximum number of integration steps in each phase of the alternating flow (relu and quadratic
+            networks only).
         out: Folder for the page and the record.
         open: Open the page in the browser.
         json: Print one JSON object.

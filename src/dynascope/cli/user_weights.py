@@ -28,8 +28,8 @@ class UserWeights:
             kernel-regression applies. At 1, the weights of a two-layer network have standard deviation 1/sqrt(width).
             Default: 1e-8, or 1e-3 for networks whose times grow as a power of 1/scale.
         weights: A .npz file with your initial weights: W1 of shape (inputs, width) and W2 of shape (width, outputs), or
-            both transposed as in PyTorch, and optionally the biases b1 (width,) and b2 (outputs,); replaces --scale,
-            --width and --seed.
+            both transposed as in PyTorch, and optionally the biases b1 (width,) and b2 (outputs,). The file
+            replaces --scale, --width and --seed.
         seed: Seed of the initial weights.
         seeds: Number of draws of the initial weights; if above 1, the output includes the spread of the predictions.
         width: Number of hidden neurons, or of attention heads.
