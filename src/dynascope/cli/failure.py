@@ -20,7 +20,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a full disk or an exhausted 
 
 
 def with_options(text: str, options: Collection[str]) -> str:
-    """Replace arguments in Python notation by command-line options.
+    """Replace arguments in Python notation with command-line options.
 
     Args:
         text: A message with arguments in backticks or with values, as in `missing` or loss='mse'.

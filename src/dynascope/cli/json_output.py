@@ -140,7 +140,7 @@ def _plain(quantities: Mapping[str, Quantity]) -> dict[str, Any]:
 
 
 def _verdict(view: Result) -> dict[str, Any]:
-    """Return the verdict, its sentence, and the scored share of the decrease of the loss (None if unknown)."""
+    """Return the verdict, its sentence, and the scored share of the decrease in the loss (None if unknown)."""
     assert view.verdict is not None
     outcome, sentence, share = dataclasses.astuple(view.verdict)
     return {"verdict": outcome, "verdict_sentence": sentence, "share_of_fall": share}
@@ -203,7 +203,7 @@ def _warnings(view: Result) -> list[str]:
 
 
 def _finite(answer: dict[str, Any]) -> dict[str, Any]:
-    """Replace non-finite numbers by None and add a warning that lists them."""
+    """Replace non-finite numbers with None and add a warning that lists them."""
     lost: dict[str, list[int]] = {}
 
     def cleaned(value: Any, place: str, entry: int) -> Any:

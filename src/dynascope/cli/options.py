@@ -20,7 +20,7 @@ def with_bounds_in_help(options: _Options) -> _Options:
     Example:
         >>> from dynascope.cli.user_training import UserTraining
         >>> [line.strip() for line in UserTraining.__doc__.splitlines() if "minutes" in line]
-        ['minutes: Time limit of the check; jumps predicted after the end of this run are not scored. Above 0.']
+        ['minutes: Time limit of the check; jumps predicted after the end of the check are not scored. Above 0.']
     """
     text = options.__doc__ or ""
     for name, sentence in bound_sentences(options).items():

@@ -23,7 +23,7 @@ _SETTINGS = (tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.c
 
 
 def parsed(command: Any, arguments: Sequence[str], *, words: int) -> Callable[[], int]:
-    """Parse the arguments of a command into a callable; after `--help` the callable does nothing.
+    """Parse the arguments of a command into a callable; for `--help`, the callable does nothing.
 
     Args:
         command: A dataclass with `__call__`, or a function that returns a callable. The first paragraph of its

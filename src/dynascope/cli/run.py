@@ -1,4 +1,4 @@
-"""The command that runs a study; it imports no other study."""
+"""The command that runs a study, without importing other studies."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class UserTraining:
     Args:
         check: Train the network and compare with the prediction.
         flow: Training method of the check: gradient_flow, or descent (gradient descent with --learning-rate).
-        minutes: Time limit of the check; jumps predicted after the end of this run are not scored.
+        minutes: Time limit of the check; jumps predicted after the end of the check are not scored.
         slope: Also train at 1e-4 times the scale, and compare the slopes dt/dlog(1/scale) with the prediction.
         batch_size: Batch size for --flow descent; with --learning-rate, adds epochs to the times. Default: all samples.
     """

@@ -1,4 +1,4 @@
-"""The command that shows a training run in the browser during the run."""
+"""The command that shows the page of a training run in the browser during the run."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def _styled(line: Line, chart: Chart, *, several: bool, named: bool) -> Line:
 
 
 def _joined(line: Line) -> tuple[Line, Literal["solid", "marked"]]:
-    """Drop the missing values of a line, and return its style: marked points if values in between were missing."""
+    """Drop the missing values of a line and choose its style, with marked points if values in between were missing."""
     known = np.flatnonzero(np.isfinite(line.x) & np.isfinite(line.y))
     style = "marked" if len(known) and len(known) <= np.ptp(known) else "solid"
     low, high = (None if each is None else each[known] for each in (line.low, line.high))
@@ -203,7 +203,7 @@ def _joined(line: Line) -> tuple[Line, Literal["solid", "marked"]]:
 
 
 def _is_logarithmic(found: Found) -> bool:
-    """Whether the x-axis should be logarithmic: for some quantities, and if the points form a geometric sequence."""
+    """Whether the x-axis should be logarithmic: for certain quantities, or if the points form a geometric sequence."""
     if found.axis in _LOGARITHMIC:
         return True
     x = found.lines[0].x

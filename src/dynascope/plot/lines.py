@@ -43,7 +43,7 @@ class Line:
         label: The member or variable, such as "mode 1"; empty if there is only one.
         x: Positions along the x-axis, shape (n,).
         y: Positions along the y-axis, shape (n,).
-        thin: Whether it is one of several lines with the same label.
+        thin: Whether the line is one of several with the same label.
         low: Lower end of the interval at each point, shape (n,), or None.
         high: Upper end of the interval, or None.
         colour: The colour, the same for one label on both sides.
@@ -75,7 +75,7 @@ class Found(NamedTuple):
 
     Attributes:
         lines: The lines.
-        axis: Name of the dimension or variable of the x-axis.
+        axis: Name of the dimension or variable on the x-axis.
         x_label: Label of the x-axis.
         y_label: Label of the y-axis.
         names: The members along the x-axis if they are text, drawn at 0, 1, ….
@@ -281,7 +281,7 @@ def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
 def _members(
     values: xr.DataArray, axis: str, symbols: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Yield label, x and y of every line of a variable; text labels are placed at 0, 1, …."""
+    """Yield the label, x and y of every line of a variable; text labels are placed at 0, 1, …."""
     others = [str(name) for name in values.dims if name != axis]
     named = [name for name in others if name not in _ENSEMBLE] or [name for name in others if name != "seed"]
     named = [name for name in named if symbols.get(name) != ""]

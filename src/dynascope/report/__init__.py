@@ -1,4 +1,4 @@
-"""One self-contained HTML page for a record."""
+"""Self-contained HTML pages for results and records."""
 
 from dynascope.validation import face
 

@@ -77,7 +77,7 @@ class Row(NamedTuple):
 
 
 def parameters_of(view: Result, facts: Mapping[Any, Any]) -> list[Row]:
-    """Return the parameters of the result, and then those of the initialisation of a staircase."""
+    """Return the parameters of the result, followed by the initialisation parameters of a staircase."""
     parameters = dict(view.parameters)
     if view.staircase is not None:
         for name, description in _INITIALISATION.items():
@@ -95,7 +95,7 @@ def _with_page_names(text: str, names: Iterable[str]) -> str:
 
 
 def confidence_of(view: Result) -> str:
-    """Return the confidence level of the intervals of effects in percent; empty if there are none."""
+    """Return the confidence level, in percent, of the intervals for effects; empty if there are none."""
     if view.observed is None or not any(each.quantity for each in view.claims.values()):
         return ""
     return number(100 * view.observed.attrs.get("confidence", 0.95))

@@ -28,11 +28,11 @@ class PageFigure(NamedTuple):
     """An interactive figure.
 
     Attributes:
-        title: The heading.
-        caption: The caption.
+        title: Heading of the figure.
+        caption: Caption of the figure.
         log_x: Whether the x-axis is logarithmic initially.
         log_y: Whether the y-axis is logarithmic initially.
-        tall: Whether it has a second panel.
+        tall: Whether the figure has a second panel.
         content: Data and layout for plotly as JSON.
     """
 

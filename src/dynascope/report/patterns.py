@@ -55,7 +55,7 @@ class Effect(NamedTuple):
 
 
 class Patterns(NamedTuple):
-    """What is learned at each jump.
+    """The learned features of all jumps, as shown on a page.
 
     Attributes:
         caption: The caption.
@@ -123,7 +123,7 @@ def patterns(view: Result) -> Patterns | None:
 
 
 def _effects(view: Result) -> list[tuple[str, list[Effect | None]]]:
-    """Return the effect of the new neuron of each jump on each output, for the outputs with the largest effects."""
+    """Return how the new neuron at each jump affects the outputs, for the outputs with the largest effects."""
     if view.predicted is None or "output_effect" not in view.predicted:
         return []
     values = view.predicted["output_effect"]

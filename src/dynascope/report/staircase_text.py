@@ -20,7 +20,7 @@ def staircase_question(view: Result, facts: Mapping[Any, Any]) -> str:
 
 
 def predicted_jumps_sentence(view: Result) -> str:
-    """State the number and times of the predicted jumps; empty for other results."""
+    """Return a sentence on the number and times of the predicted jumps; empty for other results."""
     if view.staircase is None:
         return ""
     due = [row.time for row in view.staircase.rows if math.isfinite(row.time)]
@@ -41,7 +41,7 @@ def staircase_caption(view: Result) -> str:
 
 
 def staircase_meaning(view: Result, facts: Mapping[Any, Any]) -> str:
-    """Explain a predicted staircase; empty for other results."""
+    """Return the explanation of a predicted staircase; empty for other results."""
     if not staircase_question(view, facts):
         return ""
     scale = f" (the scale here is {number(facts['scale'], 3)})" if "scale" in facts else ""
