@@ -70,6 +70,6 @@ def meaning(study: Synflow, result: Comparison) -> str:
         )
     return (
         "Without skip connections, every layer has the same total SynFlow score, so the weights of a layer gain "
-        "importance when this layer loses other weights. Scores that are computed only once lack this effect, so high compressions empty "
-        "whole layers or disconnect the network. " + " ".join(texts)
+        "importance when this layer loses other weights. Scores that are computed only once lack this effect, so high "
+        "compressions empty whole layers or disconnect the network. " + " ".join(texts)
     )
