@@ -163,6 +163,8 @@ def test_members_that_diverge_are_reported_while_the_others_continue():
     [
         ({"networks": [NETWORK, feedback_mlp((16, 5, 2))]}, "networks"),
         ({"networks": feedback_mlp((16, 2))}, "networks"),
+        ({"networks": feedback_mlp((15, 5, 2))}, "networks"),
+        ({"networks": feedback_mlp((16, 5, 1))}, "networks"),
         ({"networks": [NETWORK] * 3, "rule": [UNSTABLE] * 2}, "networks"),
         ({"training": [TRAINING, dataclasses.replace(TRAINING, steps=80)]}, "training"),
     ],

@@ -190,6 +190,7 @@ def test_bad_input_is_rejected_by_name(samples):
         ("protect", {"compression": 2.0, "protect": ["shortcut"]}),
         ("protect", {"compression": 2.0, "protect": ["weights"]}),
         ("input_shape", {"compression": 2.0, "input_shape": (7,)}),
+        ("data", {"compression": 2.0, "method": "snip", "data": (samples[0], samples[1] + 9)}),
         ("method", {"compression": 2.0, "method": "frob"}),
     ]
     for argument, options in cases:

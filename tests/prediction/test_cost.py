@@ -52,7 +52,7 @@ def test_what_takes_long_or_much_is_told(operations, memory, words):
 def test_more_inputs_than_memory_are_rejected_with_the_bytes(monkeypatch):
     task, network = Task(np.eye(2, 1500), [[1.0], [0.5]]), DiagonalLinear(1500)
     monkeypatch.setenv("DYNASCOPE_MEMORY", "100MB")
-    with pytest.raises(InputError, match=r"diagonal-staircase .* needs 384 MB, but only 100 MB are allowed") as refused:
+    with pytest.raises(InputError, match=r"diagonal-staircase .* needs 384 MB, but only 100 MB is allowed") as refused:
         predict(task, network, scale=1e-4)
     assert refused.value.argument == "task"
 

@@ -13,7 +13,7 @@ from dynascope.interventions.pruning_scores import Method
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402  after what it needs was asked for
-from torch.nn.utils.prune import custom_from_mask  # noqa: E402
+from torch.nn.utils.prune import custom_from_mask, random_unstructured  # noqa: E402
 
 from dynascope.torch import critical_compression, prune  # noqa: E402
 
@@ -112,6 +112,20 @@ def test_a_layer_that_is_not_homogeneous_is_named():
     assert prune(residual(), compression=2.0, input_shape=(1, 8, 8)).conservation_defect < 1e-9
 
 
+def tied():
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+    second.weight = first.weight
+    return nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Linear(4, 4))
+
+
+@pytest.mark.slow
+def test_weights_before_a_softmax_cannot_be_ranked():
+    module = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3), nn.Softmax(1))
+    with pytest.warns(UserWarning, match=r"does not depend on 0.weight, 2.weight"):
+        prune(module, compression=2.0)
+    assert prune(tied(), "magnitude", compression=2.0, protect=["0"], input_shape=(4,)).compression == 2
+
+
 def test_bad_input_is_rejected_by_name():
     for argument, model, options in (
         ("input_shape", residual(), {}),
@@ -120,6 +134,13 @@ def test_bad_input_is_rejected_by_name():
         ("protect", residual(), {"protect": ["downsample"]}),
         ("compression", residual(), {"compression": 1e5, "input_shape": (1, 8, 8)}),
         ("network", nn.BatchNorm1d(3), {}),
+        ("network", tied(), {}),
+        ("network", nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))), {}),
+        ("network", nn.Sequential(random_unstructured(nn.Linear(3, 3), "weight", amount=0.5)), {}),
+        ("input_shape", nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 2)), {"input_shape": (3,)}),
+        ("data", nn.Linear(3, 2), {"method": "snip", "data": (torch.ones(4, 3), torch.arange(4))}),
+        ("data", nn.Linear(3, 2), {"method": "snip", "data": (torch.ones(4, 3), torch.ones(3, 2))}),
+        ("data", nn.Linear(3, 2), {"method": "snip", "data": (torch.ones(4, 3) / 0, torch.ones(4, 2))}),
     ):
         with pytest.raises(InputError) as error:
             prune(model, **{"compression": 2.0, **options})

@@ -58,7 +58,7 @@ def test_names_of_several_records_are_those_of_the_last_that_has_them():
 def test_a_long_name_that_is_no_text_is_refused_when_the_record_is_stored(tmp_path):
     record = make_record(CURVE, TIMES)
     record["loss"].attrs["long_name"] = 3
-    with pytest.raises(InputError, match="the long_name of 'loss' is a int"):
+    with pytest.raises(InputError, match="the long_name of 'loss' has type int"):
         save(record, tmp_path / "record.zip")
 
 

@@ -98,7 +98,7 @@ def test_what_is_inside_the_bounds_is_taken(samples, share, target, seed):
         ("limit", 1, "at least 2"),
         ("strengths", 1.0, "a list in which each element is a number"),
         ("strengths", [1.0, 1.0, -1.0], "above 0"),
-        ("momentum", 1.5, "of at most 1"),
+        ("momentum", 1.5, "at most 1"),
         ("seed", -1, "0"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -120,7 +121,7 @@ def train_with_feedback(
         DivergenceError: If every member diverges: the norm ratio of a layer exceeds 1000, or the loss is not finite.
             The error names the layer.
         InputError: If architectures or settings of the members differ in more than the stated parts, if the sequences
-            have different lengths, or if no layer has feedback weights.
+            have different lengths, if no layer has feedback weights, or if the networks do not fit the data.
 
     Warns:
         DivergenceWarning: If some members diverge.
@@ -159,6 +160,7 @@ def train_with_feedback(
         argument="networks",
         remedy="give networks of two or more layers, with feedback weights in all but the first",
     )
+    _require_fit(every[0], data)
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *every)
     precision = jax.tree.leaves(stacked)[0].dtype
     numbers = {name: np.array([getattr(each, name) for each in settings], precision) for name in _NUMBERS}
@@ -184,6 +186,27 @@ def train_with_feedback(
         return record
     trained = [jax.tree.map(lambda leaf, k=k: leaf[k], ends) for k in range(count)]
     return record, trained[0] if single else trained
+
+
+def _require_fit(network: FeedbackNetwork, data: Labelled) -> None:
+    """Raise `InputError` unless the network takes the inputs and has an output for every class."""
+    try:
+        outputs = jax.eval_shape(network, data.inputs[:1]).shape
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the networks cannot be applied to inputs of shape {data.inputs.shape[1:]}",
+            argument="networks",
+            value=data.inputs.shape[1:],
+            remedy=f"give networks with {math.prod(data.inputs.shape[1:])} inputs",
+        ) from error
+    classes = data.output_dimension
+    require(
+        outputs[-1] >= classes,
+        f"the networks have {outputs[-1]} outputs, and data has {classes} classes",
+        argument="networks",
+        value=outputs[-1],
+        remedy=f"give networks with {classes} outputs",
+    )
 
 
 def _repeated(each: Any, count: int) -> list[Any]:

@@ -13,7 +13,7 @@ from jax.extend.core import Jaxpr
 
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
-from dynascope.interventions.prunable import Flow, unprotected
+from dynascope.interventions.prunable import Flow, require_classes, require_pairs, unprotected
 from dynascope.networks.batch_normalisation import RunningStatistics, trained_weights
 from dynascope.symmetry.program_loops import bodies
 from dynascope.training import Loss
@@ -61,6 +61,9 @@ class JaxNetwork:
         self._ones = np.ones((1, *shape))
         self._flowing = [np.abs(leaf).astype(np.float64) for leaf in self._without_running_means(network)]
         self._mapped = _is_mapped(network, self._ones)
+        if self._data is not None and self._data.targets.dtype.kind == "i":
+            call, _ = self._program
+            require_classes(self._data.targets, jax.eval_shape(call, self._leaves, self._data.inputs[:1]).shape[-1])
 
     def flow(self, weights: Sequence[np.ndarray]) -> Flow:
         """Synaptic flow in evaluation mode, with running means of zero, for nonnegative weights of the layers."""
@@ -175,13 +178,14 @@ def _batch(data: Any) -> Batch:
     if hasattr(data, "inputs"):
         data = data.inputs, data.labels if hasattr(data, "labels") else data.targets
     require(
-        isinstance(data, list | tuple) and len(data) == 2 and len(data[0]) == len(data[1]) > 0,
+        isinstance(data, list | tuple) and len(data) == 2,
         "data is not a pair of inputs and targets",
         argument="data",
         value=type(data).__name__,
         remedy="give a task, or (inputs, targets) with one row per sample; integer targets are class labels",
     )
     inputs, targets = np.asarray(data[0], np.float64), np.asarray(data[1])
+    require_pairs(inputs, targets)
     require_finite_values("data", inputs)
     return Batch(inputs, targets.astype(int if targets.dtype.kind in "iub" else np.float64))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynascope.validation import require
 
-__all__ = ["Flow", "Prunable", "unprotected"]
+__all__ = ["Flow", "Prunable", "require_classes", "require_pairs", "unprotected"]
 
 
 class Flow(NamedTuple):
@@ -67,7 +67,7 @@ class Prunable(Protocol):
 def unprotected(names: Sequence[str], protect: Sequence[str]) -> list[str]:
     """Select the layers that no name in `protect` covers.
 
-    A name covers a layer if its parts occur in the name of the layer one after the other.
+    A name covers a layer if its parts (between dots) occur in the name of the layer one after the other.
 
     Raises:
         InputError: If a name covers no layer, or if no layer remains.
@@ -91,7 +91,7 @@ def unprotected(names: Sequence[str], protect: Sequence[str]) -> list[str]:
             f"protect contains {each!r}, which is no layer of the network",
             argument="protect",
             value=each,
-            remedy=f"choose names or parts of names from {', '.join(names)}",
+            remedy=f"choose names, or whole parts between dots, from {', '.join(names)}",
         )
         covered |= found
     left = [name for name in names if name not in covered]
@@ -103,6 +103,29 @@ def unprotected(names: Sequence[str], protect: Sequence[str]) -> list[str]:
         remedy="leave at least one layer to prune",
     )
     return left
+
+
+def require_pairs(inputs: Any, targets: Any) -> None:
+    """Raise `InputError` unless there are as many targets as inputs, and at least one."""
+    require(
+        len(inputs) == len(targets) > 0,
+        f"data has {len(inputs)} inputs and {len(targets)} targets",
+        argument="data",
+        value=(len(inputs), len(targets)),
+        remedy="give one target for each sample",
+    )
+
+
+def require_classes(labels: Any, outputs: int) -> None:
+    """Raise `InputError` if a label is negative, or is not the index of an output."""
+    least, most = int(labels.min()), int(labels.max())
+    require(
+        least >= 0 and most < outputs,
+        f"data has labels from {least} to {most}, and the network has {outputs} outputs",
+        argument="data",
+        value=(least, most),
+        remedy=f"give labels from 0 to {outputs - 1}",
+    )
 
 
 def _parts(name: str) -> list[str]:

@@ -26,6 +26,7 @@ __all__ = ["critical_compression", "prune", "prune_network", "require_data", "sc
 
 Compression = Annotated[float, Ge(1)]
 _CONSERVED = 1e-6  # relative; a smaller defect is a rounding error
+_NO_SHARE = 1e-12  # of the synaptic flow; a smaller share is a rounding error
 _STEP = 0.25  # of log₁₀ ρ
 _CALLER = 5  # stack level of the caller, past the decorators
 
@@ -43,7 +44,7 @@ def prune(
     allow_collapse: bool = False,
     seed: Seed = 0,
 ) -> Pruned:
-    """Remove the weights with the lowest scores until one of every ρ weights is left.
+    """Remove the weights with the lowest scores until a fraction 1/ρ of the weights is left.
 
     The scores of all layers are compared with each other. Round k of n keeps exactly round(N ρ^(−k/n)) of the N
     weights, and the scores are computed again in every round.
@@ -63,9 +64,9 @@ def prune(
 
     In a network without skip connections and biases, SynFlow conserves R in every layer, so that with many rounds every
     layer keeps a weight up to the maximal compression, one weight per layer. In a residual network, the flow through a
-    skip connection bypasses its block. If one block weighs less than its skip connection, high compressions empty the
-    block (`Pruned.layers["flow_share"]` measures the flow through each layer). SynFlow also removes the few weights of
-    1 × 1 shortcuts early; `protect` keeps them.
+    skip connection bypasses its block. If less flow passes through a block than bypasses it, high compressions empty
+    the block (`Pruned.layers["flow_share"]` measures the flow through each layer). SynFlow also removes the few weights
+    of 1 × 1 shortcuts early; `protect` keeps them.
 
     Args:
         network: An equinox module that maps a batch or a sample to outputs; or a `torch.nn.Module`, for which the
@@ -87,11 +88,13 @@ def prune(
 
     Raises:
         InputError: If the compression leaves fewer weights than layers, or empties a layer, unless `allow_collapse` is
-            set; if a method lacks data; if `protect` names no layer or all layers; if the input shape is unknown; or if
-            scores are not finite.
+            set; if a method lacks data, or the data do not fit the network; if `protect` names no layer or all layers;
+            if the input shape is unknown; if scores are not finite; or if a PyTorch module has tied or parametrised
+            weights, or masks of an earlier pruning.
 
     Warns:
-        UserWarning: If the network contains operations that are not homogeneous, so that SynFlow is not conserved.
+        UserWarning: If SynFlow is not conserved, because operations are not homogeneous; or if the synaptic flow does
+            not depend on a layer, as before a softmax.
 
     References:
         H. Tanaka et al., arXiv:2006.05467; N. Lee et al., arXiv:1810.02340; C. Wang et al., arXiv:2002.07376.
@@ -172,6 +175,8 @@ def prune_network(
     sizes = [each.size for each in network.weights]
     require_reachable(compression, sizes, allow_collapse)
     names = _named_violations(flow, method)
+    if method == "synflow":
+        _warn_of_unranked(flow)
     rounds = rounds or _default_rounds(method)
     masks = _masks(flow, method, compression, rounds, seed)
     collapsed = tuple(name for name, mask in zip(network.names, masks, strict=True) if not mask.any())
@@ -233,6 +238,18 @@ def _last_intact(compressions: Sequence[float], intact: Sequence[bool]) -> float
     return float(max((compression for compression, _ in reached), default=1.0))
 
 
+def _warn_of_unranked(flow: SynapticFlow) -> None:
+    """Warn about layers whose scores are zero up to rounding errors."""
+    shares = flow.layer_shares([np.ones(each.shape, bool) for each in flow.network.weights])
+    names = [name for name, share in zip(flow.network.names, shares, strict=True) if abs(share) < _NO_SHARE]
+    if names:
+        warnings.warn(
+            f"prune: the synaptic flow does not depend on {', '.join(names)}, so SynFlow cannot rank these weights; "
+            "remove a softmax after the last layer, or protect these layers",
+            stacklevel=_CALLER,
+        )
+
+
 def _masks(flow: SynapticFlow, method: Method, compression: float, rounds: int, seed: int) -> list[np.ndarray]:
     network = flow.network
     kept = kept_after_each_round(sum(each.size for each in network.weights), compression, rounds)
@@ -251,8 +268,8 @@ def _named_violations(flow: SynapticFlow, method: Method) -> tuple[str, ...]:
     names = flow.network.inhomogeneous() or ("an unknown operation",)
     if method == "synflow":
         warnings.warn(
-            f"prune: the network is not homogeneous ({', '.join(names)}), so SynFlow violates conservation by "
-            f"{flow.defect:.1%}, and layers may collapse",
+            f"prune: operations of the network are not homogeneous ({', '.join(names)}), so SynFlow violates "
+            f"conservation by {flow.defect:.1%}, and layers may collapse",
             stacklevel=_CALLER,
         )
     return names

@@ -56,7 +56,7 @@ class Pruned:
 
     @property
     def residuals(self) -> Float[np.ndarray, " layers"]:
-        """`flow_share` − 1: the conservation residual of each layer as a cut of the pruned network."""
+        """`flow_share` − 1 of each layer after pruning: the violation of conservation, if the layer is a cut."""
         return np.asarray(self.layers["flow_share"]) - 1
 
 

@@ -134,7 +134,7 @@ class Claim:
 
     @property
     def digits(self) -> int:
-        """The number of significant digits, at least two, that distinguish the ends of the interval.
+        """The number of significant digits, two to six, that distinguish the ends of the interval.
 
         Example:
             >>> Claim("slope", "The ratio is one.", 1.002, low=0.995, high=1.009, least=0.8).digits
@@ -143,7 +143,7 @@ class Claim:
         width = self.interval[1] - self.interval[0]
         if not (0 < width < math.inf and self.value):
             return 2
-        return max(2, 1 + math.ceil(math.log10(abs(self.value) / width)))
+        return min(max(2, 1 + math.ceil(math.log10(abs(self.value) / width))), 6)
 
     @property
     def about(self) -> str:

@@ -11,15 +11,17 @@ import numpy as np
 import torch
 from annotated_types import Ge
 from torch import nn
+from torch.nn.utils import parametrize
+from torch.nn.utils.prune import is_pruned
 
 from dynascope.errors import InputError
 from dynascope.interventions import CriticalCompression, Pruned
-from dynascope.interventions.prunable import Flow, unprotected
+from dynascope.interventions.prunable import Flow, require_classes, require_pairs, unprotected
 from dynascope.interventions.prune import prune_network, require_data, scan_compressions
 from dynascope.interventions.pruning_scores import Method
 from dynascope.torch.modules import floating_tensors, require_shapes, unwrapped
 from dynascope.torch.repeatable import BATCH_NORMS
-from dynascope.validation import require, shown_error
+from dynascope.validation import require, require_finite_values, shown_error
 from dynascope.validation.bounded import PositiveInt, Seed
 
 __all__ = ["critical_compression", "prune"]
@@ -39,7 +41,7 @@ def prune(
     allow_collapse: bool = False,
     seed: Seed = 0,
 ) -> Pruned:
-    """Remove the weights of a PyTorch module with the lowest scores until one of every ρ weights is left.
+    """Remove the weights of a PyTorch module with the lowest scores until a fraction 1/ρ is left.
 
     This is `interventions.prune` for PyTorch, with the same methods, ranking and rounds, so that equal weights get
     equal masks. Scores are computed on a private copy of the module in float64 and in evaluation mode. The module is
@@ -120,11 +122,13 @@ class TorchNetwork:
     def __init__(self, network: nn.Module, protect: Sequence[str], input_shape: Sequence[int] | None, data: Any):
         module: nn.Module = unwrapped(network)
         require_shapes("network", module)
+        _require_plain(module)
         self._module = copy.deepcopy(module).double().eval()
         self._original = dict(module.named_parameters())
         self._trained = {name: each.detach() for name, each in self._module.named_parameters()}
         floating = [name for name, each in self._trained.items() if each.ndim > 1 and each.is_floating_point()]
         self.names = unprotected(floating, protect)
+        _require_untied(module, self.names)
         self.weights = [self._trained[name].cpu().numpy() for name in self.names]
         for name, each in self._trained.items():
             require(
@@ -151,8 +155,11 @@ class TorchNetwork:
                 f"the network cannot be applied to a batch of shape {tuple(self._ones.shape)} ({shown_error(error)})",
                 argument="input_shape",
                 value=tuple(self._ones.shape[1:]),
-                remedy="give the shape of one sample, such as (3, 32, 32)",
+                remedy="give the shape of one sample, such as (3, 32, 32); of a network that takes integers, such as "
+                "tokens, prune the part after the embedding",
             ) from error
+        if self._data is not None and not self._data[1].is_floating_point():
+            require_classes(self._data[1], self._module(self._data[0][:1]).shape[1])
 
     def flow(self, weights: Sequence[np.ndarray]) -> Flow:
         """Synaptic flow in evaluation mode, with running means of zero, for nonnegative weights of the layers."""
@@ -192,7 +199,7 @@ class TorchNetwork:
             for name, each in leaves:
                 each.register_forward_hook(lambda layer, x, y, name=name: self._note(found, name, layer, x, y))
             module(self._ones)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(found)) or ("a function in the forward method",)
 
     def result(self, masks: Sequence[np.ndarray]) -> tuple[dict[str, torch.Tensor], None]:
         """The masks by the name of the parameter, in its precision and on its device."""
@@ -230,13 +237,15 @@ class TorchNetwork:
 
     def _tensors(self, data: Any) -> tuple[torch.Tensor, torch.Tensor]:
         require(
-            isinstance(data, list | tuple) and len(data) == 2 and len(data[0]) == len(data[1]) > 0,
+            isinstance(data, list | tuple) and len(data) == 2,
             "data is not a pair of inputs and targets",
             argument="data",
             value=type(data).__name__,
             remedy="give (inputs, targets) with one row per sample; integer targets are class labels",
         )
         inputs, targets = (torch.as_tensor(each, device=self._device) for each in data)
+        require_pairs(inputs, targets)
+        require_finite_values("data", inputs)
         return inputs.double(), targets.double() if targets.is_floating_point() else targets.long()
 
     def _input_shape(self, given: Sequence[int] | None) -> tuple[int, ...]:
@@ -257,3 +266,35 @@ class TorchNetwork:
         owner = self._module.get_submodule(name.rpartition(".")[0])
         transposed = nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d
         return 1 if isinstance(owner, transposed) else 0
+
+
+def _require_plain(module: nn.Module) -> None:
+    """Raise `InputError` if weights are computed from other parameters, by masks or by a normalisation of weights."""
+    require(
+        not is_pruned(module),
+        "the network has masks of torch.nn.utils.prune",
+        argument="network",
+        remedy="make them permanent with torch.nn.utils.prune.remove before you prune again",
+    )
+    computed = [name for name, each in module.named_modules() if parametrize.is_parametrized(each)]
+    require(
+        not computed,
+        f"{', '.join(computed)} has parametrised weights, such as those of weight or spectral normalisation",
+        argument="network",
+        value=computed,
+        remedy="make them permanent with torch.nn.utils.parametrize.remove_parametrizations before you prune",
+    )
+
+
+def _require_untied(module: nn.Module, names: Sequence[str]) -> None:
+    """Raise `InputError` if a prunable weight has several names."""
+    first: dict[int, str] = {}
+    for name, each in module.named_parameters(remove_duplicate=False):
+        other = first.setdefault(id(each), name)
+        require(
+            other == name or other not in names,
+            f"{other} and {name} are the same weight, and the conservation of synaptic flow requires separate weights",
+            argument="network",
+            value=(other, name),
+            remedy=f"give the layers separate weights, or pass protect=[{other!r}]",
+        )
