@@ -188,7 +188,7 @@ def prune_network(
         remedy="choose a lower compression, more rounds or another method, protect these layers, or pass "
         "allow_collapse=True",
     )
-    mask, pruned = network.result(masks)
+    (mask, pruned), remaining = network.result(masks), flow.remaining(masks)
     kept = sum(int(each.sum()) for each in masks)
     return Pruned(
         mask,
@@ -197,9 +197,9 @@ def prune_network(
         float(compression),
         sum(sizes) / kept if kept else np.inf,
         rounds,
-        layer_table(flow, masks),
+        layer_table(network, masks, remaining),
         collapsed,
-        flow.exists(masks),
+        remaining.path_exists,
         flow.defect,
         names,
     )
@@ -240,8 +240,7 @@ def _last_intact(compressions: Sequence[float], intact: Sequence[bool]) -> float
 
 def _warn_of_unranked(flow: SynapticFlow) -> None:
     """Warn about layers whose scores are zero up to rounding errors."""
-    shares = flow.layer_shares([np.ones(each.shape, bool) for each in flow.network.weights])
-    names = [name for name, share in zip(flow.network.names, shares, strict=True) if abs(share) < _NO_SHARE]
+    names = [name for name, share in zip(flow.network.names, flow.shares, strict=True) if abs(share) < _NO_SHARE]
     if names:
         warnings.warn(
             f"prune: the synaptic flow does not depend on {', '.join(names)}, so SynFlow cannot rank these weights; "

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from dynascope.interventions.synaptic_flow import SynapticFlow
+from dynascope.interventions.prunable import Prunable
+from dynascope.interventions.synaptic_flow import Remaining
 from dynascope.results.named_tuples import short_repr
 
 __all__ = ["CriticalCompression", "Pruned", "layer_table"]
@@ -78,17 +79,16 @@ class CriticalCompression(NamedTuple):
     __repr__ = short_repr
 
 
-def layer_table(flow: SynapticFlow, masks: list[np.ndarray]) -> pd.DataFrame:
+def layer_table(network: Prunable, masks: list[np.ndarray], remaining: Remaining) -> pd.DataFrame:
     """The table `Pruned.layers`."""
-    network = flow.network
     dead = []
-    for scores, axis in zip(flow.log_scores(masks), network.unit_axes, strict=True):
+    for scores, axis in zip(remaining.log_scores, network.unit_axes, strict=True):
         others = tuple(each for each in range(scores.ndim) if each != axis % scores.ndim)
         dead.append(int(np.sum(scores.max(axis=others) == -np.inf)))
     columns = {
         "size": [each.size for each in masks],
         "kept": [int(each.sum()) for each in masks],
         "dead_units": dead,
-        "flow_share": flow.layer_shares(masks),
+        "flow_share": remaining.shares,
     }
     return pd.DataFrame(columns, index=pd.Index(network.names, name="layer"))

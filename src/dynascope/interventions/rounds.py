@@ -42,7 +42,8 @@ def largest_scores(
     found = scores[mask]
     if keep >= found.size:
         return mask.copy()
-    least = np.partition(found, -keep)[-keep]
+    found.partition(found.size - keep)
+    least = found[-keep]
     kept = mask & (scores > least)
     ties = np.flatnonzero(mask & (scores == least))
     kept[ties[: keep - np.count_nonzero(kept)]] = True

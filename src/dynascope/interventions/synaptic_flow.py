@@ -5,17 +5,33 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from dynascope.interventions.prunable import Flow, Prunable
-from dynascope.theory.interventions import log_synaptic_flow, synflow_log_scores
+from dynascope.theory.interventions import log_synaptic_flow
+from dynascope.theory.interventions.synaptic_flow import chain_log_scores
 from dynascope.validation import require
 
-__all__ = ["SynapticFlow"]
+__all__ = ["Remaining", "SynapticFlow"]
 
 _EQUAL = 1e-9  # relative rounding error of sums over all weights of a layer
+
+
+class Remaining(NamedTuple):
+    """The synaptic flow of a pruned network.
+
+    Attributes:
+        log_scores: Logarithms of the scores of each layer.
+        shares: Sum of the scores of each layer over R; one if the layer is a cut, less if the flow bypasses it, and
+            more if the layer is used several times.
+        path_exists: Whether a path from the inputs to the outputs remains.
+    """
+
+    log_scores: list[np.ndarray]
+    shares: np.ndarray
+    path_exists: bool
 
 
 class SynapticFlow:
@@ -39,7 +55,7 @@ class SynapticFlow:
         """Logarithms of the scores, up to a constant that all layers share."""
         weights = self._masked(masks)
         if self._kind in ("chain", "transposed chain"):
-            found = synflow_log_scores(self._oriented(weights))
+            found = chain_log_scores(self._oriented(weights))
             return found if self._kind == "chain" else [each.T for each in found]
         if self._kind == "cuts":
             weights = _balanced(weights)
@@ -52,30 +68,41 @@ class SynapticFlow:
             return bool(log_synaptic_flow(self._oriented(weights)) > -np.inf)
         return self.network.flow(_balanced(weights)).total > 0
 
-    def layer_shares(self, masks: Sequence[np.ndarray]) -> np.ndarray:
-        """Sum of the scores of each layer over R; one if the layer is a cut, less if the flow bypasses it."""
-        weights = self._masked(masks)
+    def remaining(self, masks: Sequence[np.ndarray]) -> Remaining:
+        """Scores, shares and paths that remain in a pruned network."""
         if self._kind in ("chain", "transposed chain"):
-            oriented = self._oriented(weights)
-            total = log_synaptic_flow(oriented)
-            if total == -np.inf:
-                return np.zeros(len(weights))
-            return np.array([np.exp(each - total).sum() for each in synflow_log_scores(oriented)])
+            scores, total = self.log_scores(masks), log_synaptic_flow(self._oriented(self._masked(masks)))
+            exists = total > -np.inf
+            shares = [np.exp(each - total).sum() if exists else 0.0 for each in scores]
+            return Remaining(scores, np.array(shares), bool(exists))
+        weights = self._masked(masks)
         weights = _balanced(weights) if self._kind == "cuts" else weights
-        return _shares(self._flow(weights), weights)
+        flow = self._flow(weights)
+        return Remaining(_logarithms(flow, weights), _shares(flow, weights), flow.total > 0)
 
     @functools.cached_property
     def defect(self) -> float:
         """Relative difference of the flow at the outputs and at the inputs and biases; zero if φ(z) = φ'(z) z."""
         # With balanced weights, signals are of order one, where no activation is saturated or nearly linear.
-        balanced = _balanced(self.weights)
-        total = self.network.flow(balanced).total
+        balanced, flow = self._whole
+        total = flow.total
         return abs(self.network.source(balanced) / total - 1) if total else 0.0
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Sum of the scores of each layer over R, for the unpruned network with balanced weights."""
+        balanced, flow = self._whole
+        return _shares(flow, balanced)
+
+    @functools.cached_property
+    def _whole(self) -> tuple[list[np.ndarray], Flow]:
+        """Balanced weights of the unpruned network, and their flow."""
+        balanced = _balanced(self.weights)
+        return balanced, self.network.flow(balanced)
 
     @functools.cached_property
     def _kind(self) -> Literal["chain", "transposed chain", "cuts", "any"]:
-        balanced = _balanced(self.weights)
-        flow = self.network.flow(balanced)
+        balanced, flow = self._whole
         if not (0 < flow.total < np.inf) or np.abs(_shares(flow, balanced) - 1).max() > _EQUAL:
             return "any"
         expected, log_total = _logarithms(flow, balanced), np.log(flow.total)
@@ -85,7 +112,7 @@ class SynapticFlow:
                 break
             if any(one.shape[1] != other.shape[0] for one, other in itertools.pairwise(matrices)):
                 continue
-            found = synflow_log_scores(matrices)
+            found = chain_log_scores(matrices)
             found = [each.T for each in found] if turned else found
             if all(_agree(*pair, log_total) for pair in zip(found, expected, strict=True)):
                 return "transposed chain" if turned else "chain"
@@ -122,10 +149,9 @@ def _shares(flow: Flow, weights: Sequence[np.ndarray]) -> np.ndarray:
 def _logarithms(flow: Flow, weights: Sequence[np.ndarray]) -> list[np.ndarray]:
     found = []
     for weight, slope in zip(weights, flow.gradient, strict=True):
-        alive = (weight != 0) & (slope != 0)  # few, after some rounds, and logarithms are slow
-        scores = np.full(weight.shape, -np.inf)
-        scores[alive] = np.log(weight[alive]) + np.log(np.abs(slope[alive]))
-        found.append(scores)
+        scores = weight * np.abs(slope)
+        # After some rounds, few scores are positive, and logarithms are slow.
+        found.append(np.log(scores, where=scores > 0, out=np.full(scores.shape, -np.inf)))
     return found
 
 

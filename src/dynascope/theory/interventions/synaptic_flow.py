@@ -13,7 +13,7 @@ from dynascope.theory.domain import covers
 from dynascope.validation import require, require_finite_values
 from dynascope.validation.bounded import FiniteNumbers
 
-__all__ = ["log_synaptic_flow", "synflow_log_scores"]
+__all__ = ["chain_log_scores", "log_synaptic_flow", "synflow_log_scores"]
 
 _covers = functools.partial(
     covers,
@@ -85,7 +85,11 @@ def synflow_log_scores(weights: Sequence[FiniteNumbers]) -> list[Float[np.ndarra
         >>> np.exp(first).round(9).tolist(), np.exp(second).round(9).ravel().tolist()  # R = 1 · 3 + 2 · 0.5
         ([[3.0, 1.0]], [3.0, 1.0])
     """
-    layers = _chain(weights)
+    return chain_log_scores(_chain(weights))
+
+
+def chain_log_scores(layers: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Compute `synflow_log_scores` of finite nonnegative weights whose shapes form a chain, without checks."""
     entering = _forward(layers)
     leaving = _forward([layer.T for layer in reversed(layers)])[::-1]
     scores = []
@@ -97,10 +101,7 @@ def synflow_log_scores(weights: Sequence[FiniteNumbers]) -> list[Float[np.ndarra
 
 def _log(values: np.ndarray) -> np.ndarray:
     """Logarithms of nonnegative numbers; fast if most of them are zero, as in pruned networks."""
-    found = np.full(values.shape, -np.inf)
-    positive = values > 0
-    found[positive] = np.log(values[positive])
-    return found
+    return np.log(values, where=values > 0, out=np.full(values.shape, -np.inf))
 
 
 def _chain(weights: Sequence[FiniteNumbers]) -> list[np.ndarray]:
