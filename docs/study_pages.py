@@ -131,13 +131,14 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         _prose(inspect.getdoc(study) or ""),
         f"## Result\n\n{meaning} (The numbers are from a run with the default settings.)" if meaning else "",
         "## Figures\n\n" + "\n".join(figures) if figures else "",
-        "## Fields\n\nEach field is an option of the command (lists: `--name 1 2 3`) and an argument in Python:"
+        "## Fields\n\nEach field is a command-line option (lists: `--name 1 2 3`) and a keyword argument in Python:"
         f'\n`find_study("{entry.name}")(name=value)`.',
         _table(("field", "default", "description"), list(_fields(usual))),
         "## Tolerances",
         _tolerances(study),
         "## Paper",
-        f"{reference.paper}. [arXiv {reference.arxiv}](https://arxiv.org/abs/{reference.arxiv})",
+        f"{reference.paper}. [arXiv {reference.arxiv}](https://arxiv.org/abs/{reference.arxiv})"
+        + (f"\n\n{reference.also}" if reference.also else ""),
         f"```bibtex\n{bibtex(f'{reference.paper} (arXiv {reference.arxiv})')}\n```",
         f"Source code: [`{entry.module}.{entry.class_name}`]({source}).",
     )
@@ -189,7 +190,8 @@ def _tolerances(study: type[Study]) -> str:
             rows.append((f"`{name}`", describe(name, study.names)[0], number(limit), reason))
     table = _table(("quantity", "description", "tolerance", "reason"), rows)
     return _joined(
-        "For curves, both the overall and the largest error must be within the tolerance." if worst else "", table
+        "For curves, the overall and the largest pointwise error must be within the tolerance." if worst else "",
+        table,
     ).strip()
 
 

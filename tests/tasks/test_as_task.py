@@ -37,14 +37,14 @@ def test_the_numbers_of_a_data_set_of_scikit_learn_stay_as_they_are():
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ("wine.csv", r"the task has the type str: read the file with read_table"),
+        ("wine.csv", r"the task has type str: read the file with read_table"),
         (Path("wine.csv"), r"read the file with read_table"),
-        (pd.DataFrame(X), r"the task has the type DataFrame: specify the target columns .*read_table"),
-        ({"a": [1.0]}, r"the task has the type dict: specify the target columns .*read_table"),
-        (X, r"the task has the type ndarray"),
-        ((X,), "the task has the type tuple"),
-        (Task, "the task has the type type"),
-        (None, "the task has the type NoneType"),
+        (pd.DataFrame(X), r"the task has type DataFrame: specify the target columns .*read_table"),
+        ({"a": [1.0]}, r"the task has type dict: specify the target columns .*read_table"),
+        (X, r"the task has type ndarray"),
+        ((X,), "the task has type tuple"),
+        (Task, "the task has type type"),
+        (None, "the task has type NoneType"),
     ],
 )
 def test_what_makes_no_task_is_refused(data, problem):

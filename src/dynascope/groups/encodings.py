@@ -82,8 +82,9 @@ def encoding_from_fourier(
         x, shape (n,).
 
     Raises:
-        InputError: If no irrep is given, if an irrep is unknown, trivial or the conjugate of another, if an amplitude
-            is not one or d finite non-negative numbers, or if the amplitudes of a quaternionic irrep differ.
+        InputError: If no irrep is given; if an irrep is unknown, trivial or the conjugate of another; if the amplitudes
+            of an irrep are neither a finite non-negative number nor d such numbers; or if the amplitudes of a
+            quaternionic irrep differ.
 
     Source: the inverse Fourier transform on a finite group.
 

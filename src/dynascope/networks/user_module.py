@@ -252,7 +252,7 @@ def _of_torch(module: Any, weight: Any = None) -> Iterator[_Layer]:
     else:
         parts_to_try = [f"its part {part!r}" for part, each in parts.items() if type(each).__name__ == "Sequential"]
         raise InputError(
-            f"the network is of the class {name!r}, whose custom code cannot be analysed",
+            f"the network is an instance of {name!r}, whose custom code cannot be analysed",
             argument="network",
             value=name,
             remedy=f"give {' or '.join(parts_to_try) or 'a torch.nn.Sequential'}, with {_SUPPORTED}",

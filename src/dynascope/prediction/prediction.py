@@ -137,10 +137,10 @@ def _require_units(task: Task) -> None:
         )
         require(
             1 / _LARGEST <= largest <= _LARGEST,
-            f"the {name} of the task are as large as {largest:.1e}",
+            f"the largest of the {name} of the task has magnitude {largest:.1e}",
             argument="task",
             value=largest,
-            remedy=f"choose units in which they are between {1 / _LARGEST:.0e} and {_LARGEST:.0e}, or standardise them",
+            remedy=f"choose units in which it is between {1 / _LARGEST:.0e} and {_LARGEST:.0e}, or standardise",
         )
 
 

@@ -1,4 +1,4 @@
-"""Convert results to trees of records, the stored form that plain xarray opens, and back."""
+"""Convert results to and from `xarray.DataTree`, the storage format, which xarray opens without dynascope."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class StudyEntry:
         subject = folders[-2:][0].replace("_", " ")
         summary = (inspect.getdoc(module) or reference.claim).partition("\n")[0]
         of_class = {"name": study.name, "module": module.__name__, "class_name": study.__name__}
-        source = dataclasses.asdict(reference)
+        source = {"paper": reference.paper, "arxiv": reference.arxiv, "claim": reference.claim}
         return cls(**of_class, subject=subject, summary=summary, **source, minutes=float(study.minutes))
 
     def load(self) -> type[Study]:

@@ -40,7 +40,7 @@ def limit_tolerances(
 
 
 def curve_tolerance(**limits: tuple[float, str]) -> dict[str, tuple[float, str]]:
-    """Set one limit for both the overall and the largest error of each curve, in the format of `Study.tolerance`.
+    """Set one limit for the overall and the largest pointwise error of each curve, in the format of `Study.tolerance`.
 
     Args:
         **limits: For each curve, the largest error that counts as agreement, and the reason for this limit.

@@ -57,7 +57,7 @@ class Evidence:
         gradient_bits: Number of significant bits that represent all entries of ∇L: 8 for bfloat16, 11 for float16, or
             all.
         update_norm: ‖d‖ of the update of each parameter.
-        clipping: Relative difference between each step and the step of a gradient clipped by value.
+        clipping: Largest difference between g′ and a gradient clipped by value, relative to the largest entry of g′.
         change: Relative distance between g′ and ∇L.
         change_by_rule: The value of `change` under each alternative update rule, shape (step, layer, rule).
         departure_factor: The best-fitting factor of each of `DEPARTURES`, shape (step, layer, departure).

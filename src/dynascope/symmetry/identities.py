@@ -92,7 +92,7 @@ def check_identities(
     with jax.enable_x64(wide):
         theta, g, curvatures = _derivatives(loss, params, symmetries, seed)
     for each in jax.tree.leaves(g):
-        require_finite_values("loss", each, remedy="give a loss and parameters whose gradient is finite")
+        require_finite_values("loss", each, remedy="give a loss whose gradient is finite at the given parameters")
     return [_checked(charge, theta, g, *each) for charge, each in zip(symmetries, curvatures, strict=True)]
 
 

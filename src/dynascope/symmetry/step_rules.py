@@ -71,7 +71,8 @@ def step_rule(
         gradient_norm: ‖∇L‖ at each step, shape (steps,).
         gradient_largest: Largest entry of ∇L, shape (steps,).
         update_norm: ‖d‖ of the update, shape (steps,).
-        clipping: Relative difference between each step and the step of a gradient clipped by value, shape (steps,).
+        clipping: Largest difference between g′ and a gradient clipped by value, relative to the largest entry of g′,
+            shape (steps,).
         change: Relative difference between each step and the declared step, shape (steps,).
         change_by_rule: The value of `change` under each of `RULES`, shape (steps, rules).
         departure_factor: Best-fitting factor of each of `DEPARTURES`, shape (steps, departures).

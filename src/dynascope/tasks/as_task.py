@@ -54,4 +54,4 @@ def as_task(data: Any) -> Learnable:
         remedy = "give the pair data.tensors"
     elif hasattr(data, "columns") or isinstance(data, dict):
         remedy = "specify the target columns with read_table(frame, target=…)"
-    raise InputError(f"the task has the type {kind}", argument="task", value=kind, remedy=remedy)
+    raise InputError(f"the task has type {kind}", argument="task", value=kind, remedy=remedy)

@@ -157,10 +157,10 @@ def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str 
     require_evaluation_mode(argument, module, purpose="the loss is the same at every call")
     require(
         callable(loss) and getattr(loss, "reduction", None) in ("mean", "sum"),
-        f"loss is a {type(loss).__name__} without the reduction 'mean' or 'sum'",
+        f"loss, of type {type(loss).__name__}, does not have the reduction 'mean' or 'sum'",
         argument="loss",
         value=type(loss).__name__,
-        remedy="give a loss of torch.nn with one of these reductions, or pass reduction='mean' with a function",
+        remedy="give a torch.nn loss with one of these reductions, or a function together with reduction='mean'",
     )
     # A loader draws a random number at the start of each pass.
     with torch.random.fork_rng([]):

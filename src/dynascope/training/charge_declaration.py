@@ -194,7 +194,7 @@ class Declaration:
             require(
                 _all_equal(own),
                 f"the parameters {', '.join(each.paths)} of a {each.kind} symmetry differ in their {what}, so the "
-                "charge has no law",
+                "charge obeys no exact law",
                 argument=name,
                 value=own,
                 remedy="omit this symmetry",

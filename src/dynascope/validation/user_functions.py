@@ -61,7 +61,7 @@ def require_function(argument: str, function: Any, name: str = "") -> None:
         hash(function)
     except TypeError as error:
         raise InputError(
-            f"{shown} has the type {type(function).__name__}, which is not hashable",
+            f"{shown} has type {type(function).__name__}, which is not hashable",
             argument=argument,
             value=type(function).__name__,
             remedy="give a plain function, or an object of a hashable class, such as a frozen dataclass",

@@ -25,8 +25,8 @@ def test_columns_that_are_dropped_are_neither_inputs_nor_targets(drop):
         ("age", ["age"], "drop", "both target and drop contain 'age': list each"),
         ("age", ["height", "girth", "kind"], "target", "every column of trees.csv is dropped or a target"),
         (None, "age", "target", "no target column of trees.csv is given"),
-        (pd.Series([1.0]), (), "target", "target has the type Series: give the name of a column"),
-        ("age", pd.Index(["kind"]), "drop", "drop has the type Index: give the name of a column"),
+        (pd.Series([1.0]), (), "target", "target has type Series: give the name of a column"),
+        ("age", pd.Index(["kind"]), "drop", "drop has type Index: give the name of a column"),
     ],
 )
 def test_names_that_leave_nothing_to_learn_are_refused(target, drop, argument, problem):

@@ -72,7 +72,7 @@ def test_pixels_have_one_unit_and_are_centred():
         (TREES, {"target": "age", "drop": "planted"}, "2 rows with missing or infinite values in 'height', 'age'"),
         (TREES, {"name": "trees"}, "no target column of trees is given"),
         ({"a": [1.0], "b": [1.0, 2.0]}, {"target": "b"}, "table is not a dictionary of columns"),
-        (np.eye(3), {"target": "b"}, r"table has the type ndarray: .* use Task\(x, y\) for arrays"),
+        (np.eye(3), {"target": "b"}, r"table has type ndarray: .* use Task\(x, y\) for arrays"),
         ("trees.csv", {"target": "b"}, "there is no file trees.csv"),
     ],
 )

@@ -30,7 +30,7 @@ def check_chain(weights: Sequence[Any], *, least: int) -> Any:
         f"the shapes {', '.join(map(str, shapes))} are not those of consecutive layers",
         argument="weights",
         value=shapes,
-        remedy="give matrices that act as x @ W, all with a leading time axis or all without",
+        remedy="give matrices W of x @ W, all with a leading time axis or all without",
     )
     for each in weights:
         require_finite_values("weights", each, floating=True)

@@ -50,9 +50,9 @@ def layer_alignment(weights: Sequence[Any]) -> LayerAlignment:
 
         |⟨v_ℓ, u_{ℓ+1}⟩|
 
-    Layers act as x @ W_ℓ with W_ℓ = Σ_k s_k u_k v_kᵀ, so the top input and output directions are the top left and right
-    singular vectors. The sign of a singular vector is arbitrary, so the absolute value of the cosine is returned. If
-    the two largest singular values of a layer are equal, its top vectors are not unique and the alignment is
+    Layers compute x @ W_ℓ with W_ℓ = Σ_k s_k u_k v_kᵀ, so the top input and output directions are the top left and
+    right singular vectors. The sign of a singular vector is arbitrary, so the absolute value of the cosine is returned.
+    If the two largest singular values of a layer are equal, its top vectors are not unique and the alignment is
     meaningless; check the `gap`.
 
     Cost: one singular value decomposition per matrix and time, with about 10 a b min(a, b) operations and memory for 2

@@ -92,7 +92,7 @@ def noise_spectrum(
     with np.errstate(over="ignore"):
         require(
             np.isfinite(np.sum(rows**2)),
-            f"noise has values of {np.abs(rows).max():.0e}, which overflow {rows.dtype} when squared",
+            f"noise has values as large as {np.abs(rows).max():.0e}, which overflow {rows.dtype} when squared",
             argument="noise",
             value=float(np.abs(rows).max()),
             remedy="rescale the loss and the noise to smaller values",

@@ -20,7 +20,7 @@ def loss_parts(task: Learnable, encoding: np.ndarray, projections: Sequence[np.n
     Args:
         task: A task whose targets are encoded elements of a group.
         encoding: Encoding of one element, shape (n,); the encodings of the others are permutations of it.
-        projections: Projections onto the components, shape (n, n); they commute with the permutations.
+        projections: Projections onto the components, each of shape (n, n); they commute with the permutations.
     """
     # The loss of outputs in a single component also contains the full target power of the other components.
     others = np.array([(encoding @ encoding - encoding @ part @ encoding) / 2 for part in projections])

@@ -131,7 +131,7 @@ def _names(argument: str, given: Any) -> list[str]:
         return [] if given is None else [str(given)]
     require(
         isinstance(given, list | tuple) and all(isinstance(each, str | int) for each in given),
-        f"{argument} has the type {type(given).__name__}",
+        f"{argument} has type {type(given).__name__}",
         argument=argument,
         value=type(given).__name__,
         remedy="give the name of a column, or a list of names",

@@ -72,7 +72,7 @@ def _frame(table: Any) -> pd.DataFrame:
     if isinstance(frame, pd.DataFrame):
         return frame
     raise InputError(
-        f"table has the type {type(table).__name__}",
+        f"table has type {type(table).__name__}",
         argument="table",
         value=type(table).__name__,
         remedy="give a data frame or the path of a file, or use Task(x, y) for arrays",

@@ -1,4 +1,4 @@
-"""Loss staircases: plateaus and jumps of training from small initial weights, predicted without training."""
+"""Loss staircases: plateaus and jumps of the loss from small initial weights, predicted without training."""
 
 from dynascope.validation import face
 

@@ -212,7 +212,7 @@ def grouped_charge(
     shrinking = rates * decays
     require(
         rule != "decoupled" or np.ptp(shrinking) <= _EQUAL * shrinking.max(),
-        "decoupled decay shrinks the groups by different factors, so the charge has no law",
+        "decoupled decay shrinks the groups by different factors, so the charge obeys no exact law",
         argument="weight_decay",
         value=decays.tolist(),
         remedy="split the measured drift with charge_drift",

@@ -90,7 +90,7 @@ def known_rule(optimizer: str) -> Rule:
     """Check that charges have a law under the optimiser, and return the name of the optimiser."""
     require(
         optimizer.lower().replace("_", "") not in WITHOUT_LAW,
-        f"charges have no law under {optimizer}, which breaks the symmetry",
+        f"charges obey no exact law under {optimizer}, which breaks the symmetry",
         argument="optimizer",
         value=optimizer,
         remedy="split the measured drift with charge_drift",

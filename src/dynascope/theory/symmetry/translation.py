@@ -117,7 +117,8 @@ def scheduled_translation(
         The charges before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: If a number is out of range, the arrays differ in length, or the optimiser has no law.
+        InputError: If a number is out of range, the arrays differ in length, or the charges obey no
+            exact law under the optimiser.
 
     References:
         Kunin et al., arXiv:2012.04728, in discrete form.

@@ -61,7 +61,7 @@ class FeatureMetrics(ClaimsStudy):
         "Diagonalizing the Forward Feature Map (arXiv 2410.04264)",
         "Training all layers of a network leads to minimum features; training the last layer alone ends further "
         "from minimum features.",
-        also="; Nam, DPhil thesis (2024), chapter 2",
+        also="See also Y. Nam, DPhil thesis (2024), chapter 2.",
     )
     deciding_claims = ("fewer features", "minimum features")
     title = "Feature learning and last-layer training"

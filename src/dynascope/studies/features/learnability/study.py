@@ -63,7 +63,7 @@ class Learnability(Study):
         "From n samples, kernel regression learns a fraction ρ/(ρ + κ) of each mode of the target, where ρ is the "
         "kernel eigenvalue of the mode and κ is common to all modes. These fractions determine the training and test "
         "errors.",
-        also="; Nam, DPhil thesis (2024), chapter 1",
+        also="See also Y. Nam, DPhil thesis (2024), chapter 1.",
     )
     theory = "kernel regression on Gaussian features"
     task = "a noisy target with a power-law spectrum"

@@ -47,7 +47,7 @@ class LinearInductiveBias(Study):
         papers.EIGENLEARNING,
         "Among all functions that fit the samples, a linear model learns one dominated by its strongest modes, which "
         "are also the modes it learns first.",
-        also="; set-up in Nam, DPhil thesis (2024), figure 1.2",
+        also="The set-up is that of Y. Nam, DPhil thesis (2024), figure 1.2.",
     )
     theory = "modes of the training kernel and of the population"
     task = "a few points on a line"

@@ -87,7 +87,7 @@ class NeuralCollapse(Study):
         "Unconstrained features of the same class collapse to one point. Their trajectories are known exactly, and "
         "almost all small initialisations lead to the same limit. Classes also collapse in networks, with true or "
         "random labels.",
-        also="; theory in Y. Nam, DPhil thesis (2024), chapter 3",
+        also="The theory is derived in Y. Nam, DPhil thesis (2024), chapter 3.",
     )
     along = ("time", "start")
     question = "Why do the features of all samples in a class converge to one point during training?"
@@ -120,7 +120,7 @@ class NeuralCollapse(Study):
         require_kind(Annotated[int, Ge(len(strength))], features=self.features)
         require_kind(Annotated[float, Interval(gt=0, le=float(strength[-1]))], initial_strength=self.initial_strength)
         trained = self.networks and self.labels
-        self.require(self.starts > 1 or not trained, "starts", "choose two or more, or train no networks")
+        self.require(self.starts > 1 or not trained, "starts", "choose two or more, or leave `networks` empty")
 
     def trained(self) -> Values:
         """Train the unconstrained features by gradient flow and the networks by Adam."""

@@ -59,7 +59,7 @@ class Overfitting(Study):
         papers.EIGENLEARNING,
         "A linear model with a few strong and many weak modes can fit noisy labels exactly and still generalise, but "
         "only if the target lies in its strong modes.",
-        also="; set-ups in Nam, DPhil thesis (2024), section 1.6",
+        also="The set-ups are those of Y. Nam, DPhil thesis (2024), section 1.6.",
     )
     theory = "interpolation of noise by linear models"
     task = "a sine with label noise"

@@ -41,9 +41,10 @@ class GrokkingModular(ClaimsStudy):
     samples are learned after the training samples. The claim is about the median over runs, because a run may not
     generalise by the end of training (by default, one of six does not). The claim is undecided if any run does not fit
     its training samples. The study also reports whether the features approach minimum features after overfitting. Each
-    seed has different initial weights and a different split of the table. A network counts as overfitted at the
-    geometric mean of the steps at which it has learned the training samples and the test samples (`overfitted_step`);
-    its features at this step are compared with those at the last step.
+    seed has different initial weights and a different split of the table. A network counts as overfitted at
+    `overfitted_step`, the geometric mean of two steps: the first step at which it has learned the training samples, and
+    the first step at which it has learned the test samples. The features at this step are compared with those at the
+    last step.
 
     Four laws that hold for every run, whether it groks or not, are checked:
 
@@ -95,7 +96,7 @@ class GrokkingModular(ClaimsStudy):
         "algorithmic datasets (arXiv 2201.02177)",
         "Networks learn the held-out entries of a modular arithmetic table after they have fitted the training "
         "entries.",
-        also="; Y. Nam, Layerwise dynamics and inductive bias (DPhil thesis, chapter 6)",
+        also="See also Y. Nam, Layerwise dynamics and inductive bias, DPhil thesis, chapter 6.",
     )
     theory = "symmetries of training on one-hot encoded numbers"
     flow = "full-batch AdamW with learning rate {learning_rate:g} and weight decay {weight_decay:g}"

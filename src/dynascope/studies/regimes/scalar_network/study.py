@@ -53,7 +53,7 @@ class ScalarNetwork(Study):
         "Linear Models First to Understand Neural Dynamical Phenomena (arXiv 2502.21009)",
         "Small weights, a large target, a small output and a small input make learning in a two-layer network rich in "
         "exactly the same way. The training curves differ only in their time scale.",
-        also="; theorem in Nam, DPhil thesis (2024)",
+        also="The theorem is in Y. Nam, DPhil thesis (2024).",
     )
     title = "Four equivalent routes to rich learning"
     question = "Do small weights, large targets, small outputs and small inputs lead to the same regime?"

@@ -61,7 +61,7 @@ class ModifiedFlow(Study):
         papers.NEURAL_MECHANICS,
         "Gradient descent deviates from gradient flow at first order in the learning rate, but from gradient flow on "
         "a modified loss only at second order.",
-        also="; with momentum from a shifted initial point, by the ansatz of arXiv 1906.04285",
+        also="The shifted initial point of runs with momentum follows from the ansatz of arXiv 1906.04285.",
     )
     title = "The modified flow of gradient descent"
     question = "How far is gradient descent from gradient flow, and which flow describes it better?"
