@@ -42,7 +42,9 @@ class Synflow(ClaimsStudy):
     compressions: list[Annotated[float, Ge(1)]] = parameter(
         [10.0, 30.0, 100.0, 300.0], "Compressions of the trained networks.", increasing=True
     )
-    rounds: PositiveInt = parameter(100, "Number of rounds of SynFlow.")
+    rounds: Annotated[int, Ge(40)] = parameter(
+        100, "Number of rounds of SynFlow. With fewer than 40 rounds, a single round can empty a layer."
+    )
     width: PositiveInt = parameter(16, "Number of channels in the first convolution of the residual and VGG networks.")
     samples: Annotated[int, Ge(200)] = parameter(1000, "Number of training images.")
     test_samples: Annotated[int, Ge(200)] = parameter(797, "Maximum number of test images.")
