@@ -19,7 +19,8 @@ from dynascope.studies import study_index
 PAGE = Path(__file__).parent / "reference" / "theory" / "by_paper.md"
 INTRODUCTION = """# Formulas by paper
 
-The functions of `dynascope.theory` that implement the equations of each paper, and the studies that test its claims.
+This page lists the functions of `dynascope.theory` that implement the equations of each paper, and the studies that
+test the claims of the paper.
 """
 THESIS = "Nam, DPhil thesis"  # without an arXiv identifier
 OTHERS = "Other papers"
