@@ -22,14 +22,14 @@ def activation_inputs(apply: Callable[[Any], Any], inputs: Any) -> dict[str, jax
     """Return the inputs of the activation functions in the traced function, with the examples along the first axis.
 
     Activation functions are `relu`, `relu6`, `leaky_relu`, `silu`, `elu`, `celu`, `selu`, `mish` and `hard_silu` of
-    `jax.nn`. The program does not show calls of `jax.nn.gelu`. Loops and branches are not searched.
+    `jax.nn`. Calls of `jax.nn.gelu` cannot be recognised in the traced program. Loops and branches are not searched.
 
     Args:
         apply: A function of the inputs.
         inputs: A tree of arrays with the examples along the first axis of each.
 
     Returns:
-        The inputs by the names of the functions. Repeated calls get the suffix #2, #3, ….
+        The inputs by the names of the functions. The names of repeated calls end in #2, #3 and so on.
 
     Example:
         >>> import jax.numpy as jnp

@@ -77,12 +77,12 @@ def outputs_of(found: Any) -> Any:
     """Return the outputs in the result of `apply`.
 
     Raises:
-        InputError: The result contains no floating-point array in this place.
+        InputError: If the result contains no floating-point array of outputs.
     """
     outputs = found[0] if isinstance(found, tuple) and len(found) == 2 else found
     require(
         isinstance(outputs, jax.Array) and outputs.ndim > 0 and jnp.issubdtype(outputs.dtype, jnp.floating),
-        f"apply returns a {type(found).__name__} without outputs",
+        f"apply returns an object of type {type(found).__name__} without outputs",
         argument="apply",
         value=type(found).__name__,
         remedy="return outputs of shape (n, c), or a pair of outputs and a dictionary of features",
@@ -105,7 +105,7 @@ def _require_arrays(argument: str, found: Any) -> None:
     wrong = [name for name, each in found.items() if not _is_array(each)] if named else []
     require(
         named and not wrong,
-        f"{argument} returns a {type(found[wrong[0]] if wrong else found).__name__}"
+        f"{argument} returns an object of type {type(found[wrong[0]] if wrong else found).__name__}"
         + (f" for {wrong[0]!r}" if wrong else ""),
         argument=argument,
         value=wrong,

@@ -34,7 +34,7 @@ class LossWindow:
         """Add the loss of one step: a number, or a scalar array of any library.
 
         Raises:
-            InputError: The loss has more than one entry.
+            InputError: If the loss has more than one entry.
         """
         shape = tuple(getattr(loss, "shape", ()))
         require(

@@ -36,7 +36,7 @@ class MicroBatchGradients:
         self.clear()
 
     def clear(self) -> None:
-        """Start with the next step."""
+        """Remove the micro-batches of the previous step."""
         self.count, self._size = 0, 0
         self._squares: list[float] = []
         self._sum: dict[str, np.ndarray] = {}

@@ -16,7 +16,7 @@ __all__ = ["ModelReader"]
 
 @runtime_checkable
 class ModelReader(Protocol):
-    """Reads the state of a model. Nothing that it does may change training.
+    """Reads the state of a model. The methods of a reader must not change training.
 
     Attributes:
         targets: The targets of the reference batch; None if there are none.

@@ -1,4 +1,4 @@
-"""The parameters in a tree of JAX, by the names of their paths."""
+"""The parameters in a JAX tree, named by their paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ParameterTree:
         selected: Which parameters are recorded, by name.
 
     Raises:
-        InputError: No parameters are recorded, or their arrays are distributed over several processes.
+        InputError: If no parameters are recorded, or if an array is distributed over several processes.
 
     Example:
         >>> tree = ParameterTree({"layers": [np.ones(2), np.zeros(3)]}, lambda name: name != "layers.1")
@@ -56,19 +56,19 @@ class ParameterTree:
             "params is distributed over several processes",
             argument="params",
             value=jax.process_count(),
-            remedy="record parameters that are wholly in one process",
+            remedy="give arrays that are entirely in one process",
         )
 
     def split(self, params: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the recorded parameters and all other leaves by name.
 
         Raises:
-            InputError: The tree has another structure.
+            InputError: If the tree has a different structure.
         """
         leaves, structure = jax.tree.flatten(params)
         require(
             structure == self._structure,
-            "params has another structure than the initial parameters",
+            "params has a different structure than the initial parameters",
             argument="params",
             value=len(leaves),
             remedy="give the parameters of the same model in each step",
@@ -87,7 +87,7 @@ class ParameterTree:
         """Return one leaf by name; `argument` is the name of the option in messages.
 
         Raises:
-            InputError: The tree has no such leaf.
+            InputError: If the tree has no such leaf.
         """
         weights, rest = self.split(params)
         require(
@@ -103,7 +103,7 @@ class ParameterTree:
         """Return gradients by the names of the recorded parameters, zero for those without a gradient.
 
         Raises:
-            InputError: No leaf has the path of a recorded parameter.
+            InputError: If no leaf has the path of a recorded parameter.
         """
         found = {path_name(path): leaf for path, leaf in jax.tree_util.tree_flatten_with_path(gradients)[0]}
         known = {name: jnp.asarray(found[name]) for name in self._recorded if name in found}

@@ -1,4 +1,4 @@
-"""The plan of a recorder: the memory and the time that it takes, in words."""
+"""The plan of a recorder: a sentence that states the required memory and time."""
 
 from __future__ import annotations
 

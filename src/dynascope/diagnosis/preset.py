@@ -31,7 +31,7 @@ def probes_of(preset: str | Sequence[str | Probe]) -> tuple[Probe, ...]:
     """Return the probes of a preset, or of a list of names of presets, names of probes, and probes.
 
     Raises:
-        InputError: A name is unknown.
+        InputError: If a name is unknown.
 
     Example:
         >>> [probe.name for probe in probes_of(["light", "kernel"])]

@@ -1,4 +1,4 @@
-"""A probe as data: what a measurement needs, what it costs, and when it runs."""
+"""The description of a probe: the data, cost and schedule of a measurement."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class Probe:
 
     Attributes:
         name: A name.
-        description: What it measures, in one sentence.
-        needs: What it reads from a snapshot. Recorders prepare only what the selected probes need.
+        description: A sentence that states what the probe measures.
+        needs: The parts of a snapshot that the probe reads. Recorders prepare only what the selected probes need.
         measure: Returns the dimensions and values of each measured variable. The names of the weights label the
             dimensions `parameter` and `matrix` (two or more axes); those of the forward pass label `activation` and
             `layer`.
         cost: Estimates the cost from the sizes of the model.
         names: The long name and the units of each variable.
-        schedule: When it runs: in the first row after each step of this schedule; None for every row.
+        schedule: The probe runs in the first row after each step of this schedule; None for every row.
 
     Example:
         >>> from dynascope.diagnosis import probes_of

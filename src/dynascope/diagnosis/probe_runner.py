@@ -21,7 +21,7 @@ _FREE_SECONDS = 10.0
 
 
 class RecorderWarning(UserWarning):
-    """A recorder cannot measure something. The message names it once, and training continues."""
+    """A recorder cannot measure something. Each case is reported once, and training continues."""
 
 
 class ProbeRunner:
@@ -30,13 +30,13 @@ class ProbeRunner:
     Args:
         probes: The probes. Those that fail on the first snapshot are dropped.
         max_overhead: The largest share of the run's time that measurements may take; None for no limit. The first ten
-            seconds, the first snapshot and the next run of each probe are free. Half of the time is left to cheaper
-            probes, so that an expensive probe does not prevent them.
+            seconds of measurements, the first snapshot and the next run of each probe are not limited. Half of the time
+            is reserved for cheaper probes, so that an expensive probe does not prevent their measurement.
         strict: Whether a failing probe raises its error instead of a warning.
 
     Attributes:
         probes: The probes that did not fail on the first snapshot.
-        expected: The expected duration of each probe in seconds, that of its last measurement.
+        expected: The expected duration of each probe in seconds, which is the duration of its last measurement.
     """
 
     def __init__(self, probes: Sequence[Probe], *, max_overhead: float | None, strict: bool):

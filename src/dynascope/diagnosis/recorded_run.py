@@ -65,7 +65,7 @@ class RecordedRun:
             attributes: Metadata.
 
         Raises:
-            InputError: The path exists, or its parent does not.
+            InputError: If the path exists, or if its parent does not.
         """
         require_new(path)
         variables = {name: (["step", *dimensions], values.dtype) for name, (dimensions, values) in row.items()}
@@ -100,15 +100,15 @@ class RecordedRun:
             The run, its initial snapshot, and the values of its last remaining row.
 
         Raises:
-            InputError: The path is not the record of a run, belongs to another model or other probes, or has no row up
-                to the step; or another process writes to it.
+            InputError: If the path is not the record of a run, belongs to another model or other probes, or has no row
+                up to the step; or if another process writes to it.
         """
         require(
             (path / _INITIAL).is_file(),
             f"{str(path)!r} is not the record of a training run",
             argument="path",
             value=str(path),
-            remedy="give the folder of an interrupted recorder, or omit resume to start a new record",
+            remedy="give the folder of an interrupted recording, or omit resume to start a new record",
         )
         lock = _acquired(path)
         try:

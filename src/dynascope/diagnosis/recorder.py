@@ -40,7 +40,7 @@ class Recorder:
         apply: (params, inputs) → outputs (n, c), or (outputs, {name: features}), for a batch of inputs in evaluation
             mode.
         params: The initial parameters, a tree of arrays.
-        path: The folder of the record, by convention `….zarr`; it must not exist.
+        path: The folder of the record, which must not exist; by convention, the name ends in `.zarr`.
         reference: The reference batch: a pair of inputs and targets, a dictionary of inputs in which `labels` are the
             targets, or inputs alone. 100 to 1000 examples are enough.
         criterion: The loss, a function of outputs and targets that averages over examples, for probes of the curvature;
@@ -55,34 +55,36 @@ class Recorder:
         layers: The names of the recorded features, in their order; None for all.
         readout: The name of the weight matrix of the last linear layer, whose input is the last of the recorded
             features, for neural collapse; None to omit it.
-        readout_bias: The name of its bias; None if it has none.
+        readout_bias: The name of the bias of the last linear layer; None if it has none.
         layout: The layout of weights: "inputs_outputs" for x @ W, as in flax, whose units are the last axis of weights
             and images; or "outputs_inputs" for W @ x, as in equinox, whose units are the first axis.
         parameters: Patterns of the names of recorded parameters, such as "encoder.*", or a function of the name; None
             for all parameters.
-        max_overhead: The largest share of the run's time that measurements may take; None for no limit. Rows that would
-            exceed it lack the values of expensive probes. The first ten seconds, the first snapshot and the next run of
-            each probe are free.
-        kernel_examples: Number of examples in the neural tangent kernel, the first of the reference batch.
-        batch_size: Number of examples in the batches whose curvature is measured, best that of training.
-        memory: Bytes for the kernel, in addition to the model.
-        strict: Raise instead of warn if something cannot be measured or the loss is not finite.
+        max_overhead: The largest share of the run's time that measurements may take; None for no limit. Expensive
+            probes that would exceed this share are skipped. The first ten seconds of measurements, the first snapshot
+            and the next run of each probe are not limited.
+        kernel_examples: Number of examples in the neural tangent kernel, taken from the start of the reference batch.
+        batch_size: Number of examples in the batches whose curvature is measured, ideally the batch size of training.
+        memory: Bytes that the kernel may use, in addition to the model.
+        strict: Whether to raise an error instead of a warning if something cannot be measured or the loss is not
+            finite.
         resume: The step of the checkpoint from which an interrupted run continues. Later rows of the record are
             removed.
         first_step: The step of the given parameters, if the record starts later than training.
-        verbose: Print the memory and the time that the record takes to standard error.
+        verbose: Whether to print the memory and time that the record requires to standard error.
 
     Attributes:
         path: The folder.
-        plan: The memory and the time that the record takes, in words.
+        plan: A sentence that states the memory and time that the record requires.
         measured: Whether the latest call of `step` or `end_epoch` measured a row.
 
     Raises:
-        InputError: The path exists, or another recorder writes to it; `params` has no parameters; a layer or a readout
-            is unknown; a function fails on the reference batch; or the reference batch has one example.
+        InputError: If the path exists, or another recorder writes to it; if `params` has no parameters; if a layer or a
+            readout is unknown; if a function fails on the reference batch; or if the reference batch has only one
+            example.
 
     Warns:
-        RecorderWarning: Something cannot be measured. Each case is named once.
+        RecorderWarning: If something cannot be measured; each case is reported once.
 
     Example:
         >>> import equinox as eqx, jax, jax.numpy as jnp, tempfile
@@ -194,8 +196,8 @@ class Recorder:
     def micro_batch(self, gradients: Any, size: PositiveInt) -> None:
         """Read the gradient of a micro-batch, for the gradient noise scale.
 
-        Call it for each micro-batch of an accumulated step, with the gradient of its mean loss and the number of
-        examples, the same for all. Gradients are read only if the step will be measured.
+        Call this method for each micro-batch of an accumulated step, with the gradient of its mean loss and the number
+        of examples, which must be the same for all micro-batches. Gradients are read only if the step will be measured.
         """
         if self._run.next_is_due:
             batches = self._reader.micro_batches
@@ -204,7 +206,7 @@ class Recorder:
                 self._run.keep_micro_batches(batches.result())
 
     def add_loss(self, loss: Any) -> None:
-        """Add a loss to the next row, for loops that do not know the loss when they call `step`."""
+        """Add a loss to the next row, for training loops in which the loss is not available when `step` is called."""
         self._run.add_loss(loss)
 
     def end_epoch(self) -> None:
@@ -224,7 +226,7 @@ class Recorder:
         return self._run.scalars()
 
     def flush(self) -> None:
-        """Write the rows that are still in memory, for example when a checkpoint is saved."""
+        """Write the rows that are still in memory, for example when you save a checkpoint."""
         self._run.flush()
 
     def read(self) -> xr.Dataset:

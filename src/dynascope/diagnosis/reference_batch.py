@@ -33,16 +33,16 @@ def count_examples(inputs: Any, *, kind: str) -> int:
     """Return the number of examples of a reference batch, whose arrays are called `kind` in messages.
 
     Raises:
-        InputError: The arrays have different lengths, or there is only one example.
+        InputError: If the arrays have different lengths, or if there is only one example.
     """
     require_examples("reference", inputs, kind=kind)
     count = count_rows(inputs)
     require(
         count > 1,
-        "the reference batch has one example",
+        "the reference batch has only one example",
         argument="reference",
         value=1,
-        remedy="give at least two examples, better 100 to 1000",
+        remedy="give at least two examples, ideally 100 to 1000",
     )
     return count
 

@@ -46,7 +46,7 @@ def feature_rows(values: Any, rows: int) -> Any:
 def thinned(rows: Any) -> Any:
     """Return at most a few thousand rows, the same ones for every array of this length.
 
-    The rows are drawn at random, because evenly spaced ones would be a few columns of an image.
+    The rows are drawn at random, because evenly spaced rows could come from only a few columns of an image.
     """
     count = rows.shape[0]
     if count <= _MOST_ROWS:

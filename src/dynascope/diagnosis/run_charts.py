@@ -21,7 +21,7 @@ def run_charts(record: xr.Dataset) -> tuple[Chart, ...]:
     """Return the figures of a recorded run; variables that were not measured are omitted.
 
     The steps are on a logarithmic axis if most rows are in the first quarter of the run. Figures with one line for each
-    parameter or layer show at most eight lines, those that change most.
+    parameter or layer show at most the eight lines that change most.
 
     Args:
         record: The record of a run, over `step`.
@@ -155,7 +155,7 @@ class _Charts:
     def add_members(self, name: str, *, caption: str, **how: Any) -> None:
         """Add a figure of a variable with one line for each member of its other dimension.
 
-        Members without values are omitted, and so are all but those that change most.
+        Members without values are omitted. If there are many members, only those that change most are shown.
         """
         values = known_values(self._record, name)
         if values is None:

@@ -1,4 +1,4 @@
-"""What to know about a recorded training run, in sentences computed from its measurements."""
+"""The findings of a recorded training run, as sentences computed from its measurements."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _overhead(record: xr.Dataset) -> Iterator[str]:
 
 
 def _not_finite(record: xr.Dataset) -> np.ndarray:
-    """Return which rows have a loss that is not finite; a loss that was not given does not count."""
+    """Return whether each row has a loss that is not finite; False for rows without a loss."""
     if "loss_count" not in record or "mean_loss" not in record:
         return np.zeros(record.sizes["step"], bool)
     return (record["loss_count"].to_numpy() > 0) & ~np.isfinite(record["mean_loss"].to_numpy())
@@ -220,7 +220,7 @@ def _change(subject: str, values: xr.DataArray, *, at_steps: bool = False) -> st
 
 
 def _name(record: xr.Dataset, dimension: str, place: int) -> str:
-    """Return the name of a layer or an activation; the names in containers are numbers."""
+    """Return the name of a layer or an activation, whose names in containers are numbers."""
     name = str(record[dimension].to_numpy()[place])
     input_of, of, layer = name.rpartition("input of ")
     kind = "activation" if dimension == "activation" else "layer"

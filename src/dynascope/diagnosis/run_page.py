@@ -1,4 +1,4 @@
-"""The page of a recorded training run: what to know, figures and methods."""
+"""The page of a recorded training run: findings, figures and methods."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def load_run(path: str | PathLike[str]) -> Observation:
     The run may still be going on; the result contains the rows that were written so far.
 
     Args:
-        path: The folder of a recorder, or a file in which the result was saved.
+        path: The folder that a recorder wrote, or a file in which the result was saved.
 
     Returns:
         The observation. Its method `to_html` writes the page, `plot` draws the figures, and `save` writes one file.
 
     Raises:
-        InputError: The path is missing, or is not the record of a training run.
+        InputError: If the path is missing, or is not the record of a training run.
 
     Example:
         >>> import tempfile
@@ -55,7 +55,7 @@ def load_run(path: str | PathLike[str]) -> Observation:
         f"{str(path)!r} is not the record of a training run",
         argument="path",
         value=str(path),
-        remedy="give the folder of a recorder",
+        remedy="give the folder that a recorder wrote",
     )
     return _described(result, Path(path))
 

@@ -51,7 +51,7 @@ class RunRecorder:
     Attributes:
         step: Number of steps so far.
         epoch: Number of finished epochs.
-        plan: The memory and the time that the record takes, in words.
+        plan: A sentence that states the memory and time that the record requires.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class RunRecorder:
             self._open,
             "the recorder is closed",
             argument="recorder",
-            remedy="record all steps before close, or within the with statement",
+            remedy="call step before close, or within the with statement",
         )
 
     def _measure_if_due(self, epoch: int | None, learning_rates: Sequence[float]) -> bool:
@@ -233,15 +233,15 @@ class RunRecorder:
         return row_due
 
     def _note_mistakes(self, gradients: Mapping[str, Any] | None) -> None:
-        """Warn if the latest row shows that `step` is called at the wrong place of the training loop."""
+        """Warn if the latest row shows that `step` is called at the wrong place in the training loop."""
         missing = gradients is None or self._latest.get("total_gradient_norm") == 0
         if missing and self._reader.needs_gradients and not self._diverged:
             self._runner.note(
-                "there are no gradients: they were probably cleared; record each step before they are set to zero"
+                "there are no gradients, probably because they were set to zero; call step before zero_grad()"
             )
         moving = not missing and np.max(self._latest["learning_rate"], initial=0.0) > 0
         if moving and self._latest.get("total_update_norm") == 0:
-            self._runner.note(f"step {self.step} did not change the weights; record each step after optimizer.step()")
+            self._runner.note(f"step {self.step} did not change the weights; call step after optimizer.step()")
 
     def _measure(
         self,
@@ -251,7 +251,7 @@ class RunRecorder:
         *,
         limited: bool = True,
     ) -> None:
-        """Measure the due probes and add a row; nothing is measured where the loss is not finite."""
+        """Measure the due probes and add a row; nothing is measured if the loss is not finite."""
         losses = self._losses.take()
         finite = losses["loss_count"] == 0 or bool(np.isfinite(losses["mean_loss"]))
         with self._reader.unchanged():
@@ -282,7 +282,7 @@ class RunRecorder:
         """Return the learning rates of the initial parameter groups."""
         rates = np.array(learning_rates, float)
         if len(rates) != self._groups:
-            self._runner.note("the optimizer has other parameter groups than at first; the record contains only those")
+            self._runner.note("the number of parameter groups has changed; only the initial groups are recorded")
         return np.pad(rates, (0, max(0, self._groups - len(rates))), constant_values=np.nan)[: self._groups]
 
     def _prepare_next_row(self) -> None:

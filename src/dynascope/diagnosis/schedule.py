@@ -86,7 +86,7 @@ class AtSteps:
 
 @dataclasses.dataclass(frozen=True)
 class EveryEpoch:
-    """Measure at the end of every n-th epoch, where the training loop calls `recorder.end_epoch()`.
+    """Measure at the end of every n-th epoch, when the training loop calls `recorder.end_epoch()`.
 
     Example:
         >>> EveryEpoch(2).due(300, 2), EveryEpoch(2).due(450, 3), EveryEpoch(2).due(301, None)
@@ -107,7 +107,7 @@ def as_schedule(schedule: Schedule | Sequence[int] | int | str) -> Schedule:
     """Return a schedule for the short forms: n for every n steps, "log", "epochs", or a list of steps.
 
     Raises:
-        InputError: The short form is unknown.
+        InputError: If the short form is unknown.
 
     Example:
         >>> as_schedule(10), as_schedule("log"), as_schedule([1, 2])

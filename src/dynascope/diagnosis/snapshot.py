@@ -24,7 +24,7 @@ class ForwardPass:
         features: The features of the recorded layers by name, shapes (rows, p).
         readout: The name of the features that the last linear layer receives; empty if there is none.
         readout_weight: The weight of the last linear layer, shape (c, p).
-        readout_bias: Its bias, shape (c,); None if it has none.
+        readout_bias: The bias of the last linear layer, shape (c,); None if it has none.
         unread: The layers whose features are requested but not available.
     """
 
@@ -60,7 +60,7 @@ class MicroBatches:
 
     Attributes:
         squares: ‖g_i‖² of each micro-batch.
-        mean_square: ‖ḡ‖² of their mean.
+        mean_square: ‖ḡ‖² of the mean gradient.
         size: Number of examples in a micro-batch.
     """
 

@@ -46,19 +46,19 @@ class TreeReader:
         layers: See `activations`.
         readout: The name of the weight matrix of the last linear layer, whose input is the last of the features; None
             if unknown.
-        readout_bias: The name of its bias; None if it has none.
+        readout_bias: The name of the bias of the last linear layer; None if it has none.
         layout: The layout of weights.
         selected: Which parameters are recorded, by name.
         kernel_examples: Number of examples in the kernel.
-        memory: Bytes for the kernel.
+        memory: Bytes that the kernel may use.
         criterion: The loss, a function of outputs and targets that averages over examples; None if unknown.
         batch_size: Number of examples in the batches whose curvature is measured.
 
     Attributes:
         params: The current parameters.
-        current_gradients: Their gradients, a tree of the same structure; None if unknown.
+        current_gradients: The gradients of the parameters, a tree of the same structure; None if unknown.
         inputs: The inputs of the reference batch.
-        targets: Its targets; None if there are none.
+        targets: The targets of the reference batch; None if there are none.
         knows_loss: Whether the loss is known.
         units_last: Whether weights have their output units along the last axis.
         compiles: True.
@@ -226,7 +226,7 @@ class TreeReader:
             yield
 
     def _check(self, forward: ForwardFunction) -> None:
-        """Raise `InputError` if the functions fail on the reference batch, or the readout does not fit."""
+        """Raise `InputError` if a function fails on the reference batch, or the readout does not fit."""
         with calling(
             "apply", getattr(self._outputs, "__name__", "apply"), "give a function (params, inputs) → outputs"
         ):

@@ -33,7 +33,7 @@ class Schedule(NamedTuple):
 
 
 class Member(NamedTuple):
-    """The network, the rule and the numbers of one member; of all members, with a leading axis.
+    """The network, the rule and the numerical settings of one member; or those of all members, with a leading axis.
 
     The rule is the index of the way to determine feedback weights in `kinds` of `run_members`.
     """
@@ -101,7 +101,7 @@ class _Run:
         return state, self.measured(state.network)
 
     def advance(self, step: Any, state: State) -> State:
-        """A step of all weights, or during the warm-up of the feedback weights alone."""
+        """Update all weights, or only the feedback weights during the warm-up."""
         network, failed = state
         x, y, noise = self.batch(step + self.schedule.warm_up)
         loss, gradient = jax.value_and_grad(_loss)(network, x, y)
@@ -169,7 +169,7 @@ class _Run:
         return found
 
     def with_backward(self, network: FeedbackNetwork, backward: list[Any]) -> FeedbackNetwork:
-        """Set the feedback weights of the layers that have some."""
+        """Set the feedback weights of the layers that have feedback weights."""
         found = dict(zip(self.layers, backward, strict=True))
         return network.with_backward([found.get(k) for k in range(len(network.layers))])
 
@@ -201,7 +201,7 @@ def _norm_ratio(layer: Any) -> Any:
 
 
 def _angle(one: list[Any], other: list[Any]) -> Any:
-    """Angle between two lists of arrays in degrees."""
+    """Angle, in degrees, between two lists of arrays."""
     product, first, second = (
         sum(jnp.vdot(a, b) for a, b in zip(*pair, strict=True)) for pair in ((one, other), (one, one), (other, other))
     )

@@ -1,4 +1,4 @@
-"""Training of classifiers whose errors are sent back through feedback weights, one program for an ensemble."""
+"""Training of classifiers whose errors are sent back through feedback weights, with one program for an ensemble."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CreditTraining:
     """Settings of SGD with feedback weights.
 
     Each step draws a batch with replacement, updates all weights with the gradient g that the feedback weights send
-    back, and then the feedback weights:
+    back, and then updates the feedback weights:
 
         W ← W − η (g + λ W),   B ← B − η_B (∇R + ν ξ)   with standard normal ξ
 
@@ -104,8 +104,8 @@ def train_with_feedback(
         data: Training data.
         networks: One network, or networks with the same architecture, one for each member.
         rule: One rule, or a rule for each member.
-        training: One object of settings, or settings for each member. Settings of members may differ in rates, decay
-            and noise only.
+        training: The settings, or settings for each member. Settings of members may differ only in rates, decay and
+            noise.
         test: Test data for the accuracy, or None.
         seed: Seed of batches and noise; all members draw the same batches.
         return_networks: Whether to return the trained networks too, as a list.
@@ -115,11 +115,11 @@ def train_with_feedback(
         from 1): `loss` and `accuracy` on the training data, `test_accuracy`, `weight_angle` (between B and W, in
         degrees), `norm_ratio` (‖B‖/‖W‖) and `gradient_angle` (between the gradient that the feedback weights send back
         and the exact gradient, on the same training samples, in degrees); and `diverged`, the step from which a
-        member diverged, or −1. The measures of a diverged member are NaN from that step.
+        member diverged, or −1. The measures of a diverged member are NaN from that step onwards.
 
     Raises:
         DivergenceError: If every member diverges: the norm ratio of a layer exceeds 1000, or the loss is not finite.
-            The error names the layer.
+            The error names the layer or the loss.
         InputError: If architectures or settings of the members differ in more than the stated parts, if the sequences
             have different lengths, if no layer has feedback weights, or if the networks do not fit the data.
 
@@ -220,7 +220,7 @@ def _require_same(name: str, described: Sequence[Any]) -> None:
                 f"{name} of member {k} is {each}, but that of member 0 is {described[0]}",
                 argument=name,
                 value=each,
-                remedy="train them in separate calls",
+                remedy="train these members in separate calls",
             )
 
 

@@ -133,7 +133,7 @@ class FeedbackDense(FeedbackLayer):
 class FeedbackConvolution(FeedbackLayer):
     """A convolution z = K ∗ x + b whose errors are sent back by the transposed convolution with another kernel B.
 
-    The image is padded with zeros, so that its size is preserved if the stride is one.
+    The image is padded with zeros, which preserves its size if the stride is one.
 
     Attributes:
         weights: K, shape (side, side, input channels, output channels), with an odd side.

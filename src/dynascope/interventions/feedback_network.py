@@ -38,7 +38,8 @@ class FeedbackNetwork(eqx.Module):
         image_shape: (height, width, channels) to which inputs are reshaped, or None.
 
     Raises:
-        InputError: If there is no layer, if two layers share an array (tied weights), or if a name is unknown.
+        InputError: If there is no layer, if two layers share an array (tied weights), or if the name of the activation
+            is unknown.
 
     Example:
         >>> network = feedback_mlp((3, 8, 2))

@@ -32,7 +32,7 @@ _INHOMOGENEOUS = {
 
 
 class JaxNetwork:
-    """An equinox module, or any tree with a call, as pruning sees it; an instance of `Prunable`.
+    """Reads an equinox module, or any other callable tree, for pruning; an instance of `Prunable`.
 
     Args:
         network: The module.

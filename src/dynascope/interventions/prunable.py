@@ -27,7 +27,7 @@ class Flow(NamedTuple):
 
 @runtime_checkable
 class Prunable(Protocol):
-    """A network as pruning sees it: the weights of its layers by name, and functions of these weights.
+    """The interface of a network for pruning: the weights of its layers by name, and functions of these weights.
 
     Attributes:
         names: Name of each prunable layer.
@@ -60,7 +60,7 @@ class Prunable(Protocol):
         ...
 
     def result(self, masks: Sequence[np.ndarray]) -> tuple[Any, Any]:
-        """The masks in the form of the framework, and the pruned network, or None."""
+        """The masks in the format of the framework, and the pruned network, or None."""
         ...
 
 
@@ -88,7 +88,7 @@ def unprotected(names: Sequence[str], protect: Sequence[str]) -> list[str]:
         found = {name for name in names if f".{'.'.join(_parts(each))}." in f".{'.'.join(_parts(name))}."}
         require(
             bool(found),
-            f"protect contains {each!r}, which is no layer of the network",
+            f"protect contains {each!r}, which matches no layer of the network",
             argument="protect",
             value=each,
             remedy=f"choose names, or whole parts between dots, from {', '.join(names)}",
@@ -100,7 +100,7 @@ def unprotected(names: Sequence[str], protect: Sequence[str]) -> list[str]:
         "every layer is protected",
         argument="protect",
         value=list(protect),
-        remedy="leave at least one layer to prune",
+        remedy="leave at least one layer unprotected",
     )
     return left
 

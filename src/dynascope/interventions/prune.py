@@ -1,4 +1,4 @@
-"""Prunes a network once or in rounds, and scans the compression up to which it stays connected."""
+"""Prunes a network once or in rounds, and finds the highest compression at which it stays connected."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def prune(
     replaced by its absolute value and running means by zero. Of weights with equal scores, those that come first in the
     network are kept.
 
-    In a network without skip connections and biases, SynFlow conserves R in every layer, so that with many rounds every
-    layer keeps a weight up to the maximal compression, one weight per layer. In a residual network, the flow through a
-    skip connection bypasses its block. If less flow passes through a block than bypasses it, high compressions empty
-    the block (`Pruned.layers["flow_share"]` measures the flow through each layer). SynFlow also removes the few weights
-    of 1 × 1 shortcuts early; `protect` keeps them.
+    In a network without skip connections and biases, SynFlow conserves R in every layer. With many rounds, every layer
+    therefore keeps a weight up to the maximal compression, which leaves one weight per layer. In a residual network,
+    the flow through a skip connection bypasses its block. If less flow passes through a block than bypasses it, high
+    compressions empty the block (`Pruned.layers["flow_share"]` measures the flow through each layer). SynFlow also
+    removes the few weights of 1 × 1 shortcuts early; `protect` keeps them.
 
     Args:
         network: An equinox module that maps a batch or a sample to outputs; or a `torch.nn.Module`, for which the
@@ -84,7 +84,7 @@ def prune(
         seed: Seed of the random scores.
 
     Returns:
-        The mask, the pruned network, and what was lost.
+        The mask, the pruned network, and a table of what each layer lost.
 
     Raises:
         InputError: If the compression leaves fewer weights than layers, or empties a layer, unless `allow_collapse` is
@@ -122,14 +122,14 @@ def critical_compression(
     input_shape: Sequence[PositiveInt] | None = None,
     seed: Seed = 0,
 ) -> CriticalCompression:
-    """Scan the compression up to which a method leaves a weight in every layer.
+    """Find the highest compression at which a method leaves a weight in every layer.
 
-    The critical compression ρ_cr of a method is at most ρ_max = N/L, one weight per layer.
+    The critical compression ρ_cr of a method is at most ρ_max = N/L, which leaves one weight in each of the L layers.
 
     Args:
         network: As in `prune`.
         method: Name of the method.
-        compressions: Increasing compressions; the default is a step of 0.25 in log₁₀ ρ, and ρ_max.
+        compressions: Increasing compressions; by default, steps of 0.25 in log₁₀ ρ up to ρ_max.
         rounds: As in `prune`.
         data: As in `prune`.
         protect: As in `prune`.
@@ -158,10 +158,10 @@ def critical_compression(
 
 
 def require_data(method: Method, data: Any) -> None:
-    """Raise `InputError` if a method that needs data has none."""
+    """Raise `InputError` if a method that requires data receives none."""
     require(
         data is not None or method not in NEEDS_DATA,
-        f"the method {method} needs data",
+        f"the method {method} requires data",
         argument="data",
         remedy="give inputs and targets, about ten samples per class",
     )

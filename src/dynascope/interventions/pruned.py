@@ -1,4 +1,4 @@
-"""Results of pruning: masks, and what was lost."""
+"""Results of pruning: masks, and statistics of the pruned network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["CriticalCompression", "Pruned", "layer_table"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pruned:
-    """A pruned network, and what was lost.
+    """A pruned network, with statistics of what pruning removed.
 
     Attributes:
         mask: The masks. For a JAX network, a tree with the structure of its floating-point arrays, whose leaves are
@@ -62,7 +62,7 @@ class Pruned:
 
 
 class CriticalCompression(NamedTuple):
-    """The largest compressions up to which a method keeps a network connected.
+    """The largest compressions at which a method keeps a network connected.
 
     Attributes:
         layers: The largest scanned compression up to which every layer keeps a weight.

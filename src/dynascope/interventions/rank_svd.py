@@ -24,7 +24,7 @@ class RankSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         min ‖X − X A B‖² + λ (‖A‖² + ‖B‖²)
 
     At the minimum, the encoder is A = Bᵀ. The right singular vectors of the decoder B are the principal directions of
-    X in order, and its singular values d_i give those of X: σ_i² = λ/(1 − d_i²). The data are not centred.
+    X in order, and the singular values d_i of B determine those of X: σ_i² = λ/(1 − d_i²). The data are not centred.
 
     Each iteration minimises the loss within the row space of the decoder and then refits the decoder to the data by
     ridge regression. The error of the directions falls by the factor (σ_{k+p+1}/σ_k)² per iteration, where p is the
@@ -32,7 +32,7 @@ class RankSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Args:
         n_components: k ≥ 1, at most the rank of the data.
-        regularization: λ, with 0 < λ < σ_k²; by default σ_k²/2. Every such λ gives the same decomposition.
+        regularization: λ, with 0 < λ < σ_k²; by default σ_k²/2. Every such λ yields the same decomposition.
         n_oversamples: p ≥ 0, the number of additional latents during training.
         tol: Largest ‖Xᵀu_i − σ_i v_i‖ of a component, relative to σ_1, at which training stops.
         max_iter: Largest number of iterations.
@@ -108,7 +108,7 @@ class RankSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         left, sigma, directions = self._train(x)
         require(
             sigma[-1] > np.finfo(float).eps * max(x.shape) * sigma[0],
-            f"n_components is {self.n_components}, above the rank of X",
+            f"n_components is {self.n_components}, which exceeds the rank of X",
             argument="n_components",
             value=self.n_components,
             remedy="choose fewer components",
@@ -120,7 +120,7 @@ class RankSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             f"regularization is {weight:g}, and the smallest σ² of the components is {smallest:g}",
             argument="regularization",
             value=weight,
-            remedy="choose a smaller value, or fewer components",
+            remedy="choose a smaller regularization, or fewer components",
         )
         _, self.components_ = svd_flip(left, directions, u_based_decision=False)
         self.singular_values_ = sigma

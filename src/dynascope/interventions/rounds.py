@@ -1,4 +1,4 @@
-"""Rounds of pruning: how many weights remain after each, and which."""
+"""Rounds of pruning: the number of weights that remain after each round, and their choice."""
 
 from __future__ import annotations
 

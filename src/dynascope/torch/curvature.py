@@ -37,14 +37,14 @@ def top_curvatures(
     products: Any = None,
     seed: int = 0,
 ) -> TopCurvatures:
-    """`probes.diffusion.top_curvatures` for a module passed as `weights`."""
+    """Implement `probes.diffusion.top_curvatures` for a module passed as `weights`."""
     for name, value in (("model", model), ("products", products)):
         require(
             value is None,
             f"{name} is given for a PyTorch module",
             argument=name,
             value=shown(value),
-            remedy="omit it, because it applies to JAX functions only",
+            remedy=f"omit {name}, which applies to JAX functions only",
         )
     loss = with_reduction(loss, reduction)
     return module_curvatures(weights, loss, batches, count, gauss_newton=gauss_newton, seed=seed, argument="weights")
@@ -139,7 +139,7 @@ def with_reduction(loss: Any, reduction: Reduction | None) -> Any:
         f"reduction is {reduction!r}, but that of the loss is {stated!r}",
         argument="reduction",
         value=reduction,
-        remedy="omit it for a loss of torch.nn",
+        remedy="omit reduction, which a torch.nn loss already contains",
     )
     return _FunctionLoss(loss, reduction) if not hasattr(loss, "reduction") else loss
 
@@ -148,7 +148,7 @@ def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str 
     """Raise `InputError` unless the module is in evaluation mode and the batches can be read repeatedly."""
     require(
         isinstance(module, torch.nn.Module),
-        f"{argument} is a {type(module).__name__}",
+        f"{argument} is of type {type(module).__name__}",
         argument=argument,
         value=type(module).__name__,
         remedy="give a torch.nn.Module",
@@ -247,6 +247,6 @@ def _differentiating(argument: str) -> Iterator[None]:
         raise InputError(
             f"PyTorch cannot differentiate the loss twice ({type(error).__name__}: {shown_error(error)})",
             argument=argument,
-            remedy="use operations with second derivatives; for attention, call this function within "
+            remedy="use operations that support double backward; for attention, call this function within "
             "torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)",
         ) from error

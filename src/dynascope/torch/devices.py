@@ -12,8 +12,8 @@ def parameter_places(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     """Return the parameters under every name that refers to one, for `torch.func.functional_call`.
 
     Call `functional_call` with `tie_weights=False`. A parameter may have several names, but if a whole submodule has
-    several names, its parameters are listed once. If they were listed under every name, PyTorch would replace each
-    tensor several times, and finally restore a replacement instead of the original.
+    several names, its parameters are listed once. If these parameters were listed under every name, PyTorch would
+    replace each tensor several times, and finally restore a replacement instead of the original.
 
     Example:
         >>> layer = torch.nn.Linear(2, 2, bias=False)

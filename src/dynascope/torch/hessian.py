@@ -24,13 +24,13 @@ def hessian_operator(
 ) -> LinearOperator:
     """Hessian-vector products Hv = ∂(vᵀ ∂L/∂θ)/∂θ, computed with two backward passes over all batches.
 
-    Forward-mode derivatives of the gradient would have the same cost. However, PyTorch lacks them for some layers, and
-    version 2.13 computes wrong values for normalisation with batch statistics.
+    Forward-mode derivatives of the gradient would have the same cost. However, PyTorch lacks these derivatives for some
+    layers, and version 2.13 computes wrong values for normalisation with batch statistics.
 
     Args:
         module: The module.
         loss: A loss with the reduction "mean" or "sum".
-        parameters: θ; the entries of a vector are in their order.
+        parameters: θ, in the order of the entries of v.
         batches: Pairs (inputs, targets).
         samples: Number of samples in all batches, for the mean.
 

@@ -49,7 +49,7 @@ def call_arguments(module: torch.nn.Module, inputs: Any) -> tuple[tuple[Any, ...
     """Return the positional and keyword arguments of a forward pass.
 
     A tuple contains positional arguments. A dictionary contains keyword arguments if all its keys are argument names,
-    or if the module accepts it as such. Any other input is a single argument.
+    or if the module accepts its entries as keyword arguments. Any other input is a single argument.
 
     Example:
         >>> call_arguments(torch.nn.Linear(2, 2), {"input": 1}), call_arguments(torch.nn.Linear(2, 2), {"x": 1})
@@ -99,5 +99,5 @@ def require_shapes(argument: str, module: torch.nn.Module) -> None:
         f"the parameters {', '.join(lazy)} have no shape yet",
         argument=argument,
         value=lazy,
-        remedy="call the module once on inputs",
+        remedy="call the module once on a batch of inputs",
     )

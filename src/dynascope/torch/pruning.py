@@ -1,4 +1,4 @@
-"""Pruning of PyTorch modules, with masks in the form of `torch.nn.utils.prune`."""
+"""Pruning of PyTorch modules, with masks in the format of `torch.nn.utils.prune`."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def prune(
 ) -> Pruned:
     """Remove the weights of a PyTorch module with the lowest scores until a fraction 1/ρ is left.
 
-    This is `interventions.prune` for PyTorch, with the same methods, ranking and rounds, so that equal weights get
-    equal masks. Scores are computed on a private copy of the module in float64 and in evaluation mode. The module is
-    unchanged: apply the masks with `torch.nn.utils.prune.custom_from_mask`, and then train as usual.
+    This is `interventions.prune` for PyTorch, with the same methods, ranking and rounds. Networks with the same weights
+    therefore get the same masks. Scores are computed on a private copy of the module in float64 and in evaluation mode.
+    The module is unchanged: apply the masks with `torch.nn.utils.prune.custom_from_mask`, and then train as usual.
 
     Args:
         network: The module, which maps a batch to outputs, shape (n, c).
@@ -61,13 +61,14 @@ def prune(
         seed: Seed of the random scores.
 
     Returns:
-        What was lost, with the masks {name of a parameter: tensor of zeros and ones} as `mask`.
+        The result of pruning, with the masks {name of a parameter: tensor of zeros and ones} as `mask`.
 
     Raises:
         InputError: As in `interventions.prune`.
 
     Warns:
-        UserWarning: If the module contains layers that are not homogeneous, so that SynFlow is not conserved.
+        UserWarning: If the module contains layers that are not homogeneous, because SynFlow then does not conserve the
+            flow.
 
     References:
         H. Tanaka et al., arXiv:2006.05467; N. Lee et al., arXiv:1810.02340; C. Wang et al., arXiv:2002.07376.
@@ -95,14 +96,14 @@ def critical_compression(
     input_shape: Sequence[PositiveInt] | None = None,
     seed: Seed = 0,
 ) -> CriticalCompression:
-    """Scan the compression up to which a method leaves a weight in every layer of a PyTorch module.
+    """Find the highest compression at which a method leaves a weight in every layer of a PyTorch module.
 
     This is `interventions.critical_compression` for PyTorch.
 
     Args:
         network: As in `prune`.
         method: Name of the method.
-        compressions: Increasing compressions; the default is a step of 0.25 in log₁₀ ρ, and ρ_max.
+        compressions: Increasing compressions; by default, steps of 0.25 in log₁₀ ρ up to ρ_max.
         rounds: As in `prune`.
         data: As in `prune`.
         protect: As in `prune`.
@@ -117,7 +118,7 @@ def critical_compression(
 
 
 class TorchNetwork:
-    """A PyTorch module as pruning sees it; an instance of `interventions.prunable.Prunable`."""
+    """Reads a PyTorch module for pruning; an instance of `interventions.prunable.Prunable`."""
 
     def __init__(self, network: nn.Module, protect: Sequence[str], input_shape: Sequence[int] | None, data: Any):
         module: nn.Module = unwrapped(network)
@@ -155,7 +156,7 @@ class TorchNetwork:
                 f"the network cannot be applied to a batch of shape {tuple(self._ones.shape)} ({shown_error(error)})",
                 argument="input_shape",
                 value=tuple(self._ones.shape[1:]),
-                remedy="give the shape of one sample, such as (3, 32, 32); of a network that takes integers, such as "
+                remedy="give the shape of one sample, such as (3, 32, 32); if the network takes integers, such as "
                 "tokens, prune the part after the embedding",
             ) from error
         if self._data is not None and not self._data[1].is_floating_point():
@@ -202,7 +203,7 @@ class TorchNetwork:
         return tuple(dict.fromkeys(found)) or ("a function in the forward method",)
 
     def result(self, masks: Sequence[np.ndarray]) -> tuple[dict[str, torch.Tensor], None]:
-        """The masks by the name of the parameter, in its precision and on its device."""
+        """The mask of each parameter by name, in the precision and on the device of the parameter."""
         pairs = zip(self.names, masks, strict=True)
         return {name: torch.as_tensor(mask).to(self._original[name]) for name, mask in pairs}, None
 

@@ -25,7 +25,7 @@ _CALLER = 4  # stack frames from the warning to the caller of `temperature`, inc
 
 
 class SamplingWarning(UserWarning):
-    """The batches of a loader are not drawn independently, as the prediction of `temperature` assumes."""
+    """A loader does not draw its batches independently, although the prediction of `temperature` assumes this."""
 
 
 def temperature(
@@ -55,16 +55,16 @@ def temperature(
     batches, 10 % for 200 and 4 % for 1000; the variances and temperatures have the same relative error. One epoch
     without replacement gives the same estimate as batches drawn with replacement.
 
-    Learning rate, momentum and weight decay are read from the optimiser. The batches are read once, so a loader with
-    shuffling or augmentation contributes one random pass. The module and the random state of PyTorch are unchanged.
-    Cost: the curvatures, and one gradient for each batch. Memory: the gradients of all batches.
+    The learning rate, momentum and weight decay are read from the optimiser. The batches are read once, so a loader
+    with shuffling or augmentation contributes one random pass. The module and the random state of PyTorch are
+    unchanged. Cost: the curvatures, and one gradient for each batch. Memory: the gradients of all batches.
 
     Args:
         module: The module, in evaluation mode if it contains dropout or batch normalisation.
         loss: A PyTorch loss of outputs and targets, such as `torch.nn.MSELoss()`, or a function with `reduction`.
         batches: Two or more pairs (inputs, targets) of equal size, as drawn in training; a list, or a loader with
             `drop_last=True`.
-        optimizer: `torch.optim.SGD` of the module with one parameter group, without Nesterov momentum and dampening. It
+        optimizer: `torch.optim.SGD` of the module with one parameter group, without Nesterov momentum or dampening. It
             trains all parameters of the module that require a gradient.
         count: Number of directions.
         reduction: "mean" or "sum" over the samples of a batch if the loss is a function; None for a `torch.nn` loss.
@@ -107,7 +107,7 @@ def temperature(
         f"optimizer is {name}, but the theory covers only SGD",
         argument="optimizer",
         value=name,
-        remedy="give torch.optim.SGD, or measure the curvature with probes.diffusion.top_curvatures",
+        remedy="use torch.optim.SGD, or measure the curvature with probes.diffusion.top_curvatures",
     )
     groups = optimizer.param_groups
     require(
@@ -115,7 +115,7 @@ def temperature(
         f"optimizer has {len(groups)} parameter groups, or uses nesterov, dampening or maximize",
         argument="optimizer",
         value=len(groups),
-        remedy="give torch.optim.SGD with one group and none of these options",
+        remedy="use torch.optim.SGD with one group and none of these options",
     )
     [group] = groups
     _require_trained(module, group["params"])

@@ -308,7 +308,7 @@ class FirstSeen(nn.Module):
         (mlp, {"layers": ["9"]}, "no layers '9'"),
         (mlp, {"reference": (INPUTS[:1], LABELS[:1])}, "one example"),
         (mlp, {"reference": (INPUTS[:, :2], LABELS)}, "fails on the reference batch"),
-        (mlp, {"reference": (INPUTS, {"labels": LABELS})}, "more than tensors"),
+        (mlp, {"reference": (INPUTS, {"labels": LABELS})}, "values other than tensors"),
         (
             lambda: nn.Sequential(mlp(), nn.Flatten(0)),
             {"output": lambda found: found.sum()},
@@ -367,7 +367,7 @@ def test_new_parameter_groups_are_named_and_lost_parameters_stop_the_record(tmp_
     recorder = recorder_of(model, tmp_path / "run.zarr", optimizer=optimizer, schedule=1)
     model(INPUTS).sum().backward()
     optimizer.add_param_group({"params": model[0].parameters(), "lr": 0.25})
-    with pytest.warns(RecorderWarning, match="other parameter groups"):
+    with pytest.warns(RecorderWarning, match="parameter groups"):
         recorder.step()
     assert recorder.read()["learning_rate"].values.tolist() == [[0.5], [0.5]]
     nn.utils.parametrizations.weight_norm(model[0])

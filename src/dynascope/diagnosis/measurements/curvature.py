@@ -57,7 +57,7 @@ def measure_exact_kernel(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]
 def _required(compute: Callable[[], _Result] | None) -> Callable[[], _Result]:
     if compute is None:
         raise InputError(
-            "the loss is unknown",
+            "the loss is unknown, because criterion or the targets are missing",
             argument="criterion",
             remedy="pass criterion, a function of outputs and targets, and targets in the reference batch",
         )

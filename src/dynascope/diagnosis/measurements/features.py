@@ -28,7 +28,7 @@ _IGNORED = -100
 
 @dataclasses.dataclass(frozen=True)
 class _Rows:
-    """The rows that are measured: those with a target, and at most a few thousand, evenly spaced.
+    """The rows that are measured: those with a target, or a few thousand of these, drawn at random.
 
     Attributes:
         outputs: The outputs, shape (n, c).
@@ -106,7 +106,7 @@ def _rows(snapshot: Snapshot) -> _Rows:
     """Return the measured rows; the label −100 marks rows without a target, as in PyTorch.
 
     Raises:
-        InputError: There is not one target for each row of outputs, or no row has a target.
+        InputError: If there is not one target for each row of outputs, or if no row has a target.
     """
     outputs, targets, features = snapshot.forward.outputs, snapshot.targets, snapshot.forward.features
     count = len(outputs)
@@ -128,10 +128,10 @@ def _rows(snapshot: Snapshot) -> _Rows:
     kept = xp.nonzero(counted)[0]
     require(
         len(kept) > 0,
-        f"all labels of the reference batch are {_IGNORED}, the number of ignored labels",
+        f"all labels of the reference batch are {_IGNORED}, which marks ignored labels",
         argument="reference",
         value=_IGNORED,
-        remedy="give class numbers from 0",
+        remedy="give class numbers, starting from 0",
     )
     kept = thinned(kept)
     return _Rows(

@@ -1,4 +1,4 @@
-"""Validate the arguments of PyTorch kernels, and choose the method of differentiation on two examples."""
+"""Validate the arguments of PyTorch kernels, and choose the method of differentiation by a test on two examples."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _APART = (
 def differentiable(
     apply: Callable[..., Any], params: Any, x: Any, other: Any, rates: Any, *, runs: bool = True
 ) -> tuple[Differentiable, Size]:
-    """`probes.kernel.function.differentiable` for a module, or for a function of tensors."""
+    """Implement `probes.kernel.function.differentiable` for a module, or for a function of tensors."""
     del runs
     function = check(apply, params, x, other, rates)
     return function, measure(function, x, other)
@@ -78,7 +78,7 @@ def _require_examples(argument: str, inputs: Any, device: torch.device) -> None:
         f"{argument} is on {', '.join(elsewhere)}, but the parameters are on {device}",
         argument=argument,
         value=elsewhere,
-        remedy=f"move it with .to({str(device)!r})",
+        remedy=f"move {argument} with .to({str(device)!r})",
     )
     for each in found:
         require_finite_values(argument, each)
@@ -150,7 +150,7 @@ def _require_outputs(outputs: Any, few: Any) -> None:
         bool(torch.isfinite(outputs).all()),
         "the outputs are not finite",
         argument="x",
-        remedy="check the parameters and the inputs for values that are not finite",
+        remedy="remove values that are not finite from the parameters and the inputs",
     )
 
 

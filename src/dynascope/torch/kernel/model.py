@@ -106,7 +106,7 @@ def _of_module(module: torch.nn.Module, params: Any, network: torch.nn.Module | 
             f"{first} and {name} are one parameter of the module, but two tensors in params",
             argument="params",
             value=[first, name],
-            remedy="give it once, under one of its names",
+            remedy="give this parameter once, under one of its names",
         )
     # The keys are sorted, as in the tree and in the rates.
     names = sorted(chosen)
@@ -191,7 +191,7 @@ def _differentiable(tensor: torch.Tensor) -> bool:
             "params contains a complex parameter",
             argument="params",
             value=str(tensor.dtype),
-            remedy="give its real and imaginary parts",
+            remedy="give the real and imaginary parts as separate parameters",
         )
     return tensor.is_floating_point()
 

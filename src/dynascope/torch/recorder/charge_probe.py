@@ -1,4 +1,4 @@
-"""A probe of the conserved charges of a PyTorch training loop, which sees every step."""
+"""A probe of the conserved charges of a PyTorch training loop, which runs at every step."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def watched_charges(
     charges: bool | Sequence[Charge],
     inputs: Any,
 ) -> WatchedCharges:
-    """Track the given charges of a training loop, or those of all symmetries that are found on the reference batch."""
+    """Track the given charges of a training loop, or of all symmetries found on the reference batch."""
     require(
         optimizer is not None,
-        "charges are requested, but the optimizer is unknown",
+        "charges are requested, but optimizer is missing",
         argument="optimizer",
-        remedy="pass the optimizer whose law the charges follow",
+        remedy="pass the optimizer whose law the charges obey",
     )
     assert optimizer is not None
     symmetries = find_symmetries(model, None, inputs).symmetries if isinstance(charges, bool) else charges

@@ -1,4 +1,4 @@
-"""Measure checkpoints of a finished or running training, one row for each."""
+"""Measure checkpoints of a finished or current training run, one row for each checkpoint."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def record_checkpoints(
 ) -> xr.Dataset:
     """Measure the checkpoints of a training run, as a recorder would have done during the run.
 
-    The first checkpoint takes the place of the initial weights, so include one from before training if possible.
-    Updates, gradients and losses are unknown. The model itself is not changed.
+    The first checkpoint serves as the initial weights, so include one from before training if possible. Updates,
+    gradients and losses are not recorded. The model itself is unchanged.
 
     Args:
         model: A module of the same architecture.
@@ -46,7 +46,7 @@ def record_checkpoints(
             or safetensors. A file contains a state dictionary, directly or under "state_dict", "model_state_dict" or
             "model". Prefixes of wrappers, such as "module.", are removed.
         reference: The reference batch, as for `Recorder`.
-        out: The folder of the record, by convention `….zarr`; it must not exist.
+        out: The folder of the record, which must not exist; by convention, the name ends in `.zarr`.
         steps: The step of each checkpoint; by default the last number in each file name.
         **options: Further options of `Recorder`, such as `preset` and `layers`.
 
@@ -54,8 +54,8 @@ def record_checkpoints(
         The record.
 
     Raises:
-        InputError: A file is missing or is not a checkpoint of this model, or the steps are not increasing; also as for
-            `Recorder`.
+        InputError: If a file is missing or is not a checkpoint of this model, if the steps are not increasing, or if
+            `Recorder` rejects an argument.
 
     Example:
         >>> import tempfile

@@ -37,10 +37,11 @@ class ForwardCapture(TorchFunctionMode):
         layers: The names of the submodules whose outputs are features.
 
     Attributes:
-        preactivations: The inputs of the activation functions by name. Repeated calls get the suffix #2, #3, ….
+        preactivations: The inputs of the activation functions by name. The names of repeated calls end in #2, #3 and so
+            on.
         features: The outputs of the layers by name.
         readout: The name of the last linear layer; empty if there is none.
-        readout_input: Its input.
+        readout_input: The input of the last linear layer.
     """
 
     def __init__(self, module: nn.Module, layers: Collection[str]):

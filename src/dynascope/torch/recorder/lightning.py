@@ -25,11 +25,13 @@ class LightningRecorder(Callback):
     """Records a Lightning training run; one step is one update of the optimiser.
 
     The state of the callback is part of Lightning's checkpoints. A run that continues from a checkpoint continues its
-    record, without the rows after the checkpoint. Learning rates are those after the step of their scheduler.
+    record, without the rows after the checkpoint. The recorded learning rates are those after the step of the
+    scheduler.
 
     Args:
-        path: The folder of the record, by convention `….zarr`.
-        reference: The reference batch, as for `Recorder`. The forward method of the module receives its inputs.
+        path: The folder of the record; by convention, the name ends in `.zarr`.
+        reference: The reference batch, as for `Recorder`. The inputs of the batch are passed to the forward method of
+            the module.
         **options: Further options of `Recorder`, such as `preset`, `schedule` and `layers`.
 
     Attributes:

@@ -28,7 +28,7 @@ class MicroBatchGradients:
         self.clear()
 
     def clear(self) -> None:
-        """Start with the next step."""
+        """Remove the micro-batches of the previous step."""
         self.count, self._size = 0, 0
         self._squares: list[float] = []
         self._before: dict[str, torch.Tensor] = {}
@@ -49,7 +49,7 @@ class MicroBatchGradients:
         self.count, self._size = self.count + 1, size
 
     def result(self) -> MicroBatches:
-        """Return the squared norms, of gradients whose mean is the gradient of the step."""
+        """Return the squared norms of the gradients, scaled so that their mean is the gradient of the step."""
         # The accumulated gradient is the sum of the increases, and the mean of k times the increases.
         squares = tuple(self.count**2 * each for each in self._squares)
         return MicroBatches(squares, _square(self._before.values()), self._size)

@@ -22,7 +22,7 @@ def outputs_of(found: Any) -> torch.Tensor:
     tensors = [logits] if logits is not None else [each for each in floating_tensors(found) if each.ndim > 0]
     require(
         tensors,
-        f"the model returns a {type(found).__name__} without floating-point tensors",
+        f"the model returns an object of type {type(found).__name__} without floating-point tensors",
         argument="output",
         value=type(found).__name__,
         remedy="pass output, a function that returns the outputs from this result",

@@ -46,17 +46,17 @@ class ModuleReader:
         reference: The reference batch; see `diagnosis.reference_batch.split_reference`.
         layers: The names of the submodules whose outputs are features, besides the input of the last linear layer.
         selected: Which trainable parameters are recorded, by name.
-        output: Returns the outputs from the result of the module; None to find them.
+        output: Returns the outputs from the result of the module; None to find the outputs automatically.
         kernel_examples: Number of examples in the kernel.
-        memory: Bytes for the kernel.
+        memory: Bytes that the kernel may use.
         criterion: The loss, a function of outputs and targets that averages over examples; None if unknown.
         batch_size: Number of examples in the batches whose curvature is measured.
 
     Attributes:
         inputs: The inputs of the reference batch.
-        targets: Its targets; None if there are none.
+        targets: The targets of the reference batch; None if there are none.
         knows_loss: Whether the loss is known.
-        units_last: False, because weights of PyTorch have their output units along the first axis.
+        units_last: False, because PyTorch weights have their output units along the first axis.
         compiles: False.
         needs_gradients: True, because loops that clear gradients too early are common.
     """
@@ -258,7 +258,7 @@ class ModuleReader:
         return {name: found[name] for name in self._names}
 
     def _private(self) -> nn.Module:
-        """Return the private copy of this measurement, with the present attributes of the module."""
+        """Return the private copy for this measurement, with the current attributes of the module."""
         if self._copy is None:
             self._copy = private_copy(self._model)
         return self._copy

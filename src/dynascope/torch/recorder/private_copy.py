@@ -1,4 +1,4 @@
-"""A copy of a module that shares its weights, for measurements that leave the module itself untouched."""
+"""A copy of a module that shares its weights, for measurements that do not change the module itself."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _HOOKS = "_forward_hooks", "_backward_hooks", "_backward_pre_hooks"
 
 
 def private_copy(module: nn.Module) -> nn.Module:
-    """Return a copy in evaluation mode that shares its parameters with the module, but no hooks of the user.
+    """Return a copy in evaluation mode that shares the parameters of the module, but has none of the user's hooks.
 
-    Buffers, other tensors, containers and bound methods are copied, so that a forward pass of the copy does not change
-    those of the module. Other objects, such as configurations and trainers, are shared.
+    Buffers, other tensors, containers and bound methods are copied, so a forward pass of the copy does not change those
+    of the module. Other objects, such as configurations and trainers, are shared.
 
     Raises:
-        InputError: The module cannot be copied.
+        InputError: If the module cannot be copied.
 
     Example:
         >>> layer = nn.Linear(2, 1)
@@ -82,7 +82,7 @@ def originals_never_run(model: nn.Module) -> Iterator[None]:
 
 
 def _plan(value: Any, replaced: dict[int, Any], seen: set[int]) -> None:
-    """Decide what takes the place of every object that a value contains: itself, a copy, or nothing."""
+    """Decide what takes the place of every object that a value contains: the object itself, a copy, or nothing."""
     if id(value) in replaced or id(value) in seen:
         return
     seen.add(id(value))

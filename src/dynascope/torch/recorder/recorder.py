@@ -40,7 +40,7 @@ class Recorder:
 
     Args:
         model: The module. It may be compiled, or wrapped for data-parallel training.
-        path: The folder of the record, by convention `….zarr`; it must not exist.
+        path: The folder of the record, which must not exist; by convention, the name ends in `.zarr`.
         reference: The reference batch: a pair of inputs and targets, a dictionary of arguments in which `labels` are
             the targets, or inputs alone. Inputs are one tensor, a tuple of positional arguments, or a dictionary of
             keyword arguments. 100 to 1000 examples are enough.
@@ -57,32 +57,33 @@ class Recorder:
         layers: Names of submodules whose outputs are features, besides the input of the last linear layer.
         parameters: One or more patterns of the names of recorded parameters, such as "encoder.*", or a function of the
             name; None for all trainable parameters.
-        output: Returns the outputs (n, c) from the result of the module; None for tensors, and for results with
-            `logits` or a tensor in the first place.
-        max_overhead: The largest share of the run's time that measurements may take; None for no limit. Rows that would
-            exceed it lack the values of expensive probes. The first ten seconds, the first snapshot and the next run of
-            each probe are free.
-        kernel_examples: Number of examples in the neural tangent kernel, the first of the reference batch.
-        batch_size: Number of examples in the batches whose curvature is measured, best that of training.
-        memory: Bytes for the kernel, in addition to the model.
-        strict: Raise instead of warn if something cannot be measured or the loss is not finite.
+        output: Returns the outputs (n, c) from the result of the module; None if the result is a tensor, has `logits`,
+            or contains the outputs as its first tensor.
+        max_overhead: The largest share of the run's time that measurements may take; None for no limit. Expensive
+            probes that would exceed this share are skipped. The first ten seconds of measurements, the first snapshot
+            and the next run of each probe are not limited.
+        kernel_examples: Number of examples in the neural tangent kernel, taken from the start of the reference batch.
+        batch_size: Number of examples in the batches whose curvature is measured, ideally the batch size of training.
+        memory: Bytes that the kernel may use, in addition to the model.
+        strict: Whether to raise an error instead of a warning if something cannot be measured or the loss is not
+            finite.
         resume: The step of the checkpoint from which an interrupted run continues. Later rows of the record are
             removed.
         first_step: The step of the given weights, if the record starts later than training.
-        verbose: Print the memory and the time that the record takes to standard error.
+        verbose: Whether to print the memory and time that the record requires to standard error.
 
     Attributes:
         path: The folder.
-        plan: The memory and the time that the record takes, in words; empty on other ranks than 0.
+        plan: A sentence that states the memory and time that the record requires; empty on all ranks except 0.
         symmetries: The symmetries whose charges are recorded.
         measured: Whether the latest call of `step` or `end_epoch` measured a row.
 
     Raises:
-        InputError: The path exists, or another recorder writes to it; the model has no trainable parameters or sharded
-            weights; a layer is unknown; or the reference batch has one example.
+        InputError: If the path exists, or another recorder writes to it; if the model has no trainable parameters, or
+            sharded weights; if a layer is unknown; or if the reference batch has only one example.
 
     Warns:
-        RecorderWarning: Something cannot be measured. Each case is named once.
+        RecorderWarning: If something cannot be measured; each case is reported once.
 
     Example:
         >>> import tempfile
@@ -130,7 +131,7 @@ class Recorder:
     ):
         require(
             isinstance(model, torch.nn.Module),
-            f"model is a {type(model).__name__}",
+            f"model is of type {type(model).__name__}",
             argument="model",
             value=type(model).__name__,
             remedy="give a torch.nn.Module",
@@ -160,10 +161,10 @@ class Recorder:
         if charges:
             require(
                 resume is None,
-                "charges cannot be resumed, because their laws need every step",
+                f"resume is {resume}, but charges cannot be resumed, because their laws require every step",
                 argument="charges",
                 value=resume,
-                remedy="start a new record at another path, with first_step",
+                remedy="omit resume, and start a new record at another path with first_step",
             )
             self._charges = watched_charges(inner, optimizer, charges, reader.inputs)
             self.symmetries, settings = self._charges.symmetries, self._charges.settings
@@ -202,8 +203,8 @@ class Recorder:
     def micro_batch(self, size: PositiveInt) -> None:
         """Read the gradient of a micro-batch, for the gradient noise scale.
 
-        Call it after each `backward()` of an accumulated step, with the number of examples, the same for all. Gradients
-        are read only if the step will be measured.
+        Call this method after each `backward()` of an accumulated step, with the number of examples, which must be the
+        same for all micro-batches. Gradients are read only if the step will be measured.
         """
         if self._run is not None and self._run.next_is_due:
             self._micro_batches.add(size)
@@ -211,12 +212,12 @@ class Recorder:
                 self._run.keep_micro_batches(self._micro_batches.result())
 
     def add_loss(self, loss: torch.Tensor | float) -> None:
-        """Add a loss to the next row, for loops that do not know the loss when they call `step`."""
+        """Add a loss to the next row, for training loops in which the loss is not available when `step` is called."""
         if self._run is not None:
             self._run.add_loss(loss)
 
     def skip_to(self, step: PositiveInt) -> None:
-        """Measure the weights of a later step, for runs whose steps in between are not available."""
+        """Measure the weights of a later step, for runs whose intermediate steps are not available."""
         if self._run is not None:
             self.measured = self._run.skip_to(step, self._learning_rates())
 
@@ -248,12 +249,12 @@ class Recorder:
         return {} if self._run is None else self._run.scalars()
 
     def flush(self) -> None:
-        """Write the rows that are still in memory, for example when a checkpoint is saved."""
+        """Write the rows that are still in memory, for example when you save a checkpoint."""
         if self._run is not None:
             self._run.flush()
 
     def read(self) -> Any:
-        """Return the record so far as an `xarray.Dataset`; None on other ranks than 0."""
+        """Return the record so far as an `xarray.Dataset`; None on all ranks except 0."""
         return None if self._run is None else self._run.read()
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ def reference_tensors(reference: Any, device: torch.device) -> tuple[Any, torch.
     """Return the inputs and the targets of a reference batch, as copies on the device.
 
     Raises:
-        InputError: The batch contains more than tensors.
+        InputError: If the batch contains values other than tensors.
     """
 
     def copied(each: Any) -> torch.Tensor:
@@ -33,7 +33,7 @@ def reference_tensors(reference: Any, device: torch.device) -> tuple[Any, torch.
         return jax.tree.map(copied, inputs), None if targets is None else copied(targets)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(
-            f"the reference batch contains more than tensors ({shown_error(error)})",
+            f"the reference batch contains values other than tensors ({shown_error(error)})",
             argument="reference",
             value=type(reference).__name__,
             remedy="give inputs, or a pair of inputs and one tensor of targets, such as next(iter(loader))",

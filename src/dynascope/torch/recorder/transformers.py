@@ -24,11 +24,11 @@ class TransformersRecorder(TrainerCallback):
     """Records a training run of the `transformers` trainer; one step is one update of the optimiser.
 
     The trainer does not pass the loss of each step to callbacks, so each row contains the losses that the trainer has
-    logged before it; set `logging_steps=1` to record every loss. Gradients are read after they are clipped. With
-    `resume_from_checkpoint`, the record continues too, without the rows after the checkpoint.
+    logged since the previous row. Set `logging_steps=1` to record every loss. Gradients are read after they are
+    clipped. With `resume_from_checkpoint`, the record continues too, without the rows after the checkpoint.
 
     Args:
-        path: The folder of the record, by convention `….zarr`.
+        path: The folder of the record; by convention, the name ends in `.zarr`.
         reference: The reference batch, as for `Recorder`: for example a dictionary with `input_ids` and `labels`.
         **options: Further options of `Recorder`, such as `preset`, `schedule` and `layers`.
 

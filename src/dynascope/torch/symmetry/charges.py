@@ -18,11 +18,11 @@ __all__ = ["charges"]
 
 
 def charges(params: Any, symmetries: Sequence[Charge]) -> Any:
-    """`symmetry.charges` for a module or a tree of tensors, with the symmetries that `find_symmetries` finds for it."""
+    """Implement `symmetry.charges` for a module or a tree of tensors, with symmetries from `find_symmetries`."""
     # Otherwise a module in place of the symmetries would be dispatched to this function again.
     require(
         isinstance(symmetries, Sequence) and all(isinstance(each, Charge) for each in symmetries),
-        f"symmetries is of the type {type(symmetries).__name__}",
+        f"symmetries is of type {type(symmetries).__name__}",
         argument="symmetries",
         value=type(symmetries).__name__,
         remedy="call charges(params, symmetries) with the symmetries that find_symmetries found",

@@ -16,5 +16,5 @@ __all__ = ["find_symmetries"]
 def find_symmetries(
     apply: Callable[..., Any], params: Any, example_inputs: Any, *, seed: Seed = 0
 ) -> SymmetryStructure:
-    """`symmetry.find_symmetries` for a module, or for a function of tensors."""
+    """Implement `symmetry.find_symmetries` for a module, or for a function of tensors."""
     return find_program_symmetries(*program(apply, params, example_inputs), seed=seed)

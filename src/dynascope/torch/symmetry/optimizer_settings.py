@@ -114,7 +114,8 @@ class OptimizerSettings:
             f"{', '.join(changed)} of the optimizer changed while its charges were tracked",
             argument="optimizer",
             value=changed,
-            remedy="keep it constant, for example by cycle_momentum=False, or call watch_charges with a new optimizer",
+            remedy="keep these settings constant, for example with cycle_momentum=False, or call watch_charges with a "
+            "new optimizer",
         )
         return rates[0]
 

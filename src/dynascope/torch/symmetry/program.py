@@ -54,8 +54,8 @@ def program(apply: torch.nn.Module | Callable[[Any, Any], Any], params: Any, exa
 
     `torch.export` traces the program for inputs of these shapes, with the module in its current mode (training or
     evaluation). The core ATen operations are translated one by one, in float64 on the CPU. Buffers, and parameters that
-    do not require a gradient, are constants. Writes into buffers are ignored. A tied weight is one parameter, under its
-    first name. Before the program is returned, its outputs and gradients are compared with those of PyTorch.
+    do not require a gradient, are constants. Writes into buffers are ignored. A tied weight counts as one parameter,
+    under its first name. Before the program is returned, its outputs and gradients are compared with those of PyTorch.
 
     Args:
         apply: A `torch.nn.Module`, or a function of (params, inputs).
@@ -89,7 +89,7 @@ def program(apply: torch.nn.Module | Callable[[Any, Any], Any], params: Any, exa
 
 
 class _Exported(torch.nn.Module):
-    """A network in the form that `torch.export` accepts."""
+    """A network in a form that `torch.export` accepts."""
 
     def __init__(self, call: Callable[..., list[torch.Tensor]]):
         super().__init__()
@@ -202,7 +202,7 @@ def _exported(found: Network, expected: _Results) -> Any:
             f"torch.export.export cannot export the model: {type(error).__name__}: {_in_a_line(error)}",
             argument="apply",
             value=type(error).__name__,
-            remedy="replace code that reads values of tensors by operations on tensors, such as torch.where",
+            remedy="replace code that reads values of tensors with operations on tensors, such as torch.where",
         ) from error
 
 
@@ -251,7 +251,7 @@ def _require_near(what: str, ours: Sequence[Any], theirs: Sequence[np.ndarray], 
     largest, furthest = max(sizes), max(errors)
     require(
         all(error <= tolerance * (size + _ROUNDING * largest) for error, size in zip(errors, sizes, strict=True)),
-        f"the {what} of the program differ from those of PyTorch by {furthest:.1e}; the largest is {largest:.1e}",
+        f"the {what} of the program, of size {largest:.1e}, differ from those of PyTorch by {furthest:.1e}",
         argument="apply",
         value=furthest,
         remedy="avoid detached tensors, custom gradients, and state that is kept between calls",

@@ -27,7 +27,7 @@ _HERE = Path(__file__).parent
 class Translation:
     """A JAX function (params, inputs) → outputs, translated from an exported program.
 
-    PyTorch computes once everything that depends neither on parameters nor on inputs.
+    Everything that depends neither on parameters nor on inputs is computed once, by PyTorch.
 
     Args:
         exported: The program, decomposed into the core operations of ATen.
@@ -100,7 +100,7 @@ def _operation(node: torch.fx.Node) -> Callable[..., Any]:
             f"apply uses the operation {name}, which is not supported{_line(node)}",
             argument="apply",
             value=name,
-            remedy="replace it by other operations, or pass a JAX function to dynascope.symmetry.find_symmetries",
+            remedy="replace it with supported operations, or pass a JAX function to dynascope.symmetry.find_symmetries",
         )
     return known
 

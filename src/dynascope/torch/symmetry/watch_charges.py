@@ -50,8 +50,8 @@ def watch_charges(
 
     Steps that a `GradScaler` skips are not counted. There may be several backward passes per step. The gradient of a
     parameter without `.grad` is taken as zero. Learning rates may follow any schedule that keeps the ratios between
-    groups. If groups have different rates, charges are weighted as with `rates` of `training.charge_statistics`,
-    relative to the rate of the first parameter in the order of names.
+    groups constant. If groups have different rates, charges are weighted as with `rates` of
+    `training.charge_statistics`, relative to the rate of the first parameter in the order of names.
 
     Memory: one copy on the CPU of the parameters in the symmetries, two copies of their gradients with `causes`, and
     four numbers for each charge and recorded step. `causes` adds seven numbers for each part of a charge and 19 for
@@ -65,7 +65,7 @@ def watch_charges(
             step of any weight; for weights outside the symmetries, the largest step is estimated from their gradients.
         rule: The update rule, as `optimizer` of `training.charge_statistics`. Required for all optimisers except
             `torch.optim.SGD`. The audit tests exactly this rule, whatever the optimiser. Adaptive optimisers such as
-            Adam and AdamW follow none of the rules, so their audit reports broken laws.
+            Adam and AdamW follow none of the rules, so an audit of such a run reports violated laws.
         momentum: β; None to read it from the parameter groups.
         weight_decay: λ; None to read it from the parameter groups.
         gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Multiply the number
@@ -73,7 +73,8 @@ def watch_charges(
             large violations, so audit in full precision if possible.
         causes: Whether to record the statistics from which `symmetry.audit` diagnoses violations. The gradient is
             recorded before any clipping by value or per tensor. Factors common to all parameters, as in clipping by the
-            global norm, are included. Not available for data-parallel models, whose gradients are averaged later.
+            global norm, are included. Not available for data-parallel models, because their gradients are averaged
+            later.
         grad_scaler: The `torch.amp.GradScaler` that multiplies the loss; needed only with `causes`.
         every: Number of steps between recorded steps. The laws use all steps, and the last step is always recorded.
 
@@ -103,15 +104,15 @@ def watch_charges(
     """
     require(
         isinstance(optimizer, torch.optim.Optimizer) and not isinstance(optimizer, torch.optim.LBFGS),
-        f"optimizer is {type(optimizer).__name__}",
+        f"optimizer is of type {type(optimizer).__name__}, whose charge laws are unknown",
         argument="optimizer",
         value=type(optimizer).__name__,
-        remedy="give an optimizer of torch.optim that uses one gradient per step",
+        remedy="give a torch.optim optimizer that uses one gradient per step",
     )
     require_symmetries(symmetries, remedy="give at least one symmetry from symmetry.find_symmetries")
     require(
         not (causes and isinstance(getattr(model, "_orig_mod", model), torch.nn.parallel.DistributedDataParallel)),
-        "model is trained in parallel, so its gradients are averaged after the backward pass",
+        "causes is True, but model is trained in parallel, so its gradients are averaged after the backward pass",
         argument="model",
         value=type(model).__name__,
         remedy="omit causes",
