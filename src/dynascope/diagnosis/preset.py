@@ -45,7 +45,7 @@ def probes_of(preset: str | Sequence[str | Probe]) -> tuple[Probe, ...]:
             continue
         require(
             each in PRESETS or each in by_name,
-            f"preset contains {each!r}",
+            f"preset contains {each!r}, which is neither a preset nor a probe",
             argument="preset",
             value=each,
             remedy=f"choose from the presets {', '.join(PRESETS)} and the probes {', '.join(by_name)}",

@@ -344,6 +344,6 @@ class RunRecorder:
             labels["probe"],
             "no probe can measure this model",
             argument="preset",
-            remedy="see the warnings for the reasons, or pass strict=True",
+            remedy="read the warnings for the reasons, or pass strict=True to raise the first error",
         )
         return {name: each for name, each in labels.items() if name in used}

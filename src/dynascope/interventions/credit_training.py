@@ -72,10 +72,10 @@ class CreditTraining:
     def __post_init__(self):
         require(
             self.steps % self.records == 0,
-            f"steps is {self.steps}, which is not a multiple of records, {self.records}",
+            f"steps is {self.steps}, which is not a multiple of records={self.records}",
             argument="steps",
             value=self.steps,
-            remedy="choose a multiple of records",
+            remedy=f"choose a multiple of {self.records}, or another number of records",
         )
 
     @property

@@ -65,7 +65,9 @@ def masked(
                 shape = jnp.shape(arrays[path]) if path in arrays else None
                 require(
                     shape == each.shape,
-                    f"the mask of {path} has shape {each.shape}" if shape is not None else f"there is no array {path}",
+                    f"the mask of {path} has shape {each.shape}"
+                    if shape is not None
+                    else f"mask contains {path}, which is no array of the network",
                     argument="mask",
                     value=each.shape,
                     remedy=f"give a mask of shape {shape}" if shape is not None else "give the mask of this network",

@@ -117,7 +117,7 @@ class RankSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         weight = smallest / 2 if self.regularization is None else float(self.regularization)
         require(
             weight < smallest,
-            f"regularization is {weight:g}, and the smallest σ² of the components is {smallest:g}",
+            f"regularization is {weight:g}, but the smallest σ² of the components is only {smallest:g}",
             argument="regularization",
             value=weight,
             remedy="choose a smaller regularization, or fewer components",

@@ -139,7 +139,7 @@ def with_reduction(loss: Any, reduction: Reduction | None) -> Any:
         f"reduction is {reduction!r}, but that of the loss is {stated!r}",
         argument="reduction",
         value=reduction,
-        remedy="omit reduction, which a torch.nn loss already contains",
+        remedy="omit reduction, which a torch.nn loss already defines",
     )
     return _FunctionLoss(loss, reduction) if not hasattr(loss, "reduction") else loss
 
@@ -154,7 +154,7 @@ def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str 
         remedy="give a torch.nn.Module",
     )
     require_shapes(argument, module)
-    require_evaluation_mode(argument, module, purpose="the loss is the same at every call")
+    require_evaluation_mode(argument, module, purpose="the loss is the same in every call")
     require(
         callable(loss) and getattr(loss, "reduction", None) in ("mean", "sum"),
         f"loss, of type {type(loss).__name__}, does not have the reduction 'mean' or 'sum'",

@@ -110,9 +110,10 @@ def temperature(
         remedy="use torch.optim.SGD, or measure the curvature with probes.diffusion.top_curvatures",
     )
     groups = optimizer.param_groups
+    used = [name for name in ("nesterov", "dampening", "maximize") if groups[0][name]]
     require(
-        len(groups) == 1 and not any(groups[0][name] for name in ("nesterov", "dampening", "maximize")),
-        f"optimizer has {len(groups)} parameter groups, or uses nesterov, dampening or maximize",
+        len(groups) == 1 and not used,
+        f"optimizer uses {', '.join(used)}" if used else f"optimizer has {len(groups)} parameter groups",
         argument="optimizer",
         value=len(groups),
         remedy="use torch.optim.SGD with one group and none of these options",

@@ -85,7 +85,7 @@ class TorchFunction(Differentiable):
     def _require_mapped(self, algorithm: str) -> None:
         require(
             self.mapped,
-            f"the algorithm {algorithm!r} needs torch.func, but torch.func.vmap cannot vectorise apply over examples",
+            f"the algorithm {algorithm!r} requires torch.func.vmap, which cannot vectorise apply over examples",
             argument="algorithm",
             value=algorithm,
             remedy='choose "structured" or "layerwise", with more memory or smaller batches if necessary',

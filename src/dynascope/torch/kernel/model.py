@@ -210,4 +210,4 @@ def _require_separate_examples(module: torch.nn.Module) -> None:
         value=untracked,
         remedy="build it with track_running_stats=True and train again, or assign its running_mean and running_var",
     )
-    require_evaluation_mode("apply", module, purpose="the outputs of each example are independent of the others")
+    require_evaluation_mode("apply", module, purpose="the outputs of each example do not depend on the other examples")

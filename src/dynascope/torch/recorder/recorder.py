@@ -233,7 +233,7 @@ class Recorder:
 
     @property
     def epochs(self) -> int:
-        """The number of finished epochs so far; set it if the checkpoint of a resumed run was saved after its epoch."""
+        """The number of finished epochs so far; in a resumed run, set this number to that of the checkpoint."""
         return 0 if self._run is None else self._run.epoch
 
     @epochs.setter
