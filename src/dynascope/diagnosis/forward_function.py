@@ -22,7 +22,7 @@ class ForwardFunction:
 
     Args:
         apply: (params, inputs) → outputs (n, c), or (outputs, a tree of features).
-        activations: (params, inputs) → {name: pre-activation}; None to find them in the program.
+        activations: (params, inputs) → {name: pre-activation}; None to find the pre-activations in the program.
         features: (params, inputs) → {name: features}, besides those that `apply` returns; None if there are none.
         layers: The names of the features to return, in this order; None for all.
         channels_second: Whether channels are the second axis of images.

@@ -180,7 +180,8 @@ class Recorder:
 
         Args:
             params: The new parameters.
-            loss: The loss of the step. It is not read before the next measurement, so an accelerator does not wait.
+            loss: The loss of the step. The loss is not read before the next measurement, so an accelerator does not
+                wait.
             gradients: The gradients of the step, a tree such as `jax.grad` returns; None to omit their norms.
             learning_rate: The learning rate of the step; None if it has not changed.
         """

@@ -121,7 +121,7 @@ def run_charts(record: xr.Dataset) -> tuple[Chart, ...]:
         "layer_balance",
         title="Balance of consecutive layers",
         caption="Balance of weight matrices that are consecutive in the list of parameters, (‖next‖² − ‖previous‖²)/"
-        "(‖next‖² + ‖previous‖²). In networks with branches, they need not be connected.",
+        "(‖next‖² + ‖previous‖²). In networks with branches, such matrices need not be connected.",
     )
     if _occurs(record, "dead_fraction"):
         drawn.add_members(

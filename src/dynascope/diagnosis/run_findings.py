@@ -63,11 +63,11 @@ def _loss(record: xr.Dataset) -> Iterator[str]:
     yield _change("The loss", loss, at_steps=True)
     lowest = loss[int(np.argmin(loss.to_numpy()))]
     if loss[-1] > 1.5 * lowest > 0:
-        yield f"Its lowest mean between two rows, {rounded(lowest)}, was reached at step {int(lowest['step'])}."
+        yield f"The lowest mean loss between two rows, {rounded(lowest)}, was reached at step {int(lowest['step'])}."
     broken = record["step"].to_numpy()[_not_finite(record)]
     final = broken[broken > loss["step"].to_numpy()[-1]]
     if len(final):
-        yield f"The loss is not finite from step {final[0]} on (or a few steps before), and nothing is measured there."
+        yield f"The loss is not finite from step {final[0]} on (or slightly earlier), and nothing is measured there."
     elif len(broken):
         yield f"The loss was not finite at or shortly before step {broken[0]}, where nothing is measured."
     elif "max_loss" in record and np.isinf(record["max_loss"]).any():
@@ -102,8 +102,8 @@ def _kernel_and_patterns(record: xr.Dataset) -> Iterator[str]:
     elif kernel is not None and len(kernel) > 1:
         yield (
             f"The pseudo-kernel is at distance {rounded(kernel[-1], 2)} from its initial value{_when(record, kernel)} "
-            "(0: unchanged, 1: orthogonal). It is the neural tangent kernel of the sum of the outputs; the kernel of "
-            "all outputs can change more."
+            "(0: unchanged, 1: orthogonal). The pseudo-kernel is the neural tangent kernel of the sum of the "
+            "outputs; the kernel of all outputs can change more."
         )
     flips, layers = known_values(record, "hamming_distance"), known_values(record, "layer_hamming_distance")
     if flips is not None and len(flips) > 1:

@@ -64,7 +64,7 @@ def load_result(path: str | PathLike[str]) -> Result:
     """Load any result; a recorded training run is loaded as by `load_run`.
 
     Raises:
-        InputError: As for `results.load`.
+        InputError: If `results.load` rejects the file.
     """
     result = load(path)
     return _described(result, Path(path)) if _is_run(result) else result

@@ -38,14 +38,14 @@ class RunRecorder:
         reader: Reads the model.
         path: The folder of the record.
         probes: The probes to run.
-        schedule: The schedule of all probes that have none of their own.
+        schedule: The schedule of all probes that have no schedule of their own.
         max_overhead: See `ProbeRunner`.
-        strict: See `ProbeRunner`; also for losses that are not finite and for missing gradients.
+        strict: See `ProbeRunner`; losses that are not finite and missing gradients also raise an error.
         resume: The step of the checkpoint from which an interrupted run continues; None for a new run.
         first_step: The step of the first snapshot of a new run.
         verbose: Whether to print the plan to standard error.
         learning_rates: The initial learning rates.
-        groups: The parameter group of each weight; −1 if it is in none.
+        groups: The parameter group of each weight; −1 for weights outside all groups.
         attributes: Metadata of the record.
 
     Attributes:
@@ -286,7 +286,7 @@ class RunRecorder:
         return np.pad(rates, (0, max(0, self._groups - len(rates))), constant_values=np.nan)[: self._groups]
 
     def _prepare_next_row(self) -> None:
-        """Copy the weights if the next row needs those before its step, and forget the latest micro-batches."""
+        """Copy the weights if the next row requires those before the step, and forget the latest micro-batches."""
         due = self._needs("update") and self.next_is_due
         self._before = self._reader.copied_weights() if due else None
         self._micro_batches = None

@@ -73,7 +73,7 @@ class MicroBatches:
 class Snapshot:
     """The state of a training run after one step.
 
-    Quantities that need computation are computed when a probe first reads them, and at most once.
+    Expensive quantities are computed when a probe first reads them, and at most once.
 
     Attributes:
         weights: The trainable weights by name.

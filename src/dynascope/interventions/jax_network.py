@@ -191,7 +191,7 @@ def _batch(data: Any) -> Batch:
 
 
 def _input_shape(network: Any, leaves: Sequence[np.ndarray], given: Sequence[int] | None, data: Any) -> tuple[int, ...]:
-    """Shape of one sample: as given, of the data, of the images of the network, or the width of its first matrix."""
+    """Shape of one sample: given, or that of the data or of the network's images, or the width of the first matrix."""
     if given is not None:
         return tuple(given)
     if data is not None:

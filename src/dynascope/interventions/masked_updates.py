@@ -30,14 +30,14 @@ def masked(
 ) -> optax.GradientTransformationExtraArgs:
     """Keep pruned weights at zero during training with any optimiser.
 
-    The gradients of pruned weights are set to zero before the optimiser sees them, so that norms and averages of
-    gradients contain only the kept weights. The updates set pruned weights to zero, also under weight decay or noise.
+    The gradients of pruned weights are set to zero before they reach the optimiser, so that norms and averages of
+    gradients contain only the kept weights. The updates set pruned weights to zero, even with weight decay or noise.
 
     Args:
         optimizer: An optax transformation.
         mask: `Pruned.mask`: a tree with the structure of the weights, or of a part of it, whose leaves are True where a
-            weight is kept. None prunes the weights of arrays with two or more axes that are zero at initialisation; in
-            an ensemble, each member then has a separate mask.
+            weight is kept. If None, all weights that are zero at initialisation are pruned, except in arrays with fewer
+            than two axes; in an ensemble, each member then has a separate mask.
 
     Returns:
         An optax transformation.

@@ -32,7 +32,7 @@ class Prunable(Protocol):
     Attributes:
         names: Name of each prunable layer.
         weights: Weights of each prunable layer, in float64.
-        unit_axes: For each layer, the axis of its weights that numbers its output units.
+        unit_axes: The axis of the output units in the weights of each layer.
     """
 
     names: list[str]

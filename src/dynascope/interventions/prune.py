@@ -57,10 +57,10 @@ def prune(
     | "magnitude" | absolute value of θ | none |
     | "random" | independent uniform numbers | none |
 
-    Weights with two or more axes are pruned. Biases, parameters of normalisations and layers in `protect` are not
-    pruned and do not count. Scores are computed in float64 and in evaluation mode. For SynFlow, each parameter is
-    replaced by its absolute value and running means by zero. Of weights with equal scores, those that come first in the
-    network are kept.
+    Weights with two or more axes are pruned. Biases, parameters of normalisations and layers in `protect` are neither
+    pruned nor counted. Scores are computed in float64 and in evaluation mode. For SynFlow, each parameter is replaced
+    by its absolute value and running means by zero. Of weights with equal scores, those that come first in the network
+    are kept.
 
     In a network without skip connections and biases, SynFlow conserves R in every layer. With many rounds, every layer
     therefore keeps a weight up to the maximal compression, which leaves one weight per layer. In a residual network,
@@ -141,7 +141,7 @@ def critical_compression(
         table of all compressions.
 
     Raises:
-        InputError: As in `prune`, except that layers may lose all weights.
+        InputError: Under the same conditions as in `prune`, except that layers may lose all weights.
 
     References:
         H. Tanaka et al., arXiv:2006.05467, section 3.
@@ -261,7 +261,7 @@ def _default_rounds(method: Method) -> int:
 
 
 def _named_violations(flow: SynapticFlow, method: Method) -> tuple[str, ...]:
-    """Names of operations that violate conservation, with a warning if the method relies on it."""
+    """Names of operations that violate conservation, with a warning if the method relies on conservation."""
     if flow.defect <= _CONSERVED:
         return ()
     names = flow.network.inhomogeneous() or ("an unknown operation",)

@@ -1,4 +1,4 @@
-"""Synaptic flow of a masked network of any architecture, without overflow where rescaling allows it."""
+"""Synaptic flow of a masked network of any architecture, without overflow if rescaling can prevent it."""
 
 from __future__ import annotations
 

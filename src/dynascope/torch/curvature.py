@@ -63,7 +63,7 @@ def module_curvatures(
     """Return the largest curvatures of a module; `argument` is the name of the module in error messages.
 
     Raises:
-        InputError: As for `probes.diffusion.top_curvatures`.
+        InputError: If `probes.diffusion.top_curvatures` rejects an argument.
         ModuleNotFoundError: If `gauss_newton` is true and curvlinops is missing.
     """
     require_batched_loss(module, loss, batches, argument=argument)

@@ -64,7 +64,7 @@ def prune(
         The result of pruning, with the masks {name of a parameter: tensor of zeros and ones} as `mask`.
 
     Raises:
-        InputError: As in `interventions.prune`.
+        InputError: Under the same conditions as in `interventions.prune`.
 
     Warns:
         UserWarning: If the module contains layers that are not homogeneous, because SynFlow then does not conserve the
@@ -111,7 +111,7 @@ def critical_compression(
         seed: As in `prune`.
 
     Raises:
-        InputError: As in `prune`, except that layers may lose all weights.
+        InputError: Under the same conditions as in `prune`, except that layers may lose all weights.
     """
     require_data(method, data)
     return scan_compressions(TorchNetwork(network, protect, input_shape, data), method, compressions, rounds, seed)

@@ -51,9 +51,9 @@ def temperature(
     times smaller. A `SamplingWarning` is issued for such a loader, and for a loader with a fixed order.
 
     The curvatures are those of `probes.diffusion.top_curvatures`. The noise is measured as the variance of the batch
-    gradients along these directions. With b batches, its relative standard error is about √(2/(b − 1)): 37 % for 16
-    batches, 10 % for 200 and 4 % for 1000; the variances and temperatures have the same relative error. One epoch
-    without replacement gives the same estimate as batches drawn with replacement.
+    gradients along these directions. With b batches, the relative standard error of this variance is about √(2/(b −
+    1)): 37 % for 16 batches, 10 % for 200 and 4 % for 1000; the variances and temperatures have the same relative
+    error. One epoch without replacement gives the same estimate as batches drawn with replacement.
 
     The learning rate, momentum and weight decay are read from the optimiser. The batches are read once, so a loader
     with shuffling or augmentation contributes one random pass. The module and the random state of PyTorch are
@@ -64,8 +64,8 @@ def temperature(
         loss: A PyTorch loss of outputs and targets, such as `torch.nn.MSELoss()`, or a function with `reduction`.
         batches: Two or more pairs (inputs, targets) of equal size, as drawn in training; a list, or a loader with
             `drop_last=True`.
-        optimizer: `torch.optim.SGD` of the module with one parameter group, without Nesterov momentum or dampening. It
-            trains all parameters of the module that require a gradient.
+        optimizer: `torch.optim.SGD` of the module with one parameter group, without Nesterov momentum or dampening. The
+            optimiser must train all parameters of the module that require a gradient.
         count: Number of directions.
         reduction: "mean" or "sum" over the samples of a batch if the loss is a function; None for a `torch.nn` loss.
         seed: Seed of the initial vector in the iteration for the curvatures.

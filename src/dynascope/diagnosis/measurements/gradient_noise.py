@@ -11,7 +11,7 @@ __all__ = ["NOISE_SCALE", "measure_noise_scale", "noise_scale"]
 
 
 def measure_noise_scale(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
-    """Measure the gradient noise scale of the last step; NaN if it had fewer than two micro-batches."""
+    """Measure the gradient noise scale of the last step; NaN if the step had fewer than two micro-batches."""
     nan = float("nan")
     if snapshot.micro_batches is None or len(snapshot.micro_batches.squares) < 2:
         values = {"gradient_signal": nan, "gradient_noise": nan, "gradient_noise_scale": nan}
@@ -28,8 +28,8 @@ def noise_scale(batches: MicroBatches) -> dict[str, float]:
 
         tr Σ = b (mean ‖g_i‖² − ‖ḡ‖²) k/(k − 1),   ‖∇L‖² = ‖ḡ‖² − tr Σ/(k b).
 
-    One step gives a noisy estimate. Average signal and noise over steps before dividing them. The scale is NaN if the
-    estimated signal is not positive.
+    One step gives a noisy estimate. Average the signal and the noise over steps before you divide them. The scale is
+    NaN if the estimated signal is not positive.
 
     Args:
         batches: The squared norms of the gradients.

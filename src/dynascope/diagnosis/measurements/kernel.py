@@ -43,7 +43,7 @@ def as_numpy(array: Any) -> np.ndarray:
 
 KERNEL = Probe(
     name="kernel",
-    description="Distance of the pseudo-kernel (NTK of the mean output) from initialisation.",
+    description="Distance of the pseudo-kernel (NTK of the sum of the outputs) from initialisation.",
     needs=("kernel",),
     measure=measure_kernel,
     cost=lambda sizes: ProbeCost(

@@ -47,7 +47,7 @@ def measure_balance(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure the balance of consecutive weight matrices, and the share of vanishing units.
 
     The balance of two matrices is (‖W_{ℓ+1}‖² − ‖W_ℓ‖²)/(‖W_{ℓ+1}‖² + ‖W_ℓ‖²), between −1 and 1. A unit vanishes if the
-    norm of its incoming weights is below 1 % of the largest in its matrix.
+    norm of its incoming weights is below 1 % of the largest such norm in the same matrix.
     """
     found = matrices(snapshot.weights)
     if not found:
@@ -81,7 +81,7 @@ def _norms(arrays: Iterable[Any]) -> Any:
 
 
 def _vanishing_share(matrix: Any, *, units_last: bool) -> Any:
-    """Return the share of output units whose incoming weights have a norm below 1 % of the largest."""
+    """Return the share of output units whose incoming weights have a norm below 1 % of the largest such norm."""
     xp = array_namespace(matrix)
     wide = matrix if xp.finfo(matrix.dtype).bits >= 32 else xp.astype(matrix, xp.float32)
     rows = xp.moveaxis(wide, -1, 0) if units_last else wide

@@ -31,12 +31,12 @@ class Recorder:
     """Records a PyTorch training run: weights, gradients, features, neural collapse and the neural tangent kernel.
 
     Measurements run on a fixed reference batch, in evaluation mode, with a private copy of the module that shares its
-    weights. They do not change training: weights, gradients, buffers, random numbers and losses are bit-identical with
-    and without the recorder. The record is a growing folder that `dynascope report` turns into a page and that xarray
-    can read at any time.
+    weights. The measurements do not change training: weights, gradients, buffers, random numbers and losses are
+    bit-identical with and without the recorder. The record is a growing folder that `dynascope report` turns into a
+    page and that xarray can read at any time.
 
-    Call `step` after `optimizer.step()` and before `zero_grad()`. With gradient accumulation, call it once per update.
-    In distributed data-parallel training, only rank 0 records.
+    Call `step` after `optimizer.step()` and before `zero_grad()`. With gradient accumulation, call `step` once per
+    update. In distributed data-parallel training, only rank 0 records.
 
     Args:
         model: The module. It may be compiled, or wrapped for data-parallel training.
@@ -52,8 +52,8 @@ class Recorder:
         schedule: When to measure: "log" for 16 rows per decade of steps, n for every n steps, "epochs" for the end of
             each epoch, a list of steps, or a schedule of `diagnosis`. Expensive probes have their own schedule.
         charges: Whether to record the charges of the model's symmetries with the values that their laws predict, for
-            `symmetry.audit`; or the symmetries to record. Charges are tracked at every step, so this takes more time,
-            and the optimiser must have a known law, such as `torch.optim.SGD`.
+            `symmetry.audit`; or the symmetries to record. Charges are tracked at every step, so recording takes more
+            time, and the optimiser must have a known law, such as `torch.optim.SGD`.
         layers: Names of submodules whose outputs are features, besides the input of the last linear layer.
         parameters: One or more patterns of the names of recorded parameters, such as "encoder.*", or a function of the
             name; None for all trainable parameters.
@@ -194,7 +194,7 @@ class Recorder:
         """Count one step of the optimiser, and measure if a probe is due.
 
         Args:
-            loss: The loss of the step. It is not read before the next measurement, so a GPU does not wait.
+            loss: The loss of the step. The loss is not read before the next measurement, so a GPU does not wait.
         """
         if self._run is not None:
             self.measured = self._run.advance(loss, self._learning_rates())

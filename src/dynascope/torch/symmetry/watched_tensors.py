@@ -25,7 +25,8 @@ class WatchedTensors:
         symmetries: The symmetries.
 
     Raises:
-        InputError: The symmetries belong to another model, or contain weights that are not all float32 or all float64.
+        InputError: If the symmetries belong to another model, or contain weights that are not all float32 or all
+            float64.
 
     Attributes:
         watched: The parameters by path.
