@@ -131,8 +131,8 @@ def _page(entry: StudyEntry, study: type[Study]) -> str:
         _prose(inspect.getdoc(study) or ""),
         f"## Result\n\n{meaning} (The numbers are from a run with the default settings.)" if meaning else "",
         "## Figures\n\n" + "\n".join(figures) if figures else "",
-        "## Fields\n\nEach field is a command-line option (lists: `--name 1 2 3`) and a keyword argument in Python:"
-        f'\n`find_study("{entry.name}")(name=value)`.',
+        "## Fields\n\nEach field is a command-line option, `--name value` (for a list: `--name 1 2 3`), and a keyword "
+        f'argument in Python:\n`find_study("{entry.name}")(name=value)`.',
         _table(("field", "default", "description"), list(_fields(usual))),
         "## Tolerances",
         _tolerances(study),
@@ -190,7 +190,9 @@ def _tolerances(study: type[Study]) -> str:
             rows.append((f"`{name}`", describe(name, study.names)[0], number(limit), reason))
     table = _table(("quantity", "description", "tolerance", "reason"), rows)
     return _joined(
-        "For curves, the overall and the largest pointwise error must be within the tolerance." if worst else "",
+        "For curves, both the overall error and the largest pointwise error must be within the tolerance."
+        if worst
+        else "",
         table,
     ).strip()
 

@@ -99,7 +99,8 @@ class _Entries(NamedTuple):
             right = right and set(value) <= set(self.options)
         require(right, f"{name} is {value}", argument=name, value=value, remedy=remedy)
         in_order = not self.increasing or sorted(value) == list(value)
-        require(in_order, f"{name} is {value}", argument=name, value=value, remedy="sort the numbers")
+        remedy = "sort the numbers in increasing order"
+        require(in_order, f"{name} is {value}", argument=name, value=value, remedy=remedy)
 
 
 def check_fields(study: Any) -> None:

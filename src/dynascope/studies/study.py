@@ -167,7 +167,7 @@ class Study:
         """Compare the two records. A study with further records overrides this method to compare them as well."""
         # With a misspelt name, an identity would count as a claim.
         unknown = sorted({*self.checks} - {*self.tolerance})
-        require(not unknown, "a check has no tolerance", argument="checks", value=unknown, remedy="add its tolerance")
+        require(not unknown, f"checks {unknown} lack tolerances", argument="checks", value=unknown, remedy="add them")
         return compare(
             observed,
             predicted,

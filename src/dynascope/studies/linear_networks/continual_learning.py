@@ -21,7 +21,7 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class ContinualLearning(TwoTasksStudy):
-    """Tests exact solutions for the losses of linear networks on an old and a new task while they learn the new task.
+    """Tests exact solutions for the losses on an old and a new task while linear networks learn the new task.
 
     The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, and their width is the smaller of the input and output dimensions. Both
     targets are random maps with the same singular values. The networks are trained to convergence on the old task
@@ -36,15 +36,15 @@ class ContinualLearning(TwoTasksStudy):
         "Smallest singular value of both target maps; the others are equally spaced between `strongest` and `weakest`.",
         most="strongest",
     )
-    largest_balance: PositiveFloat = parameter(2.0, "Largest imbalance λ; the smallest is its negative.")
+    largest_balance: PositiveFloat = parameter(2.0, "Largest value of λ; the smallest value is its negative.")
     balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced values of λ.")
     times: Annotated[int, Ge(2)] = parameter(300, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the tasks and of the initial weights.")
 
     reference = Reference.of(
         papers.BALANCED,
-        "While a two-layer linear network learns a new task, the two tasks and the imbalance between its layers "
-        "determine its loss on the old task exactly. The imbalance affects the time course of forgetting, but not the "
+        "While a two-layer linear network learns a new task, the loss on the old task is determined exactly by the two "
+        "tasks and the imbalance between the layers. The imbalance affects the time course of forgetting, but not the "
         "final loss on the old task.",
     )
     question = "How does a network forget an old task while it learns a new one?"

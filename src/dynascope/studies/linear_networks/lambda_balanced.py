@@ -25,7 +25,7 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 
 class LambdaBalanced(BalancedStudy):
-    """Tests exact solutions for loss, NTK and representations of linear networks with different layer imbalances.
+    """Tests exact solutions for the loss, NTK and representations of linear networks with different layer imbalances.
 
     The networks satisfy W₂ W₂ᵀ − W₁ᵀ W₁ = λ I and learn a random target map from whitened inputs. The representations
     of inputs, v_iᵀ W₁W₁ᵀ v_i, and of outputs, u_iᵀ W₂ᵀW₂ u_i, are measured along the singular vectors of the map. If
@@ -41,7 +41,7 @@ class LambdaBalanced(BalancedStudy):
         "Smallest singular value; the others are equally spaced between `strongest` and `weakest`.",
         most="strongest",
     )
-    largest_balance: PositiveFloat = parameter(5.0, "Largest imbalance λ; the smallest is its negative.")
+    largest_balance: PositiveFloat = parameter(5.0, "Largest value of λ; the smallest value is its negative.")
     balances: Annotated[int, Ge(2)] = parameter(5, "Number of equally spaced values of λ.")
     initial_size: PositiveFloat = parameter(
         0.3, "Initial scale of the smaller layer, whose entries have standard deviation `initial_size`/√`width`."
@@ -125,12 +125,12 @@ class LambdaBalanced(BalancedStudy):
         return (
             f"Linear networks with {self.width} hidden neurons were trained on a random map from {self.inputs} inputs "
             f"to {self.outputs} outputs. The networks differ in the imbalance λ between their layers, which gradient "
-            f"flow conserves: from λ = −{largest} (larger weights in the first layer) to λ = {largest} (larger weights "
-            "in the second layer). From the initial weights alone, the theory predicts the loss, the representations "
-            "and the NTK at every time. By the end of training, the change in the NTK ranges from "
-            f"{rounded(change.min())} to {rounded(change.max())} times its initial norm. According to the theory, the "
-            "imbalance between the layers, and not only the overall size of the weights, determines whether learning "
-            "is lazy or rich. The theory assumes whitened inputs and linear networks."
+            f"flow conserves. The imbalances range from λ = −{largest} (larger weights in the first layer) to λ = "
+            f"{largest} (larger weights in the second layer). From the initial weights alone, the theory predicts the "
+            "loss, the representations and the NTK at every time. By the end of training, the change in the NTK ranges "
+            f"from {rounded(change.min())} to {rounded(change.max())} times its initial norm. According to the theory, "
+            "the imbalance between the layers, and not only the overall size of the weights, determines whether "
+            "learning is lazy or rich. The theory assumes whitened inputs and linear networks."
         )
 
     def _measured(self, inner: np.ndarray, outer: np.ndarray) -> dict[str, Any]:

@@ -29,9 +29,7 @@ class LayerwiseModes(Study):
 
     modes: PositiveInt = parameter(5, "Number of modes, equal to the number of inputs.")
     exponent: FiniteFloat = parameter(0.6, "Exponent α of the spectrum λᵢ = i^−(α + 1).")
-    target: FiniteFloat = parameter(
-        1.0, "Strength S of every mode in the target. It must not be zero and may be negative."
-    )
+    target: FiniteFloat = parameter(1.0, "Strength S of every mode in the target; it may be negative but not zero.")
     initial_strength: PositiveFloat = parameter(
         1e-4, "Initial |a·b| of every mode, smaller than |S|; a·b has the sign of S."
     )
@@ -47,8 +45,8 @@ class LayerwiseModes(Study):
     reference = Reference.of(
         "A. M. Saxe, J. L. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep "
         "linear neural networks (arXiv 1312.6120)",
-        "Each mode of a two-layer diagonal linear network follows an independent sigmoid in closed form. The modes are "
-        "learned in stages, in order of decreasing input variance.",
+        "Each mode of a two-layer diagonal linear network follows an independent sigmoid that has a closed form. The "
+        "modes are learned in stages, in order of decreasing input variance.",
     )
     title = "Modes learned one by one"
     question = "In which order does a network learn the modes of its data, and how fast?"

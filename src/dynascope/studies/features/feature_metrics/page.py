@@ -26,9 +26,10 @@ def figures(study: FeatureMetrics, result: Comparison) -> list[Chart]:
             ("kappa_cka", "full_kappa_cka"),
             title="Distance to minimum features",
             y_label="distance to minimum features κ",
-            caption="κ over training time; it is zero if the features span no more than the outputs. If only the last "
-            "layer is trained, the features are fixed and κ changes only through the outputs, as predicted (dashed). "
-            f"If all layers are trained, the features change too, and κ ends at {rounded(end['full_kappa_cka'])}.",
+            caption="Distance κ to minimum features over training time. κ is zero if the features span no more than "
+            "the outputs. If only the last layer is trained, the features are fixed and κ changes only through the "
+            "outputs, as predicted (dashed). If all layers are trained, the features change too, and κ ends at "
+            f"{rounded(end['full_kappa_cka'])}.",
         ),
         Chart(
             "end_cumulative_utilization",
@@ -65,13 +66,13 @@ def meaning(study: FeatureMetrics, result: Comparison) -> str:
         for name in ("kappa_cka", "effective_dimension_utilization", "accuracy")
     )
     return (
-        "A network is trained twice from the same initial weights: once all layers are trained, and once only the last "
-        "layer, on fixed features. κ measures the distance to minimum features; it is zero if the features span no "
+        "A network is trained twice from the same initial weights: all layers in one run, and only the last layer, on "
+        "fixed features, in the other. κ measures the distance to minimum features; it is zero if the features span no "
         f"more than the outputs. For the first initialisation, κ ends at {rounded(kappa[0])} if all layers are trained "
         f"and at {rounded(kappa[1])} if only the last layer is trained. The effective number of features used by the "
         f"outputs is {rounded(spread[0])} and {rounded(spread[1])}, respectively, and the accuracy on held-out samples "
-        f"is {percent(accuracy[0])} and {percent(accuracy[1])}. The verdict rests on two claims about "
-        f"{study.seeds} initialisations: training all layers ends at a lower κ than training the last layer alone, and "
-        f"its final κ is below {rounded(study.threshold)}. Training the last layer alone is a linear problem with a "
-        "known solution and serves as a check."
+        f"is {percent(accuracy[0])} and {percent(accuracy[1])}. The verdict rests on two claims about {study.seeds} "
+        "initialisations: training all layers ends at a lower κ than training the last layer alone, and the final κ "
+        f"with all layers trained is below {rounded(study.threshold)}. Training the last layer alone is a linear "
+        "problem with a known solution and serves as a check."
     )

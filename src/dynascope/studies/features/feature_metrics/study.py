@@ -23,16 +23,16 @@ class FeatureMetrics(ClaimsStudy):
 
     Training the last layer alone amounts to training a linear model on the initial features, so the outputs are known
     exactly at all times. The loss, the accuracy, the number of features in use and the distance κ to minimum features
-    all follow from the outputs. These predictions hold for every linear model and serve as checks. The same metrics are
-    also recorded for training all layers (`full_…`). The claims are about the final κ of several initialisations
-    (`end_kappa_cka`). The claims are undecided if training all layers leaves more than a tenth of the initial loss for
-    any initialisation. Curves show the first initialisation.
+    all follow from the outputs. These predictions hold for every linear model and serve as checks. If all layers are
+    trained, the same metrics are recorded under names that begin with `full_`. The claims are about the final κ,
+    `end_kappa_cka`, from several initialisations. The claims are undecided if training all layers leaves more than a
+    tenth of the initial loss for any initialisation. The curves show the first initialisation.
     """
 
     data: Literal["digits", "heaviside"] = parameter(
         "digits",
-        'Task: "digits" trains a small convolutional network on images; "heaviside" trains four dense layers on a '
-        "one-dimensional step function.",
+        'Task: "digits" for a small convolutional network on images, or "heaviside" for a network of four dense layers '
+        "on a one-dimensional step function.",
     )
     samples: Annotated[int, Ge(20)] = parameter(
         800,
@@ -59,8 +59,8 @@ class FeatureMetrics(ClaimsStudy):
     reference = Reference.of(
         "Y. Nam, C. Mingard, S. H. Lee, S. Hayou, A. Louis, Visualising Feature Learning in Deep Neural Networks by "
         "Diagonalizing the Forward Feature Map (arXiv 2410.04264)",
-        "Training all layers of a network leads to minimum features; training the last layer alone ends further "
-        "from minimum features.",
+        "Training all layers of a network leads to minimum features, the fewest that its task needs. Training the last "
+        "layer alone leaves the features further from this minimum.",
         also="See also Y. Nam, DPhil thesis (2024), chapter 2.",
     )
     deciding_claims = ("fewer features", "minimum features")

@@ -33,13 +33,13 @@ _UNFITTED, _DECAYING = 0.4, 0.7
 class Learnability(Study):
     """Tests the predicted learning curves and learned coefficients of kernel ridge regression.
 
-    The kernel is Σ_k k^(−a) e_k(x) e_k(x'), and the target is Σ_k k^(−b) e_k(x) with label noise. For each number of
-    samples, the regression is solved for many training sets and averaged exactly over the noise. The mean over training
-    sets is compared with the theory, and the tolerance is widened by the sampling error of this mean. For the sine
-    basis, the median is used instead, because samples that nearly coincide lead to heavy-tailed distributions. The
-    theory assumes Gaussian features. For sine features, the theory predicts the median to within about 20 percent if
-    the ridge leaves at least two fifths of the labels unfitted and b is at least 0.7; other settings of the sine basis
-    raise `InputError`.
+    The kernel is Σ_k k^(−a) e_k(x) e_k(x'), and the target is Σ_k k^(−b) e_k(x) with label noise; the features e_k are
+    Gaussian or sine functions. For each number of samples, the regression is solved for many training sets, and the
+    results are averaged exactly over the noise. The mean over training sets is compared with the theory, and the
+    tolerance is widened by the sampling error of this mean. For the sine basis, the median is used instead, because
+    samples that nearly coincide lead to heavy-tailed distributions. The theory assumes Gaussian features. For sine
+    features, the theory predicts the median to within about 20 percent if the ridge leaves at least two fifths of the
+    labels unfitted and b is at least 0.7; other settings of the sine basis raise `InputError`.
     """
 
     samples: list[PositiveInt] = parameter(
@@ -125,7 +125,7 @@ class Learnability(Study):
             self.require(left >= _UNFITTED, "ridge", remedy)
             remedy = f"choose {_DECAYING} or more for sine features, so that aliased modes do not dominate"
             self.require(self.target_exponent >= _DECAYING, "target_exponent", remedy)
-        problem = f"with samples {self.samples} and {self.modes} modes, the fit leaves too few degrees of freedom"
+        problem = f"with samples {self.samples} and modes {self.modes}, the fit leaves too few degrees of freedom"
         remedy = "choose more samples, a ridge above zero, or sample sizes further from the number of modes"
         self.require(asymptotic_error(self._error, self.samples) < WORTH, "samples", remedy, problem=problem)
 

@@ -51,7 +51,7 @@ def figures(study: LinearInductiveBias, result: Comparison) -> list[Chart]:
             log="x",
             title="Training loss",
             caption=f"Loss on the {study.samples} points over training time. Both models fit the points exactly, so "
-            "their final training loss does not reveal how they differ between the points.",
+            "the final training losses do not reveal how the models differ between the points.",
         ),
     ]
 

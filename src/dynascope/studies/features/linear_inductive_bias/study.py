@@ -45,8 +45,8 @@ class LinearInductiveBias(Study):
 
     reference = Reference.of(
         papers.EIGENLEARNING,
-        "Among all functions that fit the samples, a linear model learns one dominated by its strongest modes, which "
-        "are also the modes it learns first.",
+        "Among all functions that fit the samples, a linear model learns one in which the strongest modes of the model "
+        "dominate. The model also learns these modes first.",
         also="The set-up is that of Y. Nam, DPhil thesis (2024), figure 1.2.",
     )
     theory = "modes of the training kernel and of the population"
@@ -67,7 +67,8 @@ class LinearInductiveBias(Study):
     equation = r"\dot r = -\frac{1}{n} K r, \quad r(t) = \sum_k a_k (a_k \cdot r_0) \, e^{-\rho_k t}"
     minutes = 0.2
     names = {
-        "population_coefficients": ("coefficient during training on the population", "1"),
+        "coefficients": ("coefficient of the mode", "1"),
+        "population_coefficients": ("coefficient of the mode during training on the population", "1"),
     }
     tolerance = exact(
         *("loss", "coefficients", "population_coefficients", "fitted"),

@@ -84,7 +84,7 @@ _CLAIMS = (
     ),
     (
         *("H8", "frozen layers", "kappa_cka", 1),
-        "Training the last layer alone leaves the features even further from minimum features.",
+        "Training the last layer alone leaves the features even further from minimum features than smaller targets do.",
     ),
     ("H9", "intensity", "quality_rank_correlation", 1, "Stronger features explain more of the targets."),
     ("H9", "intensity", "utilization_rank_correlation", 1, "Stronger features explain more of the outputs."),

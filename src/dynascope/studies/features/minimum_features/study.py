@@ -21,12 +21,11 @@ from dynascope.validation.bounded import NonNegativeFloat, PositiveFloat, Positi
 class MinimumFeatures(ClaimsStudy):
     """Tests which training settings reduce the features of a classifier to the minimum, one per class.
 
-    The hypotheses H1 to H9 are about three quantities: the distance κ_CKA to minimum features (zero if the features
-    span no more than the outputs), the spectrum of the features, and the accuracy. H1 to H8 predict how a training
-    setting changes one of these quantities. H9 states that stronger features explain more of the targets (their
-    quality) and more of the outputs (their utilization). The verdict rests on the claims of H1 to H5 about κ_CKA. These
-    claims vary the number of training images, the learning rate, the weight decay, batch normalisation and the
-    architecture.
+    Hypotheses H1 to H8 predict how a training setting changes one of three quantities: the distance κ_CKA to minimum
+    features (zero if the features span no more than the outputs), the spectrum of the features, or the accuracy. H9
+    states that stronger features explain more of the targets (their quality) and more of the outputs (their
+    utilization). The verdict rests on the claims of H1 to H5 about κ_CKA. These claims vary the number of training
+    images, the learning rate, the weight decay, batch normalisation and the architecture.
 
     Two laws that hold for every network are checked. The outputs lie in the span of the features and a constant, so the
     utilizations sum to one (`total_utilization`). No feature can carry more than one output dimension, so the effective
@@ -41,7 +40,9 @@ class MinimumFeatures(ClaimsStudy):
 
     data: str = parameter("digits", 'Images: "digits", or the path to labelled images.')
     network: Literal["mlp", "residual"] = parameter(
-        "mlp", 'Network for which images, learning rate, weight decay and labels are varied: "mlp" or "residual".'
+        "mlp",
+        "Network for which the number of images, the learning rate, the weight decay and the labels are varied: "
+        '"mlp" or "residual".',
     )
     loss: Literal["squared", "cross_entropy"] = parameter("squared", 'Training loss: "squared" or "cross_entropy".')
     samples: Annotated[int, Ge(2)] = parameter(1000, "Number of training images.")

@@ -190,10 +190,10 @@ def _network(run: ClassifierRun, data: LabelledImages, seed: int) -> Any:
     if run.network == "convolutional":
         require(
             channels == 1,
-            f"images have {channels} channels",
+            f"network is convolutional, which takes images with one channel, but the images have {channels} channels",
             argument="network",
             value=run.network,
-            remedy="choose residual for images with several channels",
+            remedy='choose "residual" for images with several channels',
         )
         return Convolutional((height, width), data.classes, width=run.width, scale=2**0.5, seed=seed)
     if run.network == "residual":

@@ -1,1 +1,1 @@
-"""Neural collapse: exact theory for unconstrained features, and networks trained on true or random labels."""
+"""Neural collapse follows an exact theory for unconstrained features and also occurs in trained networks."""

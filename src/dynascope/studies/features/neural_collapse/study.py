@@ -1,4 +1,4 @@
-"""Neural collapse: exact theory for unconstrained features, and networks trained on true or random labels."""
+"""Neural collapse follows an exact theory for unconstrained features and also occurs in trained networks."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ class NeuralCollapse(Study):
     network and kind of labels, one claim states that NC1, the within-class over the between-class variability of the
     features, falls at least tenfold. The claim is undecided if a network learns fewer than 99 % of the labels, as the
     default convolutional network does with random labels. For all kinds of labels, and for a scalar regression whose
-    output is rounded to the nearest digit, the study also records `network_nc1` to `network_nc4` (with a centred
-    classifier), `network_kappa_cka` (zero for minimum features), `network_effective_dimension` (excluding the
-    constant), `network_loss`, and the accuracies on the training labels and on the true labels of held-out digits.
-    Classes are always defined by the training labels.
+    output is rounded to the nearest digit, the study also records the loss and `network_nc1` to `network_nc4` (with a
+    centred classifier). Further records are `network_kappa_cka` (zero for minimum features),
+    `network_effective_dimension` (excluding the constant), and the accuracies on the training labels and on the true
+    labels of held-out digits. Classes are always defined by the training labels.
     """
 
     class_sizes: list[PositiveInt] = parameter(
-        [10, 10, 10, 10], "Number of samples of each class of unconstrained features.", fewest=2, repeats=True
+        [10, 10, 10, 10], "Number of samples in each class, for the unconstrained features.", fewest=2, repeats=True
     )
     features: PositiveInt = parameter(9, "Number of unconstrained features per sample, at least the number of classes.")
     initial_strength: PositiveFloat = parameter(
         1e-3,
-        "Singular value of the outputs at the aligned initialisation, no larger than those of the targets.",
+        "Singular value of the outputs at the aligned initialisation, no larger than the singular values of the "
+        "targets.",
     )
     random_scale: Annotated[float, Interval(gt=0, le=0.02)] = parameter(
         0.01,

@@ -27,8 +27,8 @@ class Overfitting(Study):
     the exact solution at all times. It also compares the final function, and its components in the strong modes and in
     the tail, with the exact solution. The median learned fraction of each target over many random sets of samples is
     compared with the predicted fraction (learnability). Median test losses and the mean square of fits to pure noise
-    (figure 1.4 of the thesis) are shown with their predictions but do not affect the verdict. The theory assumes
-    Gaussian features; samples that nearly coincide violate this assumption.
+    (figure 1.4 of the thesis cited below) are shown with their predictions but do not affect the verdict. The theory
+    assumes Gaussian features; samples that nearly coincide violate this assumption.
     """
 
     samples: PositiveInt = parameter(100, "Number n of training samples.")

@@ -26,12 +26,12 @@ class GrokkingDiagonal(Study):
     """Trains f = x·(u ⊙ u − v ⊙ v) with weight decay from u = v = α on fewer samples than inputs.
 
     The targets depend on a few of the inputs. The network soon fits the samples, with an interpolant of nearly minimum
-    ℓ2 norm. It generalises much later, when weight decay has reduced the products u_i v_i of its weights and the
-    interpolant has nearly minimum ℓ1 norm. The study compares two curves with the theory after all networks have fitted
-    the samples: the population test error, relative to the mean square of the targets, and the mean of u_i v_i. It also
-    compares the time ln(α²/b*)/(2λ) + τ at which the test error falls below a threshold, where b* and τ depend on the
-    data alone. The `delay` between the training loss falling to one percent of its initial value and the test error
-    falling below the threshold is recorded but does not affect the verdict.
+    ℓ2 norm. The network generalises much later, when weight decay has reduced the products u_i v_i of its weights and
+    the interpolant has nearly minimum ℓ1 norm. The study compares two curves with the theory after all networks have
+    fitted the samples: the population test error, relative to the mean square of the targets, and the mean of u_i v_i.
+    The study also compares the time at which the test error falls below a threshold with the prediction ln(α²/b*)/(2λ)
+    + τ, where b* and τ depend on the data alone. The `delay` between the training loss falling to one percent of its
+    initial value and the test error falling below the threshold is recorded but does not affect the verdict.
     """
 
     scales: list[PositiveFloat] = parameter([1.0, 2.0, 4.0], "Scales α of the initial weights; the delay grows with α.")
@@ -49,8 +49,9 @@ class GrokkingDiagonal(Study):
     reference = Reference.of(
         "K. Lyu, J. Jin, Z. Li, S. S. Du, J. D. Lee, W. Hu, Dichotomy of early and late phase implicit biases can "
         "provably induce grokking (arXiv 2311.18817)",
-        "A diagonal network with weight decay first learns the kernel interpolant (of minimum ℓ2 norm) and then groks "
-        "after a time of order log(scale)/decay. Its late test error can be computed from the data, without training.",
+        "A diagonal network with weight decay first learns the kernel interpolant (of minimum ℓ2 norm) and generalises "
+        "(groks) only after a time of order log(scale)/decay. The late test error of the network can be computed from "
+        "the data, without training.",
     )
     theory = "interpolants under weight decay"
     names = {

@@ -1,1 +1,1 @@
-"""Grokking on digits: four changes that shorten the delay, and equivalences between settings."""
+"""Four changes in the training settings shorten the grokking delay of networks trained on digits."""

@@ -56,7 +56,8 @@ def images_in_rows(data: LabelledImages) -> ImagesInRows:
     )
     # With one channel, this undoes any earlier scaling.
     scaling = (sentence,) if data.inputs.shape[-1] == 1 else (*data.scaling, f"Then: {sentence}")
-    require(largest > 0, "all images are the same", argument="data", value=data.name, remedy="provide different images")
+    problem = f"the training images of data {data.name} are identical"
+    require(largest > 0, problem, argument="data", value=data.name, remedy="provide images that differ")
     return ImagesInRows(
         (inputs - least) / largest,
         one_hot[data.labels],

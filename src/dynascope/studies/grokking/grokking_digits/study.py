@@ -1,4 +1,4 @@
-"""Grokking on digits: four changes that shorten the delay, and equivalences between settings."""
+"""Four changes in the training settings shorten the grokking delay of networks trained on digits."""
 
 from __future__ import annotations
 
@@ -31,17 +31,19 @@ class GrokkingDigits(ClaimsStudy):
     the penalty ½ λ‖θ‖² (weight decay λ). The delay is the number of steps between the training accuracy and the test
     accuracy reaching their thresholds. Four remedies for the delay change one setting each: smaller initial weights,
     larger targets T, smaller inputs a, or smaller outputs b. For a network that fits the training images but does not
-    generalise by the end of training, the remaining number of steps is recorded as a lower bound on the delay. In this
-    case, `generalised` is false, and the claims about the delay are undecided. The study also reports, with confidence
-    intervals over seeds, whether the remedies bring the features closer to minimum features (a smaller distance κ_CKA).
+    generalise by the end of training, the number of steps from the fit to the end of training is recorded as a lower
+    bound on the delay. In this case, `generalised` is false, and the claims about the delay are undecided. The study
+    also reports, with confidence intervals over seeds, whether the remedies bring the features closer to minimum
+    features (a smaller distance κ_CKA).
 
     Three laws that hold for any data are checked:
 
     - `loss_ratio`: Three remedies are repeated by twin runs with equivalent settings. Twins have the same loss at every
-      step up to a known factor. Multiplying b and T by a factor, and λ and the ε of Adam by its square, leaves a run
-      unchanged. Smaller outputs are therefore equivalent to larger targets with a weight decay that is larger by the
-      factor 1/b². Similarly, smaller inputs are equivalent to smaller initial weights, a smaller learning rate and a
-      larger weight decay in the first layer. Smaller outputs are also equivalent to the same changes in the last layer.
+      step up to a known factor. Multiplying b and T by a factor, and λ and the ε of Adam by the square of this factor,
+      leaves a run unchanged. Smaller outputs are therefore equivalent to larger targets with a weight decay that is
+      larger by the factor 1/b². Similarly, smaller inputs are equivalent to smaller initial weights, a smaller learning
+      rate and a larger weight decay in the first layer. Smaller outputs are also equivalent to the same changes in the
+      last layer.
     - `blank_weight`: Only weight decay acts on the weights of pixels that are blank in all images. Adam reduces the
       root mean square of these weights by about η per step, however small λ is. Values below η are replaced by η,
       because Adam amplifies rounding errors near zero.
@@ -58,14 +60,14 @@ class GrokkingDigits(ClaimsStudy):
     )
     target_scale: PositiveFloat = parameter(3.0, "Factor T on the targets.")
     small_weights: PositiveFloat = parameter(1.0, "Factor on the initial weights in the run with smaller weights.")
-    large_targets: PositiveFloat = parameter(30.0, "Factor T in the run with larger targets.")
-    small_inputs: PositiveFloat = parameter(0.01, "Factor a in the run with smaller inputs.")
-    small_outputs: PositiveFloat = parameter(0.1, "Factor b in the run with smaller outputs.")
+    large_targets: PositiveFloat = parameter(30.0, "Factor T on the targets in the run with larger targets.")
+    small_inputs: PositiveFloat = parameter(0.01, "Factor a on the inputs in the run with smaller inputs.")
+    small_outputs: PositiveFloat = parameter(0.1, "Factor b on the outputs in the run with smaller outputs.")
     learning_rate: PositiveFloat = parameter(1e-3, "Learning rate η of Adam.")
     weight_decay: PositiveFloat = parameter(
         5e-4,
         "Weight decay λ, which adds ½ λ‖θ‖² to the loss. The paper averages the squared error over ten outputs and "
-        "omits the factor ½, so its value 10⁻⁴ corresponds to 5·10⁻⁴ here.",
+        "omits the factor ½, so the value 10⁻⁴ in the paper corresponds to 5·10⁻⁴ here.",
     )
     batch_size: PositiveInt = parameter(128, "Number of images per step.", most="samples")
     steps: Annotated[int, Ge(2 * _FIRST_RECORD)] = parameter(8000, "Number of training steps.")
@@ -164,7 +166,7 @@ class GrokkingDigits(ClaimsStudy):
     def _task(self) -> ImagesInRows:
         data = labelled_images(self.data, self.samples, self.test_samples, self.seed)
         for name, number in (("samples", self.samples), ("test_samples", len(data.test_inputs))):
-            problem = f"{name} has {number} images of {data.classes} classes"
+            problem = f"{name} selects {number} images of {data.classes} classes"
             self.require(number > data.classes, name, "choose more images than classes", problem=problem)
         images = images_in_rows(data)
         return images._replace(blank=images.blank[:_BLANK])

@@ -1,1 +1,1 @@
-"""Grokking of modular arithmetic: fitting, delayed generalisation, and features during training."""
+"""Networks that have fitted part of a modular arithmetic table generalise to the rest of the table later."""

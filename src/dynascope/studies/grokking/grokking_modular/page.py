@@ -66,8 +66,8 @@ def meaning(study: GrokkingModular, result: Comparison) -> str:
     change, low, high = (rounded(observed[name].sel(hypothesis="H2")) for name in ("change", "low", "high"))
     return (
         f"A network is trained on {percent(study.train_fraction)} of the table of {study.operation} modulo {study.p} "
-        f"with a weight decay of {rounded(study.weight_decay)}. On average over {study.seeds} runs, it reaches a "
-        f"training accuracy of {percent(study.train_threshold)} at step {train}, and a test accuracy of "
+        f"with a weight decay of {rounded(study.weight_decay)}. On average over {study.seeds} runs, the network "
+        f"reaches a training accuracy of {percent(study.train_threshold)} at step {train}, and a test accuracy of "
         f"{percent(study.test_threshold)} on the rest of the table at step {test}. If a run never reaches a threshold, "
         "its last step enters the average. From the geometric mean of the two steps to the end of training, the "
         f"distance κ to minimum features changes by {change} (95 % CI {low} to {high}). The verdict rests on whether, "

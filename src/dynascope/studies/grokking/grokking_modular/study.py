@@ -1,4 +1,4 @@
-"""Grokking of modular arithmetic: fitting, delayed generalisation, and features during training."""
+"""Networks that have fitted part of a modular arithmetic table generalise to the rest of the table later."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class GrokkingModular(ClaimsStudy):
     samples are learned after the training samples. The claim is about the median over runs, because a run may not
     generalise by the end of training (by default, one of six does not). The claim is undecided if any run does not fit
     its training samples. The study also reports whether the features approach minimum features after overfitting. Each
-    seed has different initial weights and a different split of the table. A network counts as overfitted at
-    `overfitted_step`, the geometric mean of two steps: the first step at which it has learned the training samples, and
-    the first step at which it has learned the test samples. The features at this step are compared with those at the
-    last step.
+    seed has different initial weights and a different split of the table. The step `overfitted_step`, at which a
+    network counts as overfitted, is the geometric mean of two steps: the step at which the network has first learned
+    the training samples, and the step at which it has first learned the test samples. The features at `overfitted_step`
+    are compared with those at the last step.
 
     Four laws that hold for every run, whether it groks or not, are checked:
 
@@ -53,15 +53,15 @@ class GrokkingModular(ClaimsStudy):
       either table gives the same loss if the rows and columns of the initial weights are permuted accordingly. For sums
       and differences, renaming a to −a also leaves the loss unchanged. The ratio of the two losses after 50 steps is
       one.
-    - `gradient_balance`: For activations of degree k, ⟨W₁, ∂L/∂W₁⟩ = k ⟨W₂, ∂L/∂W₂⟩ for the layers W₁ before and W₂
-      after the last hidden neurons, at every step and for every loss.
+    - `gradient_balance`: For activations of degree k, ⟨W₁, ∂L/∂W₁⟩ = k ⟨W₂, ∂L/∂W₂⟩ at every step and for every loss,
+      where W₁ is the layer before and W₂ the layer after the last hidden neurons.
     - `total_utilization`: The outputs lie in the span of the features, so the utilizations sum to one.
     - `unused_weight`: Weights that do not affect the output for any training sample are multiplied by 1 − ηλ at each
       step. In a two-layer network trained on division, these are the input weights of the divisor zero.
     """
 
     operation: Literal["addition", "subtraction", "multiplication", "division"] = parameter(
-        "division", "Operation on two numbers whose table the network learns."
+        "division", "Operation whose table the network learns."
     )
     p: Annotated[int, Ge(3)] = parameter(31, "Modulus p, a prime for multiplication and division.")
     train_fraction: OpenFraction = parameter(0.7, "Fraction of the table used for training.")
@@ -136,8 +136,8 @@ class GrokkingModular(ClaimsStudy):
         **{"learning_rate": 3e-3, "weight_decay": 1.0, "steps": 300, "times": 6, "seeds": 6},
     }
     tiny_limits = (
-        "This version tests the four laws; the claim is undecided, because some networks of this size do not fit "
-        "their training samples."
+        "This version tests only the four laws described below; the claim is undecided, because some networks of this "
+        "size do not fit their training samples."
     )
 
     def trained(self) -> Values:

@@ -1,1 +1,1 @@
-"""Credit assignment without weight symmetry: accuracy, alignment, fragility and noise tolerance of seven rules."""
+"""Several learning rules train deep networks without sending errors back through the transposed weights."""

@@ -109,12 +109,14 @@ def credit_claims(found: Mapping[str, np.ndarray], depths: Sequence[int]) -> lis
         )
     )
     for name in _STABLE:
-        statement = f"{_capital(name)} trains the network with more of the settings on the grid than the weight mirror."
+        statement = (
+            f"{_capital(name)} trains the network with more of the settings on the grid than the weight mirror does."
+        )
         claims.append(_on_mean(f"fragility, {name}", statement, share[name] - share["weight mirror"], least=0))
     for name in _STABLE:
         statement = (
-            f"Settings tuned on one architecture lose less test accuracy on another one with {name} than with the "
-            "weight mirror (difference of the losses)."
+            f"With {name}, settings tuned on one architecture lose less test accuracy on another architecture than "
+            "with the weight mirror (difference of the losses)."
         )
         claims.append(_on_mean(f"transfer, {name}", statement, loss["weight mirror"] - loss[name], least=0))
     return claims

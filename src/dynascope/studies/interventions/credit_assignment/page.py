@@ -83,8 +83,8 @@ def figures(study: CreditAssignment, result: Comparison) -> list[Chart]:
             y_label="angle (degrees)",
             words=("measured", "predicted floor"),
             caption="Angle between feedback weights and weights if noise is added to the updates of the feedback "
-            f"weights, and the noise floor predicted from the trained weights, which rises from {rounded(floor[0])} to "
-            f"{rounded(floor[-1])} degrees.",
+            "weights, and the noise floor predicted from the trained weights. The predicted floor rises from "
+            f"{rounded(floor[0])} to {rounded(floor[-1])} degrees.",
             points=True,
         ),
     ]
@@ -106,7 +106,7 @@ def meaning(study: CreditAssignment, result: Comparison) -> str:
         f"{percent(symmetric['test_accuracy'])}. The feedback weights of the weight mirror fluctuate about the weights "
         f"at an angle of {rounded(mirror['weight_angle'])} degrees, because every step estimates the weights from few "
         f"samples; the theory predicts {rounded(result.predicted['mirror_angle'][-1])} degrees. The weight mirror "
-        f"trains the network with {percent(share.sel(tuned='weight mirror'))} of the settings on the grid, information "
-        f"alignment with {percent(share.sel(tuned='information alignment'))} and symmetric alignment with "
-        f"{percent(share.sel(tuned='symmetric alignment'))}."
+        f"trains the network with {percent(share.sel(tuned='weight mirror'))} of the combinations of learning rate and "
+        f"rule strength, information alignment with {percent(share.sel(tuned='information alignment'))} and symmetric "
+        f"alignment with {percent(share.sel(tuned='symmetric alignment'))}."
     )

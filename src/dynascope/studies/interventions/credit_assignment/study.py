@@ -1,4 +1,4 @@
-"""Credit assignment without weight symmetry: which rules train networks, and how well their feedback weights align."""
+"""Several learning rules train deep networks without sending errors back through the transposed weights."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class CreditAssignment(ClaimsStudy):
 
     Backpropagation sends errors back through the transposed weights. The other rules use separate feedback weights,
     which are random (feedback alignment), copy the signs of the weights (sign symmetry), receive the same updates as
-    the weights (Kolen-Pollack), or descend a regulariser (weight mirror, information alignment, activation alignment
-    and symmetric alignment). The regularisers are evaluated on Gaussian noise, and feedback weights are aligned before
-    training starts.
+    the weights (Kolen-Pollack), or are trained by descent on a regulariser (weight mirror, information alignment,
+    activation alignment and symmetric alignment). The regularisers are evaluated on Gaussian noise, and feedback
+    weights are aligned before training starts.
 
     For each rule and depth, the study records the test accuracy, the angle between feedback weights and weights, and
     the angle between the gradient that the feedback weights send back and the exact gradient. The angle of the weight
@@ -68,7 +68,7 @@ class CreditAssignment(ClaimsStudy):
     samples: Annotated[int, Interval(ge=100, le=1500)] = parameter(1400, "Number of training digits.")
     test_samples: Annotated[int, Ge(20)] = parameter(397, "Maximum number of test digits.")
     learning_rate: PositiveFloat = parameter(0.02, "Learning rate of the runs at all depths.")
-    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay of the other rules.")
+    weight_decay: NonNegativeFloat = parameter(1e-3, "Weight decay of all rules except Kolen-Pollack.")
     kolen_pollack_decay: PositiveFloat = parameter(
         1e-2, "Weight decay of the Kolen-Pollack rule, which sets the rate at which its feedback weights align."
     )
@@ -97,8 +97,8 @@ class CreditAssignment(ClaimsStudy):
         "D. Kunin, A. Nayebi, J. Sagastuy-Brena, S. Ganguli, J. Bloom, D. L. K. Yamins, Two Routes to Scalable Credit "
         "Assignment without Weight Symmetry (arXiv 2003.01513)",
         "Without symmetric weights, local rules such as information alignment and non-local rules such as symmetric "
-        "alignment train networks as well as backpropagation, are more stable than the weight mirror, and tolerate "
-        "noise.",
+        "alignment train networks as well as backpropagation. These rules are more stable than an earlier rule, the "
+        "weight mirror, and tolerate noise.",
     )
     title = "Credit assignment without weight symmetry"
     question = "Which rules train a network if errors are not sent back through the transposed weights?"

@@ -37,8 +37,8 @@ def figures(study: LinearAutoencoder, result: Comparison) -> list[Chart]:
             "saddle_loss",
             over="level",
             title="Losses at the saddles",
-            caption="Loss at the points of the trajectory with the smallest gradients, one between each pair of jumps, "
-            "for each penalty. The predictions are the critical values for the strongest directions.",
+            caption="Loss between successive jumps, at the points of the trajectory with the smallest gradient, for "
+            "each penalty. The predictions are the critical values for the strongest directions.",
             points=True,
         ),
         Chart(
@@ -101,6 +101,6 @@ def meaning(study: LinearAutoencoder, result: Comparison) -> str:
         f"between a singular vector and its principal direction is on average {weights} with weight decay, {none} "
         f"without a penalty, and {product} with the penalty on the product. The losses without weight decay determine "
         "only the product of the layers, and training conserves the imbalance of the initial weights. From small, "
-        f"nearly balanced weights, this |cos| is {small[0]} without a penalty, {small[1]} with the penalty on the "
-        f"product, and {small[2]} with weight decay."
+        f"nearly balanced weights, the smallest |cos| is {small[0]} without a penalty, {small[1]} with the penalty on "
+        f"the product, and {small[2]} with weight decay."
     )

@@ -29,8 +29,8 @@ class LinearAutoencoder(ClaimsStudy):
     """Tests the predicted saddles and minima of linear autoencoders under three losses.
 
     The losses are ‖X − X A B‖² alone, with the penalty λ‖A B‖² on the product of the layers, and with the penalty
-    λ(‖A‖² + ‖B‖²) on the weights (weight decay). All critical points of these losses are known, with their loss and
-    Hessian.
+    λ(‖A‖² + ‖B‖²) on the weights (weight decay). All critical points of these losses are known, as are the loss and the
+    Hessian at each of them.
 
     From small random weights, training visits one saddle for each learned direction. The study compares the loss over
     time with its closed form in the limit of vanishing weights (`loss`). It also compares the losses at the points
@@ -143,7 +143,9 @@ class LinearAutoencoder(ClaimsStudy):
             *((s[1:] / s[:-1]).max() for s in (squares[:-1], squares[:-1] - self.regularization) if len(s) > 1), 0
         )
         share = self.scale ** ((1 - ratio) / 2)
-        problem = f"the weights of the next direction are {share:.2g} at a saddle, but at most {_SHARE} is allowed"
+        problem = (
+            f"with scale {self.scale:g}, the next direction has weights of {share:.2g} at a saddle, not below {_SHARE}"
+        )
         self.require(
             share < _SHARE, "scale", "choose a smaller scale, or singular values further apart", problem=problem
         )

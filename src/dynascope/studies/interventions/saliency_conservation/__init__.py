@@ -1,1 +1,1 @@
-"""Conservation of synaptic saliency at every unit and cut, and its exact violations."""
+"""Synaptic saliency is conserved at every unit and across every cut, except for predicted violations."""

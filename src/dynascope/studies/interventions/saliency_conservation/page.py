@@ -70,8 +70,8 @@ def meaning(study: SaliencyConservation, result: Comparison) -> str:
     )
     return (
         f"The saliencies of the incoming and the outgoing weights of {found.sizes['unit']} units are up to {size} in "
-        f"absolute value; their relative difference is {rounded(errors['incoming_saliency'].error)}. The saliency of "
-        f"{found.sizes['cut']} cuts differs from its value at the outputs by a relative error of "
+        f"absolute value; their relative difference is {rounded(errors['incoming_saliency'].error)}. The saliencies of "
+        f"{found.sizes['cut']} cuts differ from ⟨∂R/∂y, y⟩ at the outputs y by a relative error of "
         f"{rounded(errors['cut_saliency'].error)}. A score that is conserved in this way is low on average for the "
         "weights of large layers, because every layer has the same total. Pruning once therefore empties the largest "
         f"layers first; pruning in rounds avoids this. Conservation fails in three other cases, by up to {grasp} for "

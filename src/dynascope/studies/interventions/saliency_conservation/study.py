@@ -1,4 +1,4 @@
-"""Synaptic saliency is conserved at every unit and cut; violations by tanh, GraSP and running means are predicted."""
+"""Synaptic saliency is conserved at every unit and across every cut, except for predicted violations."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class SaliencyConservation(Study):
     The synaptic saliency of a weight is S(θ) = θ ∂R/∂θ, where R is a function of the outputs; here, R is the
     cross-entropy. The theory states two laws for homogeneous activations. First, the saliency of the incoming weights
     and the bias of a unit equals the saliency of its outgoing weights. Second, the saliency of every cut (weights that
-    separate inputs from outputs), including skip connections and later biases, equals ⟨∂R/∂y, y⟩ at the outputs y. The
-    units are found by program analysis, so the first law is tested without information about the architecture. The
-    study also measures three violations of the first law and compares them with closed forms: units with tanh, the
-    scores of the pruning method GraSP, and batch normalisation with running means.
+    separate inputs from outputs), including skip connections and the biases at or after the cut, equals ⟨∂R/∂y, y⟩ at
+    the outputs y. The units are found by program analysis, so the first law is tested without information about the
+    architecture. The study also measures three violations of the first law and compares them with closed forms: units
+    with tanh, the scores of the pruning method GraSP, and batch normalisation with running means.
     """
 
     networks: list[str] = parameter(list(ZOO), "Names of the architectures.", options=list(ZOO))

@@ -169,7 +169,7 @@ class PrunedNetworks:
         found = labelled_images(self.data, self.samples, self.test_samples, self.seed)
         require(
             found.inputs.shape[-1] == 1 or "convolutional" not in self.networks,
-            "the convolutional network takes images with one channel, and these have colours",
+            "networks contains convolutional, which takes images with one channel, but the images have more",
             argument="networks",
             value=self.networks,
             remedy='choose "dense", "residual" or "vgg"',

@@ -1,4 +1,4 @@
-"""Pruning at initialisation: how far five methods can compress networks, and how accurate the networks become."""
+"""Pruning by synaptic flow can compress networks at initialisation further than four other methods."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Synflow(ClaimsStudy):
     """Prunes networks at initialisation by five methods, measures their critical compression, and trains them.
 
     The compression ρ is the number of weights divided by the number of kept weights. The critical compression of a
-    method is the largest ρ up to which every layer keeps a weight; it is at most ρ_max, the compression to one weight
-    per layer. The theory predicts that SynFlow reaches ρ_max exactly, from every initialisation. SynFlow computes its
-    scores in many rounds, without data. The other methods prune once: SNIP and GraSP use ten images per class, and
-    magnitude and random pruning use no data.
+    method is the largest ρ up to which every layer keeps at least one weight. No critical compression exceeds ρ_max,
+    the compression that leaves one weight per layer. The theory predicts that SynFlow reaches ρ_max exactly, from every
+    initialisation. SynFlow computes its scores in many rounds, without data. The other methods prune once: SNIP and
+    GraSP use ten images per class, and magnitude and random pruning use no data.
 
     For each network, three claims compare SynFlow with the other methods. First, SynFlow has the highest critical
     compression. Second, if another method leaves no path from inputs to outputs, SynFlow has a higher accuracy after
@@ -58,8 +58,8 @@ class Synflow(ClaimsStudy):
         "H. Tanaka, D. Kunin, D. L. K. Yamins, S. Ganguli, Pruning neural networks without any data by iteratively "
         "conserving synaptic flow",
         "2006.05467",
-        "Iterative pruning by synaptic flow reaches the maximal critical compression without any data, and its "
-        "networks train better at high compression than those of other methods.",
+        "Iterative pruning by synaptic flow reaches the maximal critical compression without any data. At high "
+        "compression, the networks that it prunes train better than networks pruned by other methods.",
     )
     theory = "maximal critical compression"
     trains = "networks pruned at initialisation"

@@ -39,8 +39,8 @@ def figures(study: DeepSaddles, result: Comparison) -> list[Chart]:
             title="Width exponent of the initial NTK",
             caption="Exponent with which the initial NTK scales with the width, against γ, for weights of variance "
             "width^−γ. If the exponent is positive, the theory predicts that wide networks learn lazily, which is not "
-            "tested here. If the exponent is negative, the NTK of wide networks vanishes, and they start near the "
-            "saddle at the origin.",
+            "tested here. If the exponent is negative, the NTK of wide networks vanishes, and these networks start "
+            "near the saddle at the origin.",
             points=True,
         ),
         Chart(
@@ -70,8 +70,9 @@ def meaning(study: DeepSaddles, result: Comparison) -> str:
         f"which fall from {rounded(losses[0])} to {rounded(losses[-1])}. The learned ranks on the plateaus differ from "
         f"the integers 0 to {modes - 1} by at most {rank}. With smaller initial weights, the first jump occurs later; "
         f"the slope of the jump time differs from the leading-order prediction by {percent(slope)}. The paper "
-        "conjectures that random networks visit these saddles in turn; this study tests the conjecture for one network "
-        "and one target. The study tests neither lazy training for γ < 1 nor the effect of depth on the plateaus."
+        "conjectures that random networks visit the saddles at these maps in turn; this study tests the conjecture for "
+        "one network and one target. The study tests neither lazy training for γ < 1 nor the effect of depth on the "
+        "plateaus."
     )
 
 

@@ -60,7 +60,7 @@ def meaning(study: LineAlignment, result: Comparison) -> str:
         "initialisations: one small, one large with orthogonal layers, and three with nearly parallel, parallel or "
         "opposite layers. For each initialisation, the theory predicts the alignment, the norms and the loss at every "
         f"time. The alignment ended at {ends['small']} from the small initialisation, at {ends['large orthogonal']} "
-        f"from the large orthogonal one, and at {ends['nearly parallel']} from the nearly parallel one, with an "
-        f"initial alignment of {rounded(first.sel(start='nearly parallel'))}. According to the theory, learning need "
-        f"not align the layers: the target and the initial weights determine whether it does.{descent}"
+        f"from the large orthogonal one, and at {ends['nearly parallel']} from the nearly parallel one, where it began "
+        f"at {rounded(first.sel(start='nearly parallel'))}. According to the theory, the layers need not align during "
+        f"training: the target and the initial weights determine whether they do.{descent}"
     )

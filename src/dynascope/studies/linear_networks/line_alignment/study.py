@@ -34,30 +34,28 @@ class LineAlignment(Study):
     """Tests the predicted alignment, norms and loss of two-layer networks on inputs along a line.
 
     The network is f(x) = x W u, the inputs are x = a n along a unit vector n, and the targets are y = S a plus noise.
-    Networks are trained from five initialisations. The small initialisation is Gaussian, and the norms of its layers
-    are about a fifth of the norm at which aligned layers fit the target. The large orthogonal initialisation is in the
+    Networks are trained from five initialisations. The small initialisation is Gaussian, and the norm of each layer is
+    about a fifth of the norm at which aligned layers fit the target. The large orthogonal initialisation is in the
     kernel (lazy) phase. With parallel or nearly parallel layers, the initial output is too large; with opposite layers,
     it has the wrong sign.
 
     The study compares the linear network under gradient flow with the exact solution. One claim states that the
     alignment changes in the predicted direction from every initialisation. Another claim states the same for SGD with
-    small steps, for the initialisations with a predicted change. The results of Adam and of ReLU networks do not affect
-    the verdict, because the theory does not cover them. The initial weights of ReLU networks are larger by a factor of
-    √2, because half of the neurons are active on each input.
+    small steps, for the initialisations with a predicted change. The results with Adam and those for ReLU networks do
+    not affect the verdict, because the theory covers neither. The initial weights of ReLU networks are larger by a
+    factor of √2, because half of the neurons are active on each input.
     """
 
     width: Annotated[int, Ge(2)] = parameter(50, "Number of hidden neurons h.")
     input_dimension: PositiveInt = parameter(3, "Number of inputs d.")
-    target: FiniteFloat = parameter(
-        1.0, "Slope S of the targets along the line. It must not be zero and may be negative."
-    )
+    target: FiniteFloat = parameter(1.0, "Slope S of the targets along the line; it may be negative but not zero.")
     noise: Fraction = parameter(0.1, "Standard deviation of the noise on the targets, relative to S.")
     disturbance: Fraction = parameter(0.3, "Angle in radians by which nearly parallel and opposite layers are rotated.")
     first_rate: PositiveFloat = parameter(1.0, "Learning rate of the first layer W.")
     second_rate: PositiveFloat = parameter(0.5, "Learning rate of the second layer u.")
     samples: Annotated[int, Ge(2)] = parameter(100, "Number of samples.")
     descent: bool = parameter(True, "Whether to also train networks by SGD and Adam.")
-    batch_size: PositiveInt = parameter(10, "Batch size of SGD and Adam.", most="samples")
+    batch_size: PositiveInt = parameter(10, "Batch size for SGD and Adam.", most="samples")
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
     seed: Seed = parameter(0, "Seed of the data, of the initial weights and of the batches.")
 

@@ -26,9 +26,9 @@ _INTERPOLATED = 2e-5  # largest relative error of an interpolated time, a fifth 
 class ReversalLearning(TwoTasksStudy):
     """Tests exact solutions for two-layer linear networks that relearn a task after its targets have changed sign.
 
-    Networks with different imbalances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on a random target map and
+    Networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, for several imbalances λ, are trained to convergence on a random target map and
     then on its negative. The study compares the loss, the strength of every mode over time, and the time at which each
-    mode crosses zero. The crossing time grows as log(1/|λ|) as λ vanishes.
+    mode crosses zero with the exact solutions. The crossing time grows as log(1/|λ|) as λ vanishes.
     """
 
     inputs: PositiveInt = parameter(4, "Number of inputs.")

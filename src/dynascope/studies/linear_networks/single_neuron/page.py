@@ -43,8 +43,7 @@ def figures(study: SingleNeuron, result: Comparison) -> list[Chart]:
             title="Change in the NTK",
             caption="Change in the NTK, relative to its initial norm. If this change stays below 0.1, the network "
             "function is approximately linear in the weights (lazy learning). If the change is large, the neuron "
-            "learns features "
-            "(rich learning). " + _regimes(result),
+            "learns features (rich learning). " + _regimes(result),
         ),
         Chart(
             "loss",
@@ -63,7 +62,7 @@ def meaning(study: SingleNeuron, result: Comparison) -> str:
         return (
             "The layers of this neuron f(x) = a w·x are balanced, δ = 0. The exact trajectory of the neuron is known, "
             f"and its regime follows from its initial weights. {_regimes(result)} By the end of training, the change "
-            f"in the NTK is {rounded(change[0])} times its initial norm. {_THRESHOLDS} With another imbalance δ, the "
+            f"in the NTK is {rounded(change[0])} times its initial norm. {_THRESHOLDS} With a nonzero imbalance δ, the "
             "study shows neurons with δ, 0 and −δ, which start from the same function. This neuron is linear and its "
             f"inputs are {study.inputs}."
         )

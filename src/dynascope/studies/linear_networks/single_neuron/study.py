@@ -20,9 +20,9 @@ from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt
 class SingleNeuron(Study):
     """Tests exact solutions for neurons f(x) = a wᵀx with the same initial function but different layer imbalances.
 
-    The study compares weights, function and NTK with the exact solution. The tested claim is that each of the three
-    neurons learns in the regime that the theory predicts from the imbalance δ of its layers, the norm of its initial
-    map, and the alignment of this map with the target. The regimes are lazy, rich and delayed rich:
+    The study compares the weights, the function and the NTK with the exact solution. The tested claim is that each of
+    the three neurons learns in the regime that the theory predicts from the imbalance δ of its layers, the norm of its
+    initial map, and the alignment of this map with the target. The regimes are lazy, rich and delayed rich:
 
     - lazy: the NTK changes by less than 0.1 times its initial norm;
     - delayed rich: not lazy, δ ≤ −4 √(η_a η_w) ‖β*‖, and the map reaches half of the target after t = 10/|δ|, ten times
@@ -34,8 +34,8 @@ class SingleNeuron(Study):
 
     imbalance: FiniteFloat = parameter(
         -4.0,
-        "δ = weight_rate · a² − output_rate · ‖w‖², which gradient flow conserves. Neurons with imbalances 0 and −δ "
-        "are also trained.",
+        "Imbalance δ = weight_rate · a² − output_rate · ‖w‖², which gradient flow conserves. Neurons with imbalances 0 "
+        "and −δ are also trained.",
     )
     initial_strength: PositiveFloat = parameter(0.1, "Norm ‖β‖ of the initial map β = a w; the target map has norm 1.")
     alignment: Annotated[float, Interval(gt=-1, le=1)] = parameter(

@@ -26,18 +26,20 @@ _LOST = 1e-6  # size of a feature, relative to the largest, below which it count
 class TransferLearning(TwoTasksStudy):
     """Tests how square two-layer linear networks learn a new output from the features of an old task.
 
-    Networks with imbalances λ, W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, are trained to convergence on an old task that uses only some
-    input directions; the new target uses all directions equally. The study then trains the networks in two ways:
+    Networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, for several imbalances λ, are trained to convergence on an old task. The old
+    task uses only some input directions; the new target uses all directions equally. The study then trains the networks
+    in two ways:
 
-    - A new readout is trained from zero weights on the frozen first layer. The study compares the `loss`; the
-      `mode_strength` along each input direction of the old task; the learning `speed` √(s² + λ²/4) − λ/2 of this mode,
-      whose singular value in the old task is s; and `reachable_share`, the share of the new target in the span of the
-      trained features. The loss cannot fall below half the squared norm of the unreachable part.
-    - An output with zero weights is added, and all layers are trained on both targets. The study compares the losses
-      on the old and the new task, `old_loss` and `new_loss`.
+    - A new readout is trained from zero weights on the frozen first layer. The study compares four quantities with the
+      theory: the `loss`; the `mode_strength` along each input direction of the old task; the learning `speed` √(s² +
+      λ²/4) − λ/2 of this mode, whose singular value in the old task is s; and `reachable_share`, the share of the new
+      target in the span of the trained features. The loss cannot fall below half the squared norm of the unreachable
+      part of the target.
+    - An output with zero weights is added, and all layers are trained on both targets. The study compares the losses on
+      the old and the new task, `old_loss` and `new_loss`, with the theory.
     """
 
-    dimension: PositiveInt = parameter(3, "Number of inputs, of old outputs and of hidden neurons.")
+    dimension: PositiveInt = parameter(3, "Number of inputs, of outputs of the old task, and of hidden neurons.")
     rank: PositiveInt = parameter(2, "Number of input directions that the old task uses.", most="dimension")
     strongest: PositiveFloat = parameter(2.0, "Largest singular value of the old target map.")
     weakest: PositiveFloat = parameter(
@@ -45,7 +47,7 @@ class TransferLearning(TwoTasksStudy):
         "Smallest nonzero singular value; the others are equally spaced between `strongest` and `weakest`.",
         most="strongest",
     )
-    largest_balance: PositiveFloat = parameter(3.0, "Largest imbalance λ; the smallest is its negative.")
+    largest_balance: PositiveFloat = parameter(3.0, "Largest value of λ; the smallest value is its negative.")
     balances: Annotated[int, Ge(2)] = parameter(
         4,
         "Number of equally spaced values of λ. An even number excludes λ = 0, at which the network never completely "

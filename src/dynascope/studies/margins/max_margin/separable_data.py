@@ -68,7 +68,7 @@ def separable_data(
         if predicted_error < most:
             return SeparableData(z, problem.weights, predicted_error)
     raise InputError(
-        f"the theory applies to none of {_TRIES} random data sets in {inputs} dimensions",
+        f"with gap {gap:g}, the theory applies to none of {_TRIES} random data sets in {inputs} dimensions",
         argument="gap",
         value=gap,
         remedy="choose a smaller gap, fewer samples or fewer inputs",

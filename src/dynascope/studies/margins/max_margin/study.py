@@ -49,10 +49,10 @@ class MaxMargin(Study):
     (`feature_cosines`, `between_class_share`, `classifier_cost`). Without normalisation, features need not collapse;
     these networks are shown but do not affect the verdict.
 
-    On random data, training runs to ν = 1,000,000. Data sets are redrawn until the theory applies at this ν. The
-    solution must be unique and use the single weights, and samples that are not support vectors must exceed the margin
-    by at least `gap`. The predicted distance from the limit (`support_offset`, `support_drift`) must be below a tenth
-    of the tolerance. A check verifies that the normalised margin never decreases (`margin_kept`).
+    On random data, the classifiers are trained until ν = 1,000,000. Data sets are redrawn until the theory applies at
+    this ν. The solution must be unique and use the single weights, and samples that are not support vectors must exceed
+    the margin by at least `gap`. The predicted distance from the limit (`support_offset`, `support_drift`) must be
+    below a tenth of the tolerance. A check verifies that the normalised margin never decreases (`margin_kept`).
     """
 
     levels: Annotated[int, Ge(3)] = parameter(30, "Number of recorded values of ν = log(1/L).")
@@ -69,7 +69,8 @@ class MaxMargin(Study):
     )
     likeness: Annotated[float, Interval(gt=0, le=0.9)] = parameter(
         0.8,
-        "Multiple of the first sample of the next class that all samples of a class except the first contain.",
+        "Factor on the first sample of the next class, which is added with this factor to all samples of a class "
+        "except the first.",
     )
     starts: PositiveInt = parameter(3, "Number of random initialisations of the networks.")
     seed: Seed = parameter(0, "Seed of the data and of the initial weights.")
