@@ -92,7 +92,7 @@ class FeatureMetrics(ClaimsStudy):
 
     def check(self) -> None:
         """Require enough digits, and batches no larger than the training set."""
-        self.require(self.data != "digits" or self.samples <= _MOST_DIGITS, "samples", f"choose 20 to {_MOST_DIGITS}")
+        self.require(self.data != "digits" or self.samples <= _MOST_DIGITS, "samples", f"choose at most {_MOST_DIGITS}")
         few = "choose no more than the number of training samples"
         self.require(self.batch_size <= self.samples // 10 * 10, "batch_size", few, beside="samples")
 
@@ -122,13 +122,13 @@ class FeatureMetrics(ClaimsStudy):
         digits = self.data == "digits"
         task, network = ("digits", "convolutional") if digits else ("a step function on a line", "four dense layers")
         samples = (
-            "Handwritten digits of 8 × 8 pixels with one-hot targets, balanced over the classes."
+            "The samples are handwritten digits of 8 × 8 pixels with one-hot targets, balanced over the classes."
             if digits
-            else "Targets are 0 for x < 0 and 1 for x > 0 on a grid over [−1, 1]; held-out inputs are random."
+            else "The targets are 0 for x < 0 and 1 for x > 0 on a grid over [−1, 1]; held-out inputs are random."
         )
         description = [
             samples,
-            f"{self._experiment.samples} training samples and an equal number of held-out samples.",
+            f"There are {self._experiment.samples} training samples and an equal number of held-out samples.",
             f"Overlaps are computed on the {'held-out samples' if digits else 'grid'}.",
             "The bias of the last layer counts as a feature.",
         ]

@@ -34,12 +34,12 @@ class Learnability(Study):
     """Tests the predicted learning curves and learned coefficients of kernel ridge regression.
 
     The kernel is Σ_k k^(−a) e_k(x) e_k(x'), and the target is Σ_k k^(−b) e_k(x) with label noise; the features e_k are
-    Gaussian or sine functions. For each number of samples, the regression is solved for many training sets, and the
-    results are averaged exactly over the noise. The mean over training sets is compared with the theory, and the
-    tolerance is widened by the sampling error of this mean. For the sine basis, the median is used instead, because
-    samples that nearly coincide lead to heavy-tailed distributions. The theory assumes Gaussian features. For sine
-    features, the theory predicts the median to within about 20 percent if the ridge leaves at least two fifths of the
-    labels unfitted and b is at least 0.7; other settings of the sine basis raise `InputError`.
+    Gaussian random variables or sine functions. For each number of samples, the regression is solved for many training
+    sets, and the results are averaged exactly over the noise. The mean over training sets is compared with the theory,
+    and the tolerance is widened by the sampling error of this mean. For the sine basis, the median is used instead,
+    because samples that nearly coincide lead to heavy-tailed distributions. The theory assumes Gaussian features. For
+    sine features, the theory predicts the median to within about 20 percent if the ridge leaves at least two fifths of
+    the labels unfitted and b is at least 0.7; other settings of the sine basis raise `InputError`.
     """
 
     samples: list[PositiveInt] = parameter(
@@ -68,8 +68,8 @@ class Learnability(Study):
     theory = "kernel regression on Gaussian features"
     task = "a noisy target with a power-law spectrum"
     notes = (
-        "Kernel eigenvalues k^(-{exponent:g}), target coefficients k^(-{target_exponent:g}), noise of variance "
-        "{noise_variance:g}, ridge {ridge:g}.",
+        "The kernel eigenvalues are k^(-{exponent:g}), the target coefficients are k^(-{target_exponent:g}), the "
+        "noise variance is {noise_variance:g} and the ridge is {ridge:g}.",
         "Each value is the {average} over {draws} training sets (basis: {basis}), averaged exactly over the noise.",
     )
     trains = "kernel regression"

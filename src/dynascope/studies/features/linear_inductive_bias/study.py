@@ -52,8 +52,8 @@ class LinearInductiveBias(Study):
     theory = "modes of the training kernel and of the population"
     task = "a few points on a line"
     notes = (
-        "{samples} points with Gaussian labels, and {modes} sine modes of strength k^(-2a) or k^(2a), normalised to a "
-        "maximum of one, with a = {exponent:g}.",
+        "The models have {modes} sine modes and are trained on {samples} points with Gaussian labels. The modes have "
+        "strengths k^(-2a) or k^(2a), normalised to a maximum of one, with a = {exponent:g}.",
         "Learned fractions are means over {draws} random sets of uniformly distributed points.",
     )
     trains = "linear models on sine features"

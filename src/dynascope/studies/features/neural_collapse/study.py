@@ -138,9 +138,12 @@ class NeuralCollapse(Study):
 
     def about(self) -> Values:
         """A description of both tasks."""
-        free = f"{sum(self.class_sizes)} samples in classes of sizes {self.class_sizes}, with one-hot targets."
+        free = (
+            f"The unconstrained features belong to {sum(self.class_sizes)} samples in classes of sizes {self.class_sizes}, with "
+            "one-hot targets."
+        )
         none = "No networks were trained, so the claims about networks were not tested."
-        digits = f"Networks: {self.samples} digits of 8 × 8 pixels for training and an equal number of held-out digits."
+        digits = f"The networks are trained on {self.samples} digits of 8 × 8 pixels; an equal number is held out."
         trained = self.networks and self.labels
         return {**super().about(), "description": [free, digits if trained else none]}
 

@@ -64,8 +64,8 @@ class Overfitting(Study):
     theory = "interpolation of noise by linear models"
     task = "a sine with label noise"
     notes = (
-        "{samples} samples and {modes} sine modes; {strong_modes} of the modes are strong, and the others have the "
-        "strength {_experiment.setups[0].tail:.3g} ({tail}).",
+        "The model has {modes} sine modes and is trained on {samples} samples. Of the modes, {strong_modes} are "
+        "strong, and the others have the strength {_experiment.setups[0].tail:.3g} ({tail}).",
         "Curves are medians over {trained} draws; final learned fractions and test losses are medians over {draws} "
         "draws. Functions are shown for the first draw.",
     )

@@ -62,9 +62,10 @@ class GrokkingDiagonal(Study):
     axes = ("scale", "time")
     task = "a sparse linear function"
     notes = (
-        "{samples} samples of a target that depends on {relevant} of {inputs} independent inputs.",
-        "Weight decay {weight_decay:g}; the test error is the population error relative to the mean square of the "
-        "targets.",
+        "The networks are trained on {samples} samples of a target that depends on {relevant} of {inputs} independent "
+        "inputs.",
+        "The weight decay is {weight_decay:g}. The test error is the population error, relative to the mean square of "
+        "the targets.",
     )
     trains = "diagonal linear network, a difference of squares"
     flow = "gradient flow with weight decay"

@@ -1,1 +1,1 @@
-"""Networks that have fitted part of a modular arithmetic table generalise to the rest of the table later."""
+"""Networks that have fitted part of a modular arithmetic table can later generalise to the rest of the table."""

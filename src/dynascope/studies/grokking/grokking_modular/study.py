@@ -1,4 +1,4 @@
-"""Networks that have fitted part of a modular arithmetic table generalise to the rest of the table later."""
+"""Networks that have fitted part of a modular arithmetic table can later generalise to the rest of the table."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class GrokkingModular(ClaimsStudy):
         """A description of the table and the network."""
         table = self._runs.tables[0].train
         network = "transformer" if self.network == "transformer" else f"two-layer {self.network}"
-        convention = f"{Loss(self.loss).convention}; if a threshold is not reached, its step is the last step"
+        convention = f"{Loss(self.loss).convention}; if a threshold is not reached, the last step is recorded instead"
         attributes = {"samples": table.samples, "network": network, "convention": convention}
         return {**super().about(), "description": [*table.description, *self.notes], **attributes}
 

@@ -107,7 +107,7 @@ class CreditAssignment(ClaimsStudy):
     minutes = 4.0
     theory = "stationary misalignment of feedback weights"
     task = "handwritten digits"
-    notes = ("{samples} training digits of 8 × 8 pixels.", "Cross-entropy loss.")
+    notes = ("The networks are trained on {samples} digits of 8 × 8 pixels.", "The loss is the cross-entropy.")
     trains = "ReLU MLPs and convolutional networks with feedback weights"
     flow = "SGD with learning rate {learning_rate:g} and minibatches of {batch_size}"
     along = "depth"

@@ -167,14 +167,16 @@ class Experiment:
         return [
             claim_on_mean(
                 "weight decay recovers",
-                f"With weight decay, |cos| of the worst direction is at least {_RECOVERED} on average.",
+                f"With weight decay, the smallest |cos| between a singular vector and its principal direction is at "
+                f"least {_RECOVERED} on average.",
                 weights,
                 least=_RECOVERED,
             ),
             *(
                 claim_on_mean(
                     f"{name} does not recover",
-                    f"With {words}, |cos| of the worst direction is at most {_LOST} on average.",
+                    f"With {words}, the smallest |cos| between a singular vector and its principal direction is at "
+                    f"most {_LOST} on average.",
                     overlaps,
                     most=_LOST,
                 )

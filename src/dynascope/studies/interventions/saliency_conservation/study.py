@@ -44,7 +44,7 @@ class SaliencyConservation(Study):
     )
     theory = "conservation of synaptic saliency"
     task = "random data"
-    notes = ("{samples} Gaussian inputs with random labels of three classes, for each network.",)
+    notes = ("Each network receives {samples} Gaussian inputs with random labels of three classes.",)
     trains = "random networks"
     along = ("unit", "cut", "tanh_unit", "channel")
     title = "Conservation of synaptic saliency"

@@ -71,7 +71,7 @@ class Synflow(ClaimsStudy):
     names = {
         "critical_compression": ("critical compression", "1"),
         "synflow_compression": ("critical compression of SynFlow", "1"),
-        "maximal_compression": ("compression to one weight per layer", "1"),
+        "maximal_compression": ("compression that leaves one weight per layer", "1"),
         "test_accuracy": ("accuracy on test images", "1"),
         "mean_accuracy": ("mean accuracy on test images", "1"),
         "path_exists": ("share of networks with a path", "1"),

@@ -78,7 +78,7 @@ class DeepSaddles(Study):
     theory = "deep modes"
     along = ("time", "level", "exponent")
     notes = ("The inputs are whitened, and the target map has singular values {singular_values}.",)
-    trains = "linear of {depth} layers"
+    trains = "linear network with {depth} layers"
     flow = "gradient flow"
     labelled = {
         **{"scale": "_experiment.scales", "scaling_parameter": "widths", "exponent": "gammas"},

@@ -27,8 +27,9 @@ class ReversalLearning(TwoTasksStudy):
     """Tests exact solutions for two-layer linear networks that relearn a task after its targets have changed sign.
 
     Networks with W₂ W₂ᵀ − W₁ᵀ W₁ = λ I, for several imbalances λ, are trained to convergence on a random target map and
-    then on its negative. The study compares the loss, the strength of every mode over time, and the time at which each
-    mode crosses zero with the exact solutions. The crossing time grows as log(1/|λ|) as λ vanishes.
+    then on its negative. The study compares three quantities with the exact solutions: the loss and the strength of
+    every mode over time, and the time at which each mode crosses zero. The crossing time grows as log(1/|λ|) as λ
+    vanishes.
     """
 
     inputs: PositiveInt = parameter(4, "Number of inputs.")
@@ -102,7 +103,7 @@ class ReversalLearning(TwoTasksStudy):
         path = reversal_trajectory(self._times[:, None], self._strengths, balances[:, None])
         passed = np.asarray(reversal_time(self._strengths, balances))
         resolved = np.abs(self._crossings(np.asarray(path.strength)) / passed - 1).max() < _INTERPOLATED
-        problem = f"{self.times} times are too far apart to locate the zero crossings of the modes"
+        problem = f"with times {self.times}, the records are too far apart to locate the zero crossings of the modes"
         self.require(resolved, "times", "choose more times", problem=problem)
         return {
             "loss": np.sum(np.square(path.residual), axis=-1) / 2,

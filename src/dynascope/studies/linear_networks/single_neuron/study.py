@@ -75,7 +75,7 @@ class SingleNeuron(Study):
     )
     minutes = 0.2
     symbols = {"imbalance": "δ"}
-    theory = "exact single linear neuron"
+    theory = "exact dynamics of a single linear neuron"
     trains = "single linear neuron"
     axes = ("imbalance", "time")
     labelled = {"imbalance": "_experiment.imbalances", "feature": "_task.feature_names"}

@@ -69,8 +69,7 @@ class MaxMargin(Study):
     )
     likeness: Annotated[float, Interval(gt=0, le=0.9)] = parameter(
         0.8,
-        "Factor on the first sample of the next class, which is added with this factor to all samples of a class "
-        "except the first.",
+        "Factor c: c times the first sample of the next class is added to all samples of a class except the first.",
     )
     starts: PositiveInt = parameter(3, "Number of random initialisations of the networks.")
     seed: Seed = parameter(0, "Seed of the data and of the initial weights.")
@@ -84,12 +83,12 @@ class MaxMargin(Study):
     theory = "asymmetric maximum margin"
     task = "separable samples"
     notes = (
-        "Data sets: two samples y x = (1, 0.2) and (10, −1); one sample (1, 1); and {samples} Gaussian samples in "
-        "{inputs} dimensions.",
-        "Networks: {class_samples} samples of each of {classes} classes, with linearly independent inputs that contain "
-        "{likeness:g} times a sample of the next class.",
+        "The classifiers are trained on two samples, y x = (1, 0.2) and (10, −1), on one sample, (1, 1), and on "
+        "{samples} Gaussian samples in {inputs} dimensions.",
+        "The networks are trained on {class_samples} samples of each of {classes} classes. The inputs are linearly "
+        "independent and contain {likeness:g} times a sample of the next class.",
     )
-    trains = "linear, products, mixed, and normalised features"
+    trains = "linear, product and mixed classifiers, and networks with normalised features"
     flow = "gradient flow of the exponential loss up to ν = log(1/L) = 100000, and 1000000 on random data"
     axes = ("architecture",)
     along = ("architecture", "run", "parameter_block", "start")
