@@ -164,5 +164,5 @@ def test_a_check_that_is_misspelt_is_refused_and_no_identity_becomes_a_claim():
     class Misspelt(Decays):
         checks: ClassVar = ("los",)
 
-    with pytest.raises(InputError, match="a check has no tolerance"):
+    with pytest.raises(InputError, match="lack tolerances"):
         Misspelt().run()

@@ -139,8 +139,8 @@ class NeuralCollapse(Study):
     def about(self) -> Values:
         """A description of both tasks."""
         free = (
-            f"The unconstrained features belong to {sum(self.class_sizes)} samples in classes of sizes {self.class_sizes}, with "
-            "one-hot targets."
+            f"The unconstrained features belong to {sum(self.class_sizes)} samples in classes of sizes "
+            f"{self.class_sizes}, with one-hot targets."
         )
         none = "No networks were trained, so the claims about networks were not tested."
         digits = f"The networks are trained on {self.samples} digits of 8 × 8 pixels; an equal number is held out."
