@@ -20,7 +20,7 @@ from dynascope.validation.bounded import PositiveInt, Seed
 
 
 class LinearInductiveBias(Study):
-    """Trains two models Σ_k w_k √ρ_k √2 sin(2πkx) with feature strengths ρ_k that decrease or increase with k.
+    """Trains two models Σ_k w_k √ρ_k √2 sin(2πkx) with feature strengths ρ_k that fall or rise with k.
 
     Both models are trained on a few points and, separately, on densely sampled data (the population). The strengths
     (intensities) ρ_k are k^(−2α) in the first model and k^(2α) in the second, normalised to a maximum of one. The study

@@ -33,16 +33,17 @@ class MaxMargin(Study):
     Three classifiers f = Σ β_j x_j are trained on the same two samples. In the linear classifier, each β_j is a single
     weight; in the second, each β_j is a product of two weights; in the mixed classifier, β₁ is a single weight and β₂
     is a product. The first two are homogeneous: all parameters grow at the same rate, and gradient flow converges in
-    direction to the max-margin classifier, in the ℓ2 norm for single weights and in the ℓ1 norm for products. In the
-    mixed classifier, the single weight grows faster, and gradient flow minimises its magnitude alone.
+    direction to a max-margin classifier. The margin is measured in the ℓ2 norm for single weights and in the ℓ1 norm
+    for products. In the mixed classifier, the single weight grows faster, and gradient flow minimises its magnitude
+    alone.
 
     With ν = log(1/L) for the loss L, the study compares β/ν with the solution of the asymmetric max-margin problem, in
     which only the fastest-growing parameters enter the norm (`weights`). The study also compares the Euclidean margin
-    (`end_euclidean_margin`) and the value of L t (log t)^(2 − 2λ) at late times t (`rate_constant`). The predicted
-    limit of this value is 2λ²P, where λ is the largest growth rate and P is the optimal value of the max-margin
-    problem. On random data, the study compares β/ν of linear and mixed classifiers (`random_weights`). On one sample
-    that the product alone can separate, the study compares the contribution of the unnecessary single weight to the
-    margin (`block_share`).
+    (`end_euclidean_margin`) and the value of L t (log t)^(2 − 2λ) at late times t (`rate_constant`) with their
+    predicted limits. The predicted limit of `rate_constant` is 2λ²P, where λ is the largest growth rate and P is the
+    optimal value of the max-margin problem. The same comparison of β/ν is made on random data, for linear and mixed
+    classifiers (`random_weights`). On one sample that the product alone can separate, the study compares the
+    contribution of the unnecessary single weight to the margin (`block_share`) with the exact solution.
 
     The networks consist of a linear layer with normalised features and a readout. The linear layer has growth rate
     zero, so its norm is not minimised. The features collapse to the simplex that minimises the norm of the readout
@@ -50,9 +51,9 @@ class MaxMargin(Study):
     these networks are shown but do not affect the verdict.
 
     On random data, the classifiers are trained until ν = 1,000,000. Data sets are redrawn until the theory applies at
-    this ν. The solution must be unique and use the single weights, and samples that are not support vectors must exceed
-    the margin by at least `gap`. The predicted distance from the limit (`support_offset`, `support_drift`) must be
-    below a tenth of the tolerance. A check verifies that the normalised margin never decreases (`margin_kept`).
+    this ν. The solution must be unique and have nonzero single weights, and samples that are not support vectors must
+    exceed the margin by at least `gap`. The predicted distance from the limit (`support_offset`, `support_drift`) must
+    be below a tenth of the tolerance. A check verifies that the normalised margin never decreases (`margin_kept`).
     """
 
     levels: Annotated[int, Ge(3)] = parameter(30, "Number of recorded values of ν = log(1/L).")
