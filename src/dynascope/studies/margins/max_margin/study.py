@@ -33,9 +33,9 @@ class MaxMargin(Study):
     Three classifiers f = Σ β_j x_j are trained on the same two samples. In the linear classifier, each β_j is a single
     weight; in the second, each β_j is a product of two weights; in the mixed classifier, β₁ is a single weight and β₂
     is a product. The first two are homogeneous: all parameters grow at the same rate, and gradient flow converges in
-    direction to a max-margin classifier. The margin is measured in the ℓ2 norm for single weights and in the ℓ1 norm
-    for products. In the mixed classifier, the single weight grows faster, and gradient flow minimises its magnitude
-    alone.
+    direction to a max-margin classifier. At a given margin, this classifier has minimum ℓ2 norm for single weights and
+    minimum ℓ1 norm for products. In the mixed classifier, the single weight grows faster, and gradient flow minimises
+    its magnitude alone.
 
     With ν = log(1/L) for the loss L, the study compares β/ν with the solution of the asymmetric max-margin problem, in
     which only the fastest-growing parameters enter the norm (`weights`). The study also compares the Euclidean margin
