@@ -1,7 +1,7 @@
 """Exceptions for invalid input and diverging runs, and a warning for diverging ensemble members.
 
-Besides a readable message, they have attributes that programs can read: the argument and value, or the time, and a
-remedy.
+Besides a readable message, they have attributes that programs can read. `InputError` has the name of the argument, the
+value received and a remedy; the other two have the time of the failure and a remedy.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def test_members_of_an_ensemble_have_their_own_rates():
 
 
 def test_networks_without_neurons_are_refused():
-    with pytest.raises(InputError, match="the network DeepLinear does not define its neurons"):
+    with pytest.raises(InputError, match="the network, of type DeepLinear, does not define its neurons"):
         gradient_flow(ONE, DeepLinear((1, 2, 2, 1)), GradientFlow(duration=1.0, normalised=True))
     with pytest.raises(InputError, match="all weights of a neuron are zero"):
         gradient_flow(ONE, NeuronSum(np.zeros((1, 2)), square, degree=3), GradientFlow(duration=1.0, normalised=True))

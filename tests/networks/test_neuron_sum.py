@@ -43,5 +43,5 @@ def test_outputs_scale_with_the_degree_and_add_up(network):
 def test_bad_neurons_are_named():
     with pytest.raises(InputError, match="degree is 0"):
         NeuronSum(np.ones((2, 4)), neuron, degree=0)
-    with pytest.raises(InputError, match="neurons has 1 values that are not finite"):
+    with pytest.raises(InputError, match="neurons contains 1 value that is not finite"):
         NeuronSum([[np.nan, 1.0]], neuron, degree=2)

@@ -65,7 +65,7 @@ def test_a_deep_module_of_equinox_is_predicted_by_its_kernel_when_asked_for():
     few = Task(X[:4], 0.05 * TASK.targets[:4])
     predicted = predict(few, DEEP, theory="kernel-regression", scale=3.0).record
     assert predicted.attrs["theory_name"] == "kernel-regression"
-    with pytest.raises(InputError, match="4 linear layers with functions between"):
+    with pytest.raises(InputError, match="4 linear layers with activations or other layers between"):
         predict(few, DEEP, scale=3.0)
 
 

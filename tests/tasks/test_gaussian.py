@@ -84,7 +84,7 @@ def test_the_description_says_what_was_drawn():
         ({"input_covariance": [[1.0, np.nan], [np.nan, 1.0]]}, "input_covariance", "2 values that are not finite"),
         ({"target_map": [[1.0], [2.0], [3.0]]}, "target_map", r"has shape \(3, 1\)"),
         ({"target_map": [1.0]}, "target_map", r"has shape \(1,\)"),
-        ({"target_map": [1.0, np.inf]}, "target_map", "1 values that are not finite"),
+        ({"target_map": [1.0, np.inf]}, "target_map", "1 value that is not finite"),
         ({"noise": -0.1}, "noise", "noise is -0.1"),
         ({"noise": np.nan}, "noise", "noise is nan"),
         ({"samples": 1}, "samples", "samples is 1: choose an integer of at least 2"),

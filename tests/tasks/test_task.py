@@ -163,18 +163,18 @@ def test_a_task_cannot_be_changed_and_is_equal_only_to_itself():
 @pytest.mark.parametrize(
     ("arguments", "argument", "problem"),
     [
-        ({"inputs": [[1.0], [2.0], [3.0]]}, "y", "x has 3 samples and y has 2"),
+        ({"inputs": [[1.0], [2.0], [3.0]]}, "y", "x has 3 samples, but y has 2"),
         ({"inputs": [[1.0]], "targets": [[1.0]]}, "x", "x has 1 sample"),
         ({"inputs": np.zeros((0, 2)), "targets": np.zeros((0, 1))}, "x", "x has 0 samples"),
         ({"inputs": np.zeros((2, 0))}, "x", "x has 0 columns and y has 1"),
         ({"targets": np.zeros((2, 0))}, "x", "x has 2 columns and y has 0"),
         ({"inputs": [1.0, 2.0]}, "x", r"x has shape \(2,\)"),
-        ({"inputs": [[1.0], [np.nan]]}, "x", "x has 1 values that are not finite"),
-        ({"targets": [[1.0], [np.inf]]}, "y", "y has 1 values that are not finite"),
+        ({"inputs": [[1.0], [np.nan]]}, "x", "x contains 1 value that is not finite"),
+        ({"targets": [[1.0], [np.inf]]}, "y", "y contains 1 value that is not finite"),
         ({"inputs": [[1.0], [-1e200]]}, "x", r"x has values as large as 1\.0e\+200"),
         ({"feature_names": ["a"]}, "feature_names", "feature_names has 1 names for 2 columns"),
         ({"target_names": ["a", "b"]}, "target_names", "target_names has 2 names for 1 columns"),
-        ({"image_shape": (2, 2)}, "image_shape", r"image_shape is \(2, 2\) and x has 2 columns"),
+        ({"image_shape": (2, 2)}, "image_shape", r"image_shape is \(2, 2\), but x has 2 columns"),
         ({"image_shape": (-1, -2)}, "image_shape", r"image_shape is \(-1, -2\)"),
     ],
 )

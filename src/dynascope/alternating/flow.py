@@ -133,7 +133,7 @@ def _members(network: Any, scale: Any) -> tuple[Any, Any, dict[str, np.ndarray]]
     several, many = isinstance(network, list | tuple), np.ndim(scale) == 1
     networks, scales = network if several else (network,), scale if many else (scale,)
     for name, each in (("network", networks), ("scale", scales)):
-        require(len(each) > 0, f"there is no {name}", argument=name, value=0, remedy=f"give at least one {name}")
+        require(len(each) > 0, f"{name} is empty", argument=name, value=0, remedy=f"give at least one {name}")
     if several and all(isinstance(each, SumOfNeurons) for each in networks):
         first = networks[0]
         alike = all(

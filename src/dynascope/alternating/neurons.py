@@ -91,7 +91,7 @@ def require_neurons(network: Any, *, exchangeable: bool = False) -> None:
         + (f" of degree {network.degree}" if hasattr(network, "degree") else ""),
         argument="network",
         value=name,
-        remedy=f"give a sum of exchangeable neurons of degree two or more: {free}"
+        remedy=f"give a sum of exchangeable neurons of degree two or more, such as {free}"
         if exchangeable
-        else f"give a sum of neurons of degree two or more: DiagonalLinear, {free}",
+        else f"give a sum of neurons of degree two or more, such as DiagonalLinear, {free}",
     )

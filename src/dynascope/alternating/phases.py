@@ -102,7 +102,7 @@ class Alternation:
             "all targets of the task are zero, so a small network has nothing to learn",
             argument="task",
             value=self.initial_loss,
-            remedy="give targets that vary",
+            remedy="give targets that are not all zero",
         )
         idle = np.flatnonzero(~np.any(slopes, axis=1))
         require(

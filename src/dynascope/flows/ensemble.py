@@ -177,7 +177,7 @@ class Ensemble:
                 f"the statistic {name!r} has shape {own_shape}, but its named dimensions are {dimensions}",
                 argument="statistics",
                 value=name,
-                remedy="give one name per dimension",
+                remedy="give one name for each axis of the statistic",
             )
             values = _without_round_off(curves[name]) if name == "loss" else curves[name]
             variables[name] = ((*self.dimensions, axis[0], *dimensions), values)
@@ -225,7 +225,13 @@ def gather(
     """
     several = isinstance(network, list | tuple)
     networks = tuple(network) if several else (network,)
-    require(len(networks) > 0, "the list of networks is empty", argument="network", value=0, remedy="give a network")
+    require(
+        len(networks) > 0,
+        "the list of networks is empty",
+        argument="network",
+        value=0,
+        remedy="give at least one network",
+    )
     # Ensembles can contain thousands of references to the same initial network.
     distinct = {id(each): each for each in networks}
     place = {own: number for number, own in enumerate(distinct)}
@@ -262,7 +268,12 @@ def gather(
         jax.tree.map(lambda *each: of_members(each, scaled=False), *(running_statistics(one) for one, _ in parts)),
     )
     finite = all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(weights))
-    require(finite, "the weights are not finite", argument="network", remedy="choose another initialisation or scale")
+    require(
+        finite,
+        "the network has weights that are not finite",
+        argument="network",
+        remedy="choose another initialisation or scale",
+    )
     all_rates = jax.tree.map(lambda own: np.array([own * rate for _, _, rate in members], dtype), by_name)
     if not dimensions:
         weights, all_rates = members_of((weights, all_rates), 0)
@@ -284,7 +295,7 @@ def _precision(weights: list[Any]) -> np.dtype:
     found = {str(leaf.dtype) for leaf in jax.tree.leaves(weights)}
     require(
         len(found) == 1 and found <= {"float32", "float64"},
-        f"the network has weights of the types {', '.join(sorted(found))}" if found else "the network has no weights",
+        f"the network has weights of type {' and '.join(sorted(found))}" if found else "the network has no weights",
         argument="network",
         value=sorted(found),
         remedy="give a module whose weights are all float32 or all float64 arrays",

@@ -207,17 +207,17 @@ def _piece_by_piece(
 def _require_solver(solver: str, many: bool) -> None:
     require(
         solver != "exact",
-        'the solver is "exact", but gradient_flow integrates the weights',
+        "solver is 'exact', but gradient_flow integrates the weights numerically",
         argument="solver",
         value=solver,
         remedy="call observe, which supports exact changes of variables, or choose another solver",
     )
     require(
         solver != "fastest" or not many,
-        'the solver is "fastest", which ensembles do not support',
+        "solver is 'fastest', which ensembles do not support",
         argument="solver",
         value=solver,
-        remedy="choose explicit, stabilised or stiff",
+        remedy="choose 'explicit', 'stabilised' or 'stiff'",
     )
 
 
@@ -226,10 +226,10 @@ def _require_neurons(networks: Sequence[Any]) -> None:
         name = type(network).__name__
         require(
             isinstance(network, SumOfNeurons),
-            f"the network {name} does not define its neurons",
+            f"the network, of type {name}, does not define its neurons",
             argument="network",
             value=name,
-            remedy="define `neurons`, `with_neurons`, `weighted` and `degree`, or omit normalised",
+            remedy="define `neurons`, `with_neurons`, `weighted` and `degree`, or choose normalised=False",
         )
         smallest = float(np.min(np.sum(np.square(network.neurons), axis=-1)))
         require(

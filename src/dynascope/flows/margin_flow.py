@@ -184,14 +184,14 @@ def _require_first_level(problem: MarginProblem, theta: np.ndarray, requested: n
         "the initial loss is not finite",
         argument="params",
         value=begin,
-        remedy="give parameters of order one",
+        remedy="choose initial parameters of order one",
     )
     require(
         requested[0] > begin,
         f"the first level is {requested[0]:.6g}, but the initial log(1/L) is {begin:.6g}",
         argument="levels",
         value=float(requested[0]),
-        remedy="give levels above the initial level",
+        remedy="give levels above the initial log(1/L)",
     )
 
 

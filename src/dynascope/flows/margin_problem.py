@@ -83,20 +83,21 @@ def signs_of(model: Model, parameters: Any, frozen: Any, leaves: Any, labels: Ar
     shapes = [each.shape for each in jax.tree.leaves(found)]
     require(
         len(shapes) == 1 and len(shapes[0]) in (1, 2) and shapes[0][0] > 0,
-        f"apply returns {shapes}",
+        f"apply returns {' and '.join(f'an array of shape {shape}' for shape in shapes) or 'no array'}",
         argument="apply",
         value=shapes,
-        remedy="return one output per sample, or a row with one output per class",
+        remedy="return an array of shape (samples,), or of shape (samples, classes)",
     )
     samples = shapes[0][0]
     classes = shapes[0][1] if len(shapes[0]) == 2 else 1
     y = require_array("labels", labels, (samples,))
     allowed = np.array([-1.0, 1.0]) if classes == 1 else np.arange(classes)
+    wrong = y[~np.isin(y, allowed)]
     require(
-        bool(np.isin(y, allowed).all()),
-        f"labels contains {y[~np.isin(y, allowed)][:1].tolist()}",
+        not wrong.size,
+        f"labels contains {wrong[0] if wrong.size else 0:g}",
         argument="labels",
-        value=y[~np.isin(y, allowed)][:1].tolist(),
+        value=wrong[:1].tolist(),
         remedy="give -1 and 1 for one output" if classes == 1 else f"give integers from 0 to {classes - 1}",
     )
     if classes == 1:

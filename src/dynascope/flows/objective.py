@@ -51,7 +51,9 @@ class Samples(eqx.Module):
         Raises:
             InputError: If the network does not map inputs (n, d) to outputs (n, c).
         """
-        remedy = f"pass a function of a batch of shape {self.inputs.shape} with outputs of shape {self.targets.shape}"
+        remedy = (
+            f"pass a function that maps a batch of shape {self.inputs.shape} to outputs of shape {self.targets.shape}"
+        )
         try:
             outputs = network(jnp.asarray(self.inputs))
         except (TypeError, ValueError) as error:
@@ -130,7 +132,7 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
         f"statistics is {statistics!r}",
         argument="statistics",
         value=str(statistics),
-        remedy="give a mapping from names to pairs (function, names of the dimensions of its value)",
+        remedy="give a dictionary that maps each name to a function and the names of the dimensions of its value",
     )
     checked = tuple((name, function, tuple(dimensions)) for name, (function, dimensions) in (statistics or {}).items())
     axes = {axis for _, _, dimensions in checked for axis in dimensions}
@@ -140,14 +142,14 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
             f"a statistic has the name {name!r}",
             argument="statistics",
             value=name,
-            remedy="choose a name that is neither reserved nor the name of a dimension",
+            remedy=f"choose a name that is not the name of a dimension; these names are reserved: {', '.join(_TAKEN)}",
         )
         require(
             not set(dimensions) & set(_TAKEN),
             f"the statistic {name!r} has the dimensions {dimensions}",
             argument="statistics",
             value=name,
-            remedy=f"do not use the names {', '.join(_TAKEN)}; dimensions for time and members are added",
+            remedy=f"choose other names for the dimensions; these names are reserved: {', '.join(_TAKEN)}",
         )
     return checked
 

@@ -34,9 +34,9 @@ def recorded_times(save: SaveTimes, duration: float) -> Float[np.ndarray, " time
     times = require_array("save", save, (None,))
     require(
         times.size > 0 and bool(np.all(np.diff(times) > 0) and times[0] >= 0 and times[-1] <= duration),
-        "the times in save are not increasing between 0 and the duration",
+        f"the times in save are not an increasing sequence between 0 and the duration, {duration:g}",
         argument="save",
-        remedy="sort them, and remove duplicates and times outside this interval",
+        remedy="sort the times, and remove duplicates and times outside this interval",
     )
     return times
 
@@ -65,8 +65,8 @@ def recorded_steps(name: str, chosen: Any, last: int) -> Int[np.ndarray, " step"
         and recorded.size > 0
         and recorded.dtype.kind in "iu"
         and bool(np.all(np.diff(recorded) > 0) and recorded[0] >= 0 and recorded[-1] <= last),
-        f"{name} are not increasing integers between 0 and {last}",
+        f"{name} is not an increasing sequence of integers between 0 and {last}",
         argument=name,
-        remedy="sort them, and remove duplicates and steps outside this interval",
+        remedy="sort the steps, and remove duplicates and steps outside this interval",
     )
     return recorded.astype(np.int64)

@@ -49,14 +49,21 @@ def encoding_from_frequencies(
         array([0.  , 6.8 , 4.42, 0.  ])
     """
     phases = dict(phases or {})
-    require(len(amplitudes) > 0, "amplitudes is empty", argument="amplitudes", value={}, remedy="give at least one")
+    require(
+        len(amplitudes) > 0,
+        "amplitudes is empty",
+        argument="amplitudes",
+        value={},
+        remedy="give at least one amplitude",
+    )
     for frequency in (*amplitudes, *phases):
+        argument = "amplitudes" if frequency in amplitudes else "phases"
         require(
             frequency in range(1, p // 2 + 1) and frequency in amplitudes,
-            f"{frequency} is not a frequency of this encoding",
-            argument="amplitudes" if frequency in amplitudes else "phases",
+            f"{argument} contains {frequency}, which is not a frequency of this encoding",
+            argument=argument,
             value=frequency,
-            remedy=f"choose integers from 1 to {p // 2}, and give each phase an amplitude",
+            remedy=f"choose integers from 1 to {p // 2} as frequencies, and give an amplitude for each phase",
         )
     strengths = require_array("amplitudes", list(amplitudes.values()), (None,))
     shifts = require_array("phases", [phases.get(frequency, 0.0) for frequency in amplitudes], (len(strengths),))
@@ -94,9 +101,7 @@ def encoding_from_fourier(
         >>> x.round(10)
         array([ 1.66666667, -0.53333333, -0.53333333, -0.2 , -0.2 , -0.2 ])
     """
-    require(
-        len(amplitudes) > 0, "no amplitude is given", argument="amplitudes", remedy="give an irrep and its amplitude"
-    )
+    require(len(amplitudes) > 0, "amplitudes is empty", argument="amplitudes", remedy="give an irrep and its amplitude")
     irreps = irreducible_representations(group)
     noise = None if seed is None else np.random.default_rng(seed).normal(size=group.order)
     x = np.zeros(group.order)
@@ -105,7 +110,7 @@ def encoding_from_fourier(
         irrep = _find(group, irreps, key)
         require(
             irrep.index not in given,
-            f"the irrep {key!r} is given twice",
+            f"the irrep {key!r} or its conjugate is given twice",
             argument="amplitudes",
             value=key,
             remedy="give one amplitude for a representation and its conjugate",
@@ -158,10 +163,10 @@ def _find(group: Group, irreps: tuple[Irrep, ...], key: str | int) -> Irrep:
         )
     require(
         not found.trivial,
-        "the trivial irrep is given",
+        "amplitudes contains the trivial irrep",
         argument="amplitudes",
         value=key,
-        remedy="omit it, because an encoding has mean zero",
+        remedy="omit this irrep, because an encoding has mean zero",
     )
     return found
 
@@ -173,13 +178,13 @@ def _singular_values(irrep: Irrep, amplitude: ArrayLike) -> np.ndarray:
         f"the amplitude of {irrep.name!r} is {amplitude}",
         argument="amplitudes",
         value=str(amplitude),
-        remedy=f"give one positive number, or {irrep.dimension} non-negative numbers",
+        remedy=f"give one positive number, or {irrep.dimension} non-negative numbers that are not all zero",
     )
     require(
         irrep.kind != "quaternionic" or np.ptp(values) == 0,
         f"the amplitudes of the quaternionic irrep {irrep.name!r} differ",
         argument="amplitudes",
         value=values.tolist(),
-        remedy="give a single number",
+        remedy="give one number for all of them",
     )
     return np.broadcast_to(values, (irrep.dimension,))

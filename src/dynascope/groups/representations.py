@@ -109,7 +109,7 @@ def irreducible_representations(group: Group) -> tuple[Irrep, ...]:
         if _verified(group, [matrices for _, matrices in found]):
             return _ordered(group, found)
     raise InputError(
-        f"the representations of {group.name} could not be separated numerically",
+        f"the irreducible representations of {group.name} could not be separated numerically",
         argument="group",
         value=group.name,
         remedy="use a smaller group",

@@ -119,7 +119,8 @@ def _valid_table(table: ArrayLike) -> np.ndarray:
     n = len(given) if given.ndim else 0
     require(
         given.dtype.kind in "iu" and n > 0 and given.shape == (n, n) and given.min() >= 0 and given.max() < n,
-        f"the table has shape {given.shape} and type {given.dtype}" + (f", for {n} elements" if n else ""),
+        f"the table has shape {given.shape} and type {given.dtype}"
+        + (f", with values from {given.min()} to {given.max()}" if given.size and given.dtype.kind in "iu" else ""),
         argument="table",
         value=given.shape,
         remedy="give a square array of integers from 0 to n − 1, where n is the number of elements",
@@ -140,7 +141,7 @@ def _valid_table(table: ArrayLike) -> np.ndarray:
             f"entry {_first(moved)} of {line} 0 of the table is not {_first(moved)}",
             argument="table",
             value=_first(moved),
-            remedy="give the identity index 0, so that the first row and column are 0, 1, 2, …",
+            remedy="number the elements from 0, starting with the identity; row 0 and column 0 must list them in order",
         )
         incomplete = np.flatnonzero((np.sort(lines, axis=1) != elements).any(axis=1))
         require(

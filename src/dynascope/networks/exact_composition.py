@@ -89,7 +89,7 @@ def two_layer_composition(
     )
     require(
         width * (k + 1) * n <= _MOST_WEIGHTS,
-        f"sequence_length is {k}, so the network would have over {_MOST_WEIGHTS:.0e} weights",
+        f"sequence_length is {k}, so the network would have more than {_MOST_WEIGHTS:.0e} weights",
         argument="sequence_length",
         value=k,
         remedy="choose a shorter sequence, or recurrent_composition or tree_composition, whose width is constant",
@@ -204,7 +204,7 @@ def _blocks(group: Group, encoding: ArrayLike, *, real: bool) -> list[_Block]:
         f"the encoding has values up to {np.abs(x).max():.3g}, whose squares overflow",
         argument="encoding",
         value=float(np.abs(x).max()),
-        remedy="use other units",
+        remedy="choose units in which the squares do not overflow",
     )
     require(
         size > 0 and abs(x.sum()) <= _VANISHES * size * math.sqrt(group.order),
@@ -228,11 +228,11 @@ def _blocks(group: Group, encoding: ArrayLike, *, real: bool) -> list[_Block]:
             continue
         require(
             singular[-1] > _VANISHES * singular[0],
-            f"the transform of the encoding at {irrep.name!r} has singular values from {singular[0]:.3g} "
+            f"the Fourier transform of the encoding at {irrep.name!r} has singular values from {singular[0]:.3g} "
             f"to {singular[-1]:.3g}",
             argument="encoding",
             value=float(singular[-1]),
-            remedy="give an encoding whose transform is zero or invertible at every irreducible representation",
+            remedy="give an encoding whose Fourier transform is zero or invertible at every irreducible representation",
         )
         adjoint = matrices.conj().swapaxes(1, 2)
         blocks.append(_Block(matrices @ np.linalg.inv(transform), weight * (transform @ adjoint)))

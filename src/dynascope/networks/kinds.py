@@ -73,5 +73,5 @@ def network_for(
 def _unsuited(kind: NetworkKind | TwoLayer, task: Learnable, remedy: str) -> InputError:
     name = type(task).__name__
     description = f"of the kind {kind!r}" if isinstance(kind, str) else "without dimensions"
-    problem = f"a network {description} cannot be constructed for the task {name}"
+    problem = f"a network {description} cannot be constructed for a task of type {name}"
     return InputError(problem, argument="task", value=name, remedy=remedy)

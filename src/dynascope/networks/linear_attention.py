@@ -188,10 +188,11 @@ def context_and_query(
     width = prompts.shape[-1]
     require(
         width % (dimension + 1) == 0 and width >= 2 * (dimension + 1),
-        f"a prompt has {width} numbers",
+        f"each row of prompts has {width} numbers",
         argument="prompts",
         value=width,
-        remedy=f"give (N + 1)·{dimension + 1} numbers for N ≥ 1 examples and the query, each with an input and a label",
+        remedy=f"give rows of (N + 1)·{dimension + 1} numbers: an input and a label for each of N ≥ 1 examples and "
+        "the query",
     )
     tokens = prompts.reshape(*prompts.shape[:-1], -1, dimension + 1)
     inputs, labels, query = tokens[..., :-1, :-1], tokens[..., :-1, -1], tokens[..., -1, :-1]

@@ -73,7 +73,7 @@ class NormalisedConvolutional(eqx.Module):
         left = side // _POOLED ** len(channels)
         require(
             left > 0,
-            f"images of {side} × {side} pixels cannot be halved {len(channels)} times",
+            f"channels has {len(channels)} entries, but images of {side} × {side} pixels cannot be halved as often",
             argument="channels",
             value=tuple(channels),
             remedy="choose fewer convolutions",

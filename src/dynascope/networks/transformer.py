@@ -120,7 +120,7 @@ class Transformer(eqx.Module):
         hidden = 4 * width if hidden_width is None else hidden_width
         require(
             width % heads == 0,
-            f"heads is {heads} and width is {width}",
+            f"heads is {heads}, which does not divide the width {width}",
             argument="heads",
             value=heads,
             remedy="choose a number of heads that divides the width",
@@ -175,10 +175,10 @@ class Transformer(eqx.Module):
         vocabulary, length = len(self.embedding) - 1, len(self.positions) - 1
         require(
             x.shape[-1] == length * vocabulary,
-            f"inputs have {x.shape[-1]} columns",
+            f"inputs has {x.shape[-1]} columns",
             argument="inputs",
             value=x.shape[-1],
-            remedy=f"give {length} concatenated one-hot tokens of length {vocabulary}",
+            remedy=f"give {length * vocabulary} columns: {length} concatenated one-hot tokens of length {vocabulary}",
         )
         tokens = jnp.reshape(x, (*x.shape[:-1], length, vocabulary)) @ self.embedding[:-1]
         ends = jnp.broadcast_to(self.embedding[-1], (*x.shape[:-1], 1, tokens.shape[-1]))

@@ -194,7 +194,7 @@ class TwoLayer(eqx.Module):
             not self.is_specification,
             "the network has no dimensions and therefore no weights",
             argument="network",
-            remedy="give TwoLayer its dimensions, or draw weights with networks.network_for(network, task)",
+            remedy="pass the dimensions to TwoLayer, or draw weights with networks.network_for(network, task)",
         )
         return self.activation(x @ self.first) @ self.second
 
@@ -202,7 +202,9 @@ class TwoLayer(eqx.Module):
 def _require_no_draw(inputs: int | None, outputs: int | None, **drawing: float) -> None:
     """Raise `InputError` if only one dimension is given, or if arguments of the draw are given without dimensions."""
     for name, value in {"input_dimension": inputs, "output_dimension": outputs}.items():
-        require(value is None, f"only {name} is given", argument=name, value=value, remedy="give both dimensions")
+        require(
+            value is None, f"only {name} is given", argument=name, value=value, remedy="give both dimensions or none"
+        )
     for name, value in drawing.items():
         require(
             value == {"scale": 1.0, "balance": 0.0, "seed": 0}[name],

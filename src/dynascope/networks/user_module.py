@@ -24,7 +24,7 @@ from dynascope.validation import require
 __all__ = ["at_unit_scale", "converted", "user_network"]
 
 _SUPPORTED = (
-    "two linear layers and a homogeneous activation, such as ReLU or LeakyReLU, between them, or linear layers only"
+    "two linear layers separated by a homogeneous activation, such as ReLU or LeakyReLU, or of linear layers only"
 )
 _WRAPPED = ("_orig_mod", "module")  # by torch.compile and by parallel training
 _SKIPPED = ("Identity", "Flatten")
@@ -59,7 +59,7 @@ def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | ML
     """Convert a PyTorch or equinox network to a dynascope network with the same weights; return None for other types.
 
     Supported types are `torch.nn.Sequential`, `equinox.nn.Sequential` and `equinox.nn.MLP`, and a single `Linear`
-    layer. Sequential modules and MLPs must have either two linear layers and a homogeneous activation between them, or
+    layer. Sequential modules and MLPs must have either two linear layers separated by a homogeneous activation, or
     any number of linear layers without activation. Layers can have biases (see `BiasedTwoLayer`). The activation is
     identified by evaluating it. PyTorch modules are recognised by the names of their types, and their weights are
     copied.
@@ -91,10 +91,10 @@ def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | ML
     ):
         # Changing a single layer would not make the network supported.
         raise InputError(
-            f"the network has {len(places)} linear layers with functions between them",
+            f"the network has {len(places)} linear layers with activations or other layers between them",
             argument="network",
             value=len(places),
-            remedy=f"give {_SUPPORTED}",
+            remedy=f"give a network of {_SUPPORTED}",
         )
     for layer in layers:
         _require_plain(layer)
@@ -110,10 +110,10 @@ def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | ML
     outside = [layer.name for layer in (*layers[: places[0]], *layers[places[1] + 1 :]) if not _is_identity(layer)]
     require(
         not outside,
-        f"the network has {', '.join(outside)} before its first or after its last linear layer",
+        f"the network has layers before its first or after its last linear layer ({', '.join(outside)})",
         argument="network",
         value=outside,
-        remedy="remove all layers outside the linear layers, and train with a squared loss",
+        remedy="remove these layers, and train with a squared loss",
     )
     (first, hidden_bias), (second, bias) = ((layers[place].weight, layers[place].bias) for place in places)
     assert first is not None
@@ -192,7 +192,7 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | Diagona
             "the output bias is not finite",
             argument="network",
             value=str(bias),
-            remedy="give finite weights",
+            remedy="give a network whose weights and biases are finite",
         )
         return BiasedTwoLayer(cast("TwoLayer", inner), bias, has_hidden_biases=network.has_hidden_biases), scale
     if isinstance(network, TwoLayer):
@@ -203,9 +203,9 @@ def at_unit_scale(network: Network) -> tuple[TwoLayer | BiasedTwoLayer | Diagona
         places, size = (lambda net: net.weights), sum(len(weight) for weight in network.weights)
     else:
         raise InputError(
-            f"the network {type(network).__name__} has no default scale",
+            f"a network of type {type(network).__name__} has no default scale",
             argument="scale",
-            remedy="pass scale=1 to use the given initial weights, or another factor on all weights",
+            remedy="pass scale=1 to use the given initial weights, or another factor to multiply all weights",
         )
     weights = tuple(np.asarray(each, np.float64) for each in places(network))
     scale = float(np.sqrt(sum(np.sum(each**2) for each in weights) / size))
@@ -255,7 +255,7 @@ def _of_torch(module: Any, weight: Any = None) -> Iterator[_Layer]:
             f"the network is an instance of {name!r}, whose custom code cannot be analysed",
             argument="network",
             value=name,
-            remedy=f"give {' or '.join(parts_to_try) or 'a torch.nn.Sequential'}, with {_SUPPORTED}",
+            remedy=f"give {' or '.join(parts_to_try) or 'a torch.nn.Sequential'}, which must consist of {_SUPPORTED}",
         )
 
 
@@ -297,10 +297,10 @@ def _require_plain(layer: _Layer) -> None:
     )
     require(
         not layer.stateful and layer.name not in _RANDOM,
-        f"the theory does not cover networks with {layer.name}",
+        f"the theory does not cover networks with {layer.name} layers",
         argument="network",
         value=layer.name,
-        remedy=f"give {_SUPPORTED}",
+        remedy=f"give a network of {_SUPPORTED}",
     )
 
 

@@ -57,10 +57,11 @@ def weights_from_file(
         first, second = first.T, second.T
     require(
         (len(first), second.shape[1]) == (inputs, outputs) and first.shape[1] == len(second),
-        f"W1 has shape {first.shape} and W2 {second.shape}, but the task has {inputs} inputs and {outputs} outputs",
+        f"W1 has shape {first.shape} and W2 has shape {second.shape}, but the task has {inputs} inputs "
+        f"and {outputs} outputs",
         argument="path",
         value=(first.shape, second.shape),
-        remedy=f"give W1 of shape ({inputs}, width) and W2 of shape (width, {outputs}), or both transposed",
+        remedy=f"save W1 with shape ({inputs}, width) and W2 with shape (width, {outputs}), or save both transposed",
     )
     width = first.shape[1]
     hidden, bias = (

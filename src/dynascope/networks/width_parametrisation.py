@@ -62,7 +62,7 @@ def initial_network(
     rates = {"first": size.first_rate, "second": size.multiplier * size.multiplier * size.second_rate}
     require(
         all(map(math.isfinite, rates.values())) and bool(np.isfinite(second).all()),
-        f"scaling_parameter is {scaling_parameter:g}, so a rate or weight overflows",
+        f"scaling_parameter is {scaling_parameter:g}, so a learning rate or a weight overflows",
         argument="scaling_parameter",
         value=scaling_parameter,
         remedy="choose a value closer to one",

@@ -133,10 +133,10 @@ class AffineMap:
         """The restriction to some of the columns, for a map that only scales columns."""
         require(
             self.matrix.ndim == 1,
-            "the map mixes columns",
+            "the map mixes columns, so it cannot be restricted to some of them",
             argument="columns",
             value=list(columns),
-            remedy="select columns of the data before or after the map",
+            remedy="select columns of the data before or after applying the map",
         )
         there = range(len(self.shift))
         require(
@@ -144,7 +144,7 @@ class AffineMap:
             f"columns is {shown(list(columns))}",
             argument="columns",
             value=list(columns),
-            remedy=f"give column indices from 0 to {len(there) - 1}",
+            remedy=f"give one or more column indices from 0 to {len(there) - 1}",
         )
         return AffineMap(self.shift[list(columns)], self.matrix[list(columns)])
 

@@ -124,10 +124,10 @@ class InContextRegression(eqx.Module):
         matrix: Any = getattr(network, "matrix", None)
         require(
             np.shape(matrix) == covariance.shape,
-            f"the network has a matrix of shape {np.shape(matrix)}",
+            f"the matrix of the network has shape {np.shape(matrix)}, but the task has {len(covariance)} inputs",
             argument="network",
             value=np.shape(matrix),
-            remedy=f"pass a linear attention network of input dimension {len(covariance)}",
+            remedy=f"pass a linear attention network with input dimension {len(covariance)}",
         )
         # A sum of squares stays non-negative despite rounding.
         queried = matrix @ root

@@ -119,7 +119,7 @@ class Labelled:
             f"the network's outputs have shape {outputs.shape}",
             argument="network",
             value=outputs.shape,
-            remedy=f"pass a function of a batch of shape {self.inputs.shape} with outputs of shape {shape}",
+            remedy=f"pass a function that maps a batch of shape {self.inputs.shape} to outputs of shape {shape}",
         )
         return ((outputs - self.one_hot(outputs.dtype)) ** 2).sum() / (2 * self.samples)
 
@@ -183,7 +183,10 @@ def _array(name: str, values: Any) -> np.ndarray:
         return np.asarray(values)
     except ValueError:
         raise InputError(
-            f"{name} is not an array", argument=name, value=type(values).__name__, remedy="give rows of equal length"
+            f"{name} cannot be converted to an array",
+            argument=name,
+            value=type(values).__name__,
+            remedy="give rows of equal length",
         ) from None
 
 
@@ -200,7 +203,7 @@ def _check_inputs(inputs: np.ndarray) -> None:
         f"inputs has values of type {inputs.dtype}",
         argument="inputs",
         value=str(inputs.dtype),
-        remedy="give float32, float64 or integers",
+        remedy="give values of type float32 or float64, or integers",
     )
     # NaN and infinite values appear in the extremes, which need no additional memory.
     require(
@@ -217,7 +220,7 @@ def _checked_names(names: Any, largest: int) -> tuple[str, ...]:
         f"class_names is {names!r}",
         argument="class_names",
         value=repr(names),
-        remedy="give a tuple with one name per class, or omit it",
+        remedy="give a tuple with one name per class, or omit class_names",
     )
     names = tuple(names) or tuple(f"class {label}" for label in range(largest + 1))
     require(
@@ -225,7 +228,7 @@ def _checked_names(names: Any, largest: int) -> tuple[str, ...]:
         "there is only one class",
         argument="class_names",
         value=len(names),
-        remedy="give at least two classes, with class_names if the labels contain only one",
+        remedy="give labels from at least two classes, or list all classes in class_names",
     )
     require(
         largest < len(names),

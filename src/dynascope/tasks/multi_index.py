@@ -85,10 +85,10 @@ class MultiIndex(eqx.Module):
         inputs, coordinates = first.shape[0], self.directions.shape[1]
         require(
             inputs == coordinates,
-            f"the network has {inputs} inputs and the directions have {coordinates} coordinates",
+            f"the network has {inputs} inputs, but the directions have {coordinates} coordinates",
             argument="network",
             value=inputs,
-            remedy="give both the same dimension",
+            remedy="choose equal numbers of inputs and coordinates",
         )
         return _loss(self.links, self.directions, first, factor * second[:, 0], degree)
 
@@ -133,8 +133,9 @@ def _power(network: Network) -> tuple[int, float, Any, Any]:
     """Return k and p of the activation p z^k, and the weights W₁ and W₂."""
     activation = network.activation if isinstance(network, OneHiddenLayer) else None
     if activation is None or activation.negative != (-1) ** activation.degree * activation.positive:
+        with_activation = "" if activation is None else f" with the activation {activation.name}"
         raise InputError(
-            f"the network is {in_words(type(network))} with activation {getattr(activation, 'name', None)}",
+            f"the network is {in_words(type(network))}{with_activation}",
             argument="network",
             value=getattr(activation, "name", type(network).__name__),
             remedy="use a TwoLayer network with the activation linear, quadratic or power-K",
@@ -161,9 +162,9 @@ def _about(links: Any, directions: Any) -> str:
 
 def _checked(links: ArrayLike, directions: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     directions = require_array("directions", directions, (None, None))
-    require(directions.size > 0, "there are no directions", argument="directions", remedy="give at least one")
+    require(directions.size > 0, "directions is empty", argument="directions", remedy="give at least one direction")
     links = require_array("links", links, (len(directions), None))
-    require(links.size > 0, "the links have no coefficients", argument="links", remedy="give at least one per link")
+    require(links.size > 0, "the links have no coefficients", argument="links", remedy="give one or more per link")
     deviation = float(np.abs(directions @ directions.T - np.eye(len(directions))).max())
     require(
         deviation <= _ROUNDING,

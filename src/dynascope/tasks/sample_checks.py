@@ -29,11 +29,11 @@ def check_samples(x: np.ndarray, y: np.ndarray) -> None:
         >>> check_samples(np.eye(2), np.ones((3, 1)))
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: x has 2 samples and y has 3: give one target per sample.
+        dynascope.errors.InputError: x has 2 samples, but y has 3: give one target per sample.
     """
     require(
         len(x) == len(y),
-        f"x has {len(x)} samples and y has {len(y)}",
+        f"x has {len(x)} samples, but y has {len(y)}",
         argument="y",
         value=len(y),
         remedy="give one target per sample",
@@ -59,14 +59,14 @@ def check_samples(x: np.ndarray, y: np.ndarray) -> None:
             f"{name} has values as large as {largest:.1e}",
             argument=name,
             value=largest,
-            remedy="choose units in which the squares do not overflow",
+            remedy="choose units in which the squares of the values do not overflow",
         )
         require(
             largest == 0 or largest > _SMALLEST,
-            f"the largest value of {name} is {largest:.1e}",
+            f"the largest absolute value in {name} is {largest:.1e}",
             argument=name,
             value=largest,
-            remedy="choose units in which the squares do not underflow",
+            remedy="choose units in which the squares of the values do not underflow",
         )
 
 

@@ -73,7 +73,7 @@ class Stream(abc.ABC):
             f"the expected loss of {self.name} has no closed form",
             argument="task",
             value=self.name,
-            remedy="train with Descent and a batch size",
+            remedy="train with Descent, and choose a batch size",
         )
 
     def loss(self, network: Network) -> Any:
@@ -85,8 +85,9 @@ class Stream(abc.ABC):
         raise InputError(
             f"the task {self.name} is an infinite stream of samples, so it has no full-batch loss",
             argument="task",
-            value=type(network).__name__,
-            remedy="train with Descent and a batch size" + (", or on expectation()" if self.has_expectation else ""),
+            value=self.name,
+            remedy="train with Descent, and choose a batch size"
+            + (", or train on task.expectation()" if self.has_expectation else ""),
         )
 
     def attributes(self) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class Transform:
             f"{expected[1]}",
             argument="task",
             value=given,
-            remedy="give data without preprocessing",
+            remedy="give data that are not yet preprocessed",
         )
         return task.mapped(self.inputs, self.targets, "Inputs and targets are preprocessed like those of another task.")
 

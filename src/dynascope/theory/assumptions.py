@@ -119,13 +119,13 @@ ONE_OUTPUT = Assumption(
     limit=1,
     almost=1,
     growth="the theory does not apply",
-    remedy="keep one target with `only`",
+    remedy="keep one target with task.only(target_name)",
 )
 SMALL_START = Assumption(
     "small initialisation",
     "the initial weights are small",
     "norm of the weights divided by the norm at scale 1; PyTorch's default initialisation has the "
-    "value √((width + outputs)/(3 (inputs + outputs)))",
+    "ratio √((width + outputs)/(3 (inputs + outputs)))",
     limit=1e-2,
     almost=0.3,
     growth="times have a relative error of up to 2.2/log(1/scale)",
@@ -213,8 +213,8 @@ LAZY_TRAINING = Assumption(
     limit=0.05,
     almost=0.5,
     growth="losses are wrong by up to about a seventh of this fraction of the initial loss",
-    remedy="use larger initial weights (a larger scale; more width at the same scale hardly helps, except in the "
-    "standard or NTK parametrisation); dynascope predict covers feature learning (small weights)",
+    remedy="use larger initial weights by choosing a larger scale (a larger width hardly helps, except in the standard "
+    "or NTK parametrisation); for feature learning from small weights, use dynascope predict",
 )
 SMALL_STEPS = Assumption(
     "small steps",
@@ -231,15 +231,15 @@ EQUAL_RATES = Assumption(
     "range of the learning rates of the layers, relative to the largest",
     limit=0,
     almost=0.9,
-    growth="losses are wrong by up to a tenth of this fraction of the initial loss, with time = steps × the geometric "
-    "mean of the rates",
-    remedy="use one rate; or predict an equivalent network with the geometric mean of the rates: divide the weights of "
-    "each layer by the square root of the ratio of its rate to that mean",
+    growth="losses are wrong by up to a tenth of this fraction of the initial loss, if time is the number of steps "
+    "multiplied by the geometric mean of the rates",
+    remedy="use one rate for all layers; or predict an equivalent network with the geometric mean of the rates: divide "
+    "the weights of each layer by the square root of the ratio of its rate to that mean",
 )
 FULL_BATCHES = Assumption(
     "full batches",
     "every step uses all samples",
-    "fraction of the samples that are missing from a batch",
+    "fraction of the samples that a batch omits",
     limit=0,
     almost=1,
     growth="minibatch noise makes the losses fluctuate, more strongly at larger learning rates",

@@ -54,7 +54,7 @@ class SGD:
             f"batch_size is {self.batch_size}, but there are only {self.samples} samples",
             argument="batch_size",
             value=self.batch_size,
-            remedy="choose a smaller batch, or omit samples for batches drawn with replacement",
+            remedy="choose a smaller batch, or omit samples to draw batches with replacement",
         )
 
     @property
@@ -76,7 +76,7 @@ class SGD:
             f"batch_size is {self.batch_size} and samples is {self.samples}, but this law does not depend on batches",
             argument="batch_size",
             value=self.batch_size,
-            remedy="omit both, or pass sgd.without_batches",
+            remedy="omit both settings, or pass sgd.without_batches",
         )
 
 

@@ -46,7 +46,7 @@ def array_namespace(*arrays: Any, **named: Any) -> Any:
             f"the arrays{given} belong to different libraries ({', '.join(names)})",
             argument=next(iter(named), "array"),
             value=names,
-            remedy="convert all of them to one library",
+            remedy="convert all arrays to one library",
         )
     return next(iter(found.values()))
 
@@ -104,7 +104,7 @@ def require_axes(name: str, values: Any, axes: int) -> tuple[int, ...]:
         f"{name} has shape {shape}",
         argument=name,
         value=shape,
-        remedy=f"pass an array with {axes} axes, none of them empty",
+        remedy=f"pass a non-empty array with {axes} {'axis' if axes == 1 else 'axes'}",
     )
     return shape
 
@@ -195,7 +195,7 @@ def require_labels(name: str, labels: Any, samples: int, *, classes: int | None 
             f"{name} ranges from {ends[0]} to {ends[1]}",
             argument=name,
             value=ends,
-            remedy=f"number the {f'{classes} classes' if classes else 'classes'} from 0",
+            remedy=f"number the {f'{classes} classes from 0 to {classes - 1}' if classes else 'classes from 0'}",
         )
 
 

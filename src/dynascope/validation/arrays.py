@@ -66,10 +66,12 @@ def require_array(name: str, values: Any, *shapes: tuple[Any, ...], infinite: bo
     bad = int(np.sum(np.isnan(array) if infinite else ~np.isfinite(array)))
     require(
         bad == 0,
-        f"{name} has {bad} values that are not {'numbers' if infinite else 'finite'}",
+        f"{name} contains NaN"
+        if infinite
+        else f"{name} contains {bad} {'value that is' if bad == 1 else 'values that are'} not finite",
         argument=name,
         value=bad,
-        remedy="drop or fill them first",
+        remedy="drop or replace all such values first",
     )
     return array
 
@@ -176,7 +178,9 @@ def real_array(
             f"{name} has shape {known.shape}",
             argument=name,
             value=known.shape,
-            remedy=f"pass an array with {dimensions} axes" if dimensions else "pass a single number",
+            remedy=f"pass an array with {dimensions} {'axis' if dimensions == 1 else 'axes'}"
+            if dimensions
+            else "pass a single number",
         )
     if is_traced(known):
         require(
@@ -198,7 +202,7 @@ def real_array(
     if not np.isfinite(array).all():
         lost = known[~np.isfinite(array)].ravel()[:1]
         raise InputError(
-            f"{name} has a value of {lost}, which double precision cannot represent",
+            f"{name} contains {lost[0]}, which double precision cannot represent",
             argument=name,
             value=lost.tolist(),
             remedy="choose other units",
@@ -217,7 +221,7 @@ def require_unmasked(name: str, value: Any) -> None:
     hidden = int(np.ma.count_masked(value)) if isinstance(value, np.ma.MaskedArray) else 0
     require(
         hidden == 0,
-        f"{name} is an array with {hidden} masked {'value' if hidden == 1 else 'values'}",
+        f"{name} contains {hidden} masked {'value' if hidden == 1 else 'values'}",
         argument=name,
         value=type(value).__name__,
         remedy="drop the masked values, or fill them with .filled()",
@@ -236,5 +240,5 @@ def require_known(**arguments: Any) -> None:
             f"{name} is traced by JAX",
             argument=name,
             value=type(value).__name__,
-            remedy="call this function outside jit, vmap and grad; pass many cases as leading axes",
+            remedy="call this function outside jit, vmap and grad, and pass many cases along leading axes",
         )

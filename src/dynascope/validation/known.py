@@ -41,7 +41,7 @@ def require_bounds(
         >>> require_bounds("noise", np.array([1.0, -0.5]), minimum=0)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: noise has the value -0.5: choose finite numbers of at least 0.
+        dynascope.errors.InputError: noise contains -0.5: choose finite numbers of at least 0.
     """
     inside = (values >= minimum) & (values > above) & (values < below) & (values <= maximum)
     wrong = values[~(inside & (abs(values) < math.inf))]
@@ -51,7 +51,7 @@ def require_bounds(
         limits = " and ".join(f"{words} {bound:g}" for words, bound in bounds if math.isfinite(bound))
         limits = limits.replace(" and of at most", " and at most")
         raise InputError(
-            f"{name} has the value {worst:.6g}",
+            f"{name} {'contains' if values.ndim else 'is'} {worst:.6g}",
             argument=name,
             value=worst,
             remedy=f"choose finite numbers {limits}".rstrip(),
@@ -89,7 +89,7 @@ def require_whole_numbers(name: str, values: np.ndarray, *, least: int = 0, most
 
 
 def require_increasing(
-    name: str, values: np.ndarray, *, fewest: int = 1, remedy: str = "sort the numbers and drop repeats"
+    name: str, values: np.ndarray, *, fewest: int = 1, remedy: str = "sort the numbers and drop duplicates"
 ) -> None:
     """Raise `InputError` unless a sequence of numbers strictly increases.
 
@@ -107,7 +107,7 @@ def require_increasing(
         >>> require_increasing("levels", np.array([1.0, 3.0, 2.0]))
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: levels is not increasing, since 2 follows 3: sort the numbers and drop repeats.
+        dynascope.errors.InputError: levels is not increasing, since 2 follows 3: sort the numbers and drop duplicates.
     """
     require(
         len(values) >= fewest,

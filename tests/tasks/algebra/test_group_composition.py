@@ -120,7 +120,7 @@ def test_the_seed_turns_the_coefficients():
 @pytest.mark.parametrize(
     ("group", "amplitudes", "message"),
     [
-        (dihedral(3), {}, "no amplitude is given"),
+        (dihedral(3), {}, "amplitudes is empty"),
         (dihedral(3), {"std": 1.0}, "choose from sign, 2d, or an index from 1 to 2"),
         (dihedral(3), {3: 1.0}, "no irrep 3"),
         (dihedral(3), {"trivial": 1.0}, "mean zero"),
