@@ -80,7 +80,7 @@ def deep_diagonal_flow(
         f"scale^(2 − depth) is {unit:.3g}",
         argument="scale",
         value=scale,
-        remedy=f"choose a larger scale, because rounding can hide jumps if this value exceeds {_LONGEST:.0e}",
+        remedy=f"choose a larger scale, because rounding can hide jumps if scale^(2 − depth) exceeds {_LONGEST:.0e}",
     )
     unit = min(unit, float(duration))
     flow = _Ratios(task, depth, float(np.log(scale)), unit)

@@ -29,7 +29,7 @@ def require_langevin_solver(solver: Any, dynamics: str) -> None:
         f"solver is {type(solver).__name__}, which does not support {dynamics} Langevin equations",
         argument="solver",
         value=type(solver).__name__,
-        remedy=f"choose a solver such as {_REMEDY[dynamics]}, or omit the argument",
+        remedy=f"choose a solver such as {_REMEDY[dynamics]}, or omit solver",
     )
 
 

@@ -72,14 +72,14 @@ class ModularArithmetic:
         )
         require(
             not self.symmetric or self.operation in ("addition", "multiplication"),
-            f"{self.operation} is not symmetric",
+            f"symmetric is set, but {self.operation} is not a symmetric operation",
             argument="symmetric",
             value=self.symmetric,
             remedy="omit symmetric, or choose addition or multiplication",
         )
         require(
             _FEWEST <= self._train_count <= len(self.pairs) - _FEWEST,
-            f"train_fraction is {self.train_fraction}, i.e. {self._train_count} of {len(self.pairs)} pairs",
+            f"train_fraction is {self.train_fraction}, which selects {self._train_count} of {len(self.pairs)} pairs",
             argument="train_fraction",
             value=self.train_fraction,
             remedy="choose a fraction that leaves at least two pairs in each part",

@@ -93,7 +93,7 @@ def split_columns(
         )
     both = [name for name in dropped if name in wanted]
     problem = f"both target and drop contain {listed(both)}"
-    require(not both, problem, argument="drop", value=both, remedy="list each column in one of them only")
+    require(not both, problem, argument="drop", value=both, remedy="list each column in only one of these arguments")
     rows = _row_names(columns, wanted, dropped, source)
     inputs = {name: column for name, column in columns.items() if name not in (*wanted, *dropped, *rows)}
     require(
@@ -101,7 +101,7 @@ def split_columns(
         f"every column of {source} is {'dropped or ' if dropped else ''}a target",
         argument="target",
         value=wanted,
-        remedy="keep at least one column as an input; columns must be separated by commas, semicolons or tabs",
+        remedy="keep at least one column as an input, and separate columns by commas, semicolons or tabs",
     )
     notes = [f"Left out as requested: {listed(dropped)}."] if dropped else []
     places = [list(columns).index(name) + 1 for name in rows]

@@ -52,7 +52,7 @@ def task_from_file(
                 f"{argument} is {names!r}, but {path.name} has no named columns",
                 argument=argument,
                 value=names,
-                remedy="omit it, because array files store the inputs in x and the targets in y",
+                remedy=f"omit {argument}, because array files store the inputs in x and the targets in y",
             )
         x, y = read_arrays(path)
         image_shape = (int(x.shape[1]), int(x.shape[2])) if x.ndim == 3 and image_shape is None else image_shape

@@ -64,7 +64,7 @@ def _read(path: Path, name: str, allow: Callable[[int, str], None]) -> np.ndarra
         raise
     except Exception as error:  # damaged images raise a dozen types
         problem = f"{name} cannot be read as an image ({type(error).__name__})"
-        raise InputError(problem, argument="path", value=str(path), remedy="replace or remove it") from None
+        raise InputError(problem, argument="path", value=str(path), remedy="replace or remove this file") from None
     problem = f"{name} has more than eight bits per channel (Pillow mode {mode})"
     remedy = "save it with eight bits per channel"
     require(mode in (*_GREY, *_COLOUR), problem, argument="path", value=str(path), remedy=remedy)

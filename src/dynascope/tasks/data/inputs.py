@@ -90,7 +90,7 @@ def encode_inputs(
             f"{source} has {len(values)} different text values in the input {name!r}",
             argument="path",
             value=len(values),
-            remedy=f"group them into at most {_MOST_VALUES}, or leave the column out with `drop`",
+            remedy=f"group these values into at most {_MOST_VALUES}, or leave the column out with `drop`",
         )
         paired = len(values) == _PAIR
         new = pd.get_dummies(words, prefix=name, prefix_sep="=", dtype=float, drop_first=paired)

@@ -88,7 +88,7 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
         f"{source} contains only comments",
         argument=argument,
         value=source,
-        remedy="write one line of column names and the rows below them",
+        remedy="write one line of column names, followed by the rows",
     )
     regular = [each for each in layouts if each.regular and each.divided]
     single = next((each for each in layouts if each.regular and not each.divided), None)
@@ -109,7 +109,7 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
         f"the rows of {source} have {layout.width} fields, but line {layout.skipped} has {layout.width - 1} names",
         argument=argument,
         value=source,
-        remedy="name the first column, and write numbers with decimal points or put semicolons between columns",
+        remedy="name the first column, and either write numbers with decimal points or separate columns by semicolons",
     )
     require(
         bool(layout.names),

@@ -47,9 +47,9 @@ def read_frame(path: Path, *, argument: str = "path", header: bool = True) -> Re
             f"{path.name} cannot be read as a table ({reason})",
             argument=argument,
             value=str(path),
-            remedy="write it with pandas.DataFrame.to_parquet"
+            remedy="write the file with pandas.DataFrame.to_parquet"
             if packed
-            else "write it in UTF-8, separated by commas, with one row of column names",
+            else "write the file in UTF-8, with fields separated by commas and one row of column names",
         ) from None
 
 

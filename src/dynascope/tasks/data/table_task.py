@@ -57,7 +57,7 @@ def assembled(
         "standardise is set without centre",
         argument="standardise",
         value=standardise,
-        remedy="set centre, because standardised data have mean 0",
+        remedy="set centre=True, because standardised data have mean 0",
     )
     samples = len(next(iter(inputs.values())))
     require(

@@ -93,7 +93,7 @@ class SparseParity(Stream):
     def __post_init__(self):
         require(
             self.relevant_bits <= self.bits,
-            f"relevant_bits is {self.relevant_bits} and bits is {self.bits}",
+            f"relevant_bits is {self.relevant_bits}, but bits is {self.bits}",
             argument="relevant_bits",
             value=self.relevant_bits,
             remedy=f"choose at most {self.bits} relevant bits",

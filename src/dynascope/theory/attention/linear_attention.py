@@ -93,7 +93,7 @@ def linear_attention_staircase(
         "both neurons and heads are given",
         argument="heads",
         value=heads,
-        remedy="omit heads: neurons has one row per head",
+        remedy="omit heads, because neurons has one row per head",
     )
     if neurons is None:
         count = len(modes.variances) if heads is None else heads

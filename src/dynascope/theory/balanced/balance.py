@@ -72,10 +72,10 @@ class TwoLayers(NamedTuple):
             require_shape(name, layer, (..., None, None))
         require(
             first.shape[-1] == second.shape[-2],
-            f"first has shape {first.shape} and second {second.shape}",
+            f"first has shape {first.shape} and second has shape {second.shape}",
             argument="second",
             value=second.shape,
-            remedy="second must have as many rows as first has columns",
+            remedy="give second as many rows as first has columns",
         )
         require_broadcast(
             first=first.shape[:-2],

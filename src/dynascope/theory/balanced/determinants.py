@@ -59,9 +59,9 @@ def warn_of_opposite_determinants(
     least = float(distance[stuck].min())
     members = "" if stuck.ndim == 0 else f" of {np.sum(stuck)} of {stuck.size} members"
     warnings.warn(
-        f"the determinants of the initial W₁W₂ and of the target map Σ{members} differ in sign, and balanced layers "
-        f"(λ = 0) conserve the sign: the flow stops at a saddle, where ½‖W₁W₂ − Σ‖² is at least {least**2 / 2:.4g} "
-        "instead of 0; to avoid the saddle, negate one column of the initial second layer",
+        f"the determinants of the initial W₁W₂ and of the target map Σ{members} differ in sign. Balanced layers "
+        f"(λ = 0) conserve the sign, so the flow stops at a saddle, where ½‖W₁W₂ − Σ‖² is at least {least**2 / 2:.4g} "
+        "instead of 0. To avoid the saddle, negate one column of the initial second layer",
         stacklevel=3,
     )
     return stuck

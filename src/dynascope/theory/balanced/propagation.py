@@ -113,10 +113,10 @@ def fixed_steps(speed: float | None, times: Any, steps: int) -> Steps:
         longest, apart = float(gaps.max(initial=0.0)) * speed, steps * _PHASE / speed if speed > 0 else math.inf
         require(
             longest <= _LARGEST_PHASE * steps,
-            f"steps is {steps}, too small: the fastest mode grows by {longest / steps:.3g} e-folds per step",
+            f"steps is {steps}, so the fastest mode grows by {longest / steps:.3g} e-folds per step",
             argument="steps",
             value=steps,
-            remedy=f"choose at least {math.ceil(longest / _PHASE)} steps, or times at most {apart:.3g} apart",
+            remedy=f"choose at least {math.ceil(longest / _PHASE)} steps, or times that are at most {apart:.3g} apart",
         )
     return Steps(gaps / steps, None, np.arange(len(times)))
 

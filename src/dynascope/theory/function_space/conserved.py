@@ -98,7 +98,7 @@ def conserved_matrices(
     count = len(layers)
     require(
         count >= 2,
-        f"weights has too few layers ({count})",
+        f"weights has only {count} {'layer' if count == 1 else 'layers'}",
         argument="weights",
         value=count,
         remedy="give two or more layers",
@@ -120,7 +120,7 @@ def conserved_matrices(
             f"weights has neighbouring layers of shapes {first.shape} and {second.shape}, which do not match",
             argument="weights",
             value=second.shape,
-            remedy="each layer must have as many rows as the previous layer has columns",
+            remedy="give each layer as many rows as the previous layer has columns",
         )
         pairs.append(TwoLayers(first, second, LayerRates(*each)))
     return _conserved(pairs)

@@ -150,7 +150,7 @@ def constraint(inputs: ArrayLike, targets: ArrayLike) -> Constraint:
     residual_norm, norm = float(np.linalg.norm(y - left @ (left.T @ y))), float(np.linalg.norm(y))
     require(
         residual_norm <= _OUT_OF_RANGE * norm,
-        f"no linear function fits the targets: the relative residual is {residual_norm / (norm or 1.0):.2g}",
+        f"no linear function fits the targets (the relative residual is {residual_norm / (norm or 1.0):.2g})",
         argument="targets",
         value=residual_norm,
         remedy="use more inputs than samples, or targets without noise",
@@ -214,7 +214,7 @@ def _require_solvable(system: Constraint, products: Float[np.ndarray, " m"]) -> 
     smallest = float(products.min())
     require(
         smallest >= _SMALLEST * system.size,
-        f"the smallest product is {smallest:.3g}, too small for coefficients of size {system.size:.3g}",
+        f"the smallest product is {smallest:.3g}, which is too small for coefficients of size {system.size:.3g}",
         argument="products",
         value=smallest,
         remedy=f"use products of at least {_SMALLEST:g} times the largest coefficient",

@@ -288,7 +288,7 @@ def _require_shapes(first: Any, second: Any, direction: Any) -> None:
     )
     require(
         shapes[0][:-2] == shapes[1][:-1],
-        f"network.first has shape {shapes[0]} and network.second {shapes[1]}",
+        f"network.first has shape {shapes[0]} and network.second has shape {shapes[1]}",
         argument="network.second",
         value=shapes[1],
         remedy="give both layers the same leading axes",

@@ -68,7 +68,7 @@ def tangent_kernel(
     shapes: list[tuple[int, ...]] = [getattr(each, "shape", ()) for each in (w, u)]
     require(
         len(shapes[0]) >= 2 and shapes[0][:-2] == shapes[1][:-1] and shapes[0][-1:] == shapes[1][-1:],
-        f"network.first has shape {shapes[0]} and network.second {shapes[1]}",
+        f"network.first has shape {shapes[0]} and network.second has shape {shapes[1]}",
         argument="network.second",
         value=shapes[1],
         remedy="pass W of shape (..., d, h) and u of shape (..., h)",

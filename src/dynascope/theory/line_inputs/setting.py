@@ -119,7 +119,7 @@ def line_data(inputs: IsFinite[Real[ArrayLike, "samples inputs"]], targets: Fini
     second = float(sizes[1] / sizes[0]) if len(sizes) > 1 else 0.0
     require(
         second <= _ROUNDING,
-        f"inputs are not on a line through the origin: the second singular value is {second:.3g} times the first",
+        f"inputs are not on a line through the origin (the second singular value is {second:.3g} times the first)",
         argument="inputs",
         value=second,
         remedy="project the inputs onto one direction, or use a theory for whitened inputs",

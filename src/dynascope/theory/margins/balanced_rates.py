@@ -146,7 +146,7 @@ def _require_positive(rates: np.ndarray) -> None:
     lowest = float(rates.min(initial=0.0))
     require(
         lowest >= -1e-6 * max(1.0, float(np.abs(rates).max(initial=0.0))),
-        f"a rate is {lowest:.3g}: the parameter would vanish while others grow, or their charges would diverge",
+        f"a rate is {lowest:.3g}, so its parameter would vanish while others grow, or charges would diverge",
         argument="rates",
         value=lowest,
         remedy="use a quasi-homogeneous network, whose rates are non-negative",

@@ -183,7 +183,7 @@ def _elements(parameters: ArrayLike, rates: ArrayLike) -> tuple[np.ndarray, np.n
         f"rates has {rows.size} values from {rows.min(initial=0.0):.3g} to {rows.max(initial=0.0):.3g}",
         argument="rates",
         value=float(rows.min(initial=0.0)),
-        remedy="give λ ≥ 0 of each element, at least one of them positive",
+        remedy="give one rate λ ≥ 0 for each element, with at least one positive rate",
     )
     require(
         theta.shape[-1:] == rows.shape,

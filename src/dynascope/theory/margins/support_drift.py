@@ -150,7 +150,7 @@ def support_offset(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inpu
     )
     require(
         len(vectors) == z.shape[1] or bool(np.min(factors) == 1),
-        f"there are {len(vectors)} support vectors but {z.shape[1]} inputs, all with products",
+        f"there are {len(vectors)} support vectors, but all {z.shape[1]} inputs have products of weights",
         argument="data",
         value=len(vectors),
         remedy="give data with as many support vectors as inputs",

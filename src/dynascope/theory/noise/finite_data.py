@@ -198,7 +198,7 @@ def _regression(inputs: ArrayLike, targets: ArrayLike, sgd: SGD) -> _Regression:
         f"samples is {sgd.samples}, but the data have {len(x)} samples",
         argument="samples",
         value=sgd.samples,
-        remedy="set samples to the number of rows of inputs, or omit it for batches drawn with replacement",
+        remedy="set samples to the number of rows of inputs, or omit samples to draw batches with replacement",
     )
     noisy_steps(loss.curvature, 0.0, sgd).require_stable()
     return _Regression(

@@ -90,7 +90,7 @@ def stationary_covariance(
         f"noise has shape {spread.shape}, but hessian has shape {h.shape}",
         argument="noise",
         value=spread.shape,
-        remedy="give the covariance of the gradients, in the shape of the Hessian",
+        remedy="give the covariance of the gradients, with the same shape as hessian",
     )
     rho, modes = np.linalg.eigh(h)
     chosen = noisy_steps(rho, 0.0, sgd)

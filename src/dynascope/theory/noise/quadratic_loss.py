@@ -161,7 +161,7 @@ class NoisySteps:
         flattest = float(self.curvature.min(initial=np.inf))
         require(
             flattest > 0,
-            f"curvature plus weight decay is {flattest:g} along a mode, so the weights have no stationary law",
+            f"curvature plus weight decay is {flattest:g} along a mode, so the weights have no stationary distribution",
             argument="curvature",
             value=flattest,
             remedy="use the moments at a finite time, or the displacement, which grows diffusively",

@@ -176,7 +176,7 @@ def heavy_ball_collapse_exponent(
     excursion = np.float64(learning_rate) * curvature_deviation / np.sqrt(1 - momentum**2) / damped
     require(
         excursion <= _EXCURSIONS,
-        f"curvature_deviation is {curvature_deviation:g}, so large that the weights pass through zero",
+        f"curvature_deviation is {curvature_deviation:g}, which is so large that the weights pass through zero",
         argument="curvature_deviation",
         value=curvature_deviation,
         remedy="use random_product_exponent with step_matrices",

@@ -171,7 +171,7 @@ def stationary_law(
     least = float(chosen.noise.min(initial=np.inf))
     require(
         least > 0,
-        "noise is zero along a mode, so the weights have no stationary density along it",
+        "noise is zero along a mode, so the weights have no stationary density along this mode",
         argument="noise",
         value=least,
         remedy="omit such modes",

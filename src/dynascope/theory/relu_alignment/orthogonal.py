@@ -89,7 +89,7 @@ def orthogonal_staircase(
         (first is None) == (second is None),
         f"{'first' if second is None else 'second'} is given without {'second' if second is None else 'first'}",
         argument="second" if second is None else "first",
-        remedy="give the weights of both layers, or of none",
+        remedy="give the weights of both layers, or of neither",
     )
     pulls = y[:, None] * x / len(y)
     learnable = np.any(pulls != 0, axis=1)

@@ -200,7 +200,7 @@ def plan(
         return Plan(best.parameters, best.data, best.loss, best.exponent, 1 - best.exponent, falls)
     if time is None or parameters is None:
         missing = "time" if time is None else "parameters"
-        raise InputError(f"{missing} is missing", argument=missing, remedy="give time and parameters, or joint")
+        raise InputError(f"{missing} is missing", argument=missing, remedy="give time and parameters, or joint alone")
     for name, law in (("time", time), ("parameters", parameters)):
         if isinstance(law, PowerLawFit):
             highest = law.floor_interval[1]

@@ -53,7 +53,7 @@ def time_window(
     model = skill_model(exponent, target_scale=target_scale, **given)
     require(
         model.contrast > 1,
-        f"initial_strength is {initial_strength}, but must be below half of target_scale, {target_scale}",
+        f"initial_strength is {initial_strength}, which is not below half of target_scale = {target_scale}",
         argument="initial_strength",
         value=initial_strength,
         remedy="choose a smaller initial_strength, so that skills emerge at distinct times",

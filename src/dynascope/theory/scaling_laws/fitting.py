@@ -197,11 +197,11 @@ def fit(
         resource,
         remedy="give the losses first and the resource second: fit(losses, resource)"
         if swapped
-        else "sort the numbers and drop repeats",
+        else "sort the numbers and drop duplicates",
     )
     require_shape("losses", runs, (len(resource),) if runs.ndim <= 1 else (None, len(resource)))
     runs = np.atleast_2d(runs)
-    require(len(runs) > 0, "there are no runs", argument="losses", value=0, remedy="give at least one")
+    require(len(runs) > 0, "there are no runs", argument="losses", value=0, remedy="give at least one run")
     require_one_law(runs)
     known = 0.0 if floor is None else floor
     runs = runs - known + missing

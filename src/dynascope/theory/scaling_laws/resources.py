@@ -73,7 +73,7 @@ def time_law(
     if neurons is not None:
         require(
             skills is None or neurons <= skills,
-            f"neurons is {neurons}, but must be at most skills, {skills}",
+            f"neurons is {neurons}, which exceeds skills = {skills}",
             argument="neurons",
             value=neurons,
             remedy="give at most one neuron for each skill",

@@ -106,7 +106,7 @@ def require_below_target(initial_strength: float, target_scale: float) -> None:
     """Raise `InputError` unless the initial strength is below the target."""
     require(
         initial_strength < target_scale,
-        f"initial_strength is {initial_strength:g}, but must be below target_scale, {target_scale:g}",
+        f"initial_strength is {initial_strength:g}, which is not below target_scale = {target_scale:g}",
         argument="initial_strength",
         value=initial_strength,
         remedy="choose a smaller initial_strength",

@@ -39,7 +39,7 @@ def checked_curves(
     require_increasing(name, amounts, fewest=2)
     require_shape("strength", runs, (len(amounts),) if runs.ndim <= 1 else (None, len(amounts)))
     runs = np.atleast_2d(runs)
-    require(len(runs) > 0, "there are no runs", argument="strength", value=0, remedy="give at least one")
+    require(len(runs) > 0, "there are no runs", argument="strength", value=0, remedy="give at least one run")
     highest = float(runs.max())
     require(
         highest <= 1 + max(_ABOVE_ONE, _DEVIATIONS * _scatter_when_learned(runs)),
@@ -269,7 +269,7 @@ def _ratio_interval(mean: np.ndarray, covariance: np.ndarray, allowed: float) ->
 def _require_points(inside: np.ndarray) -> None:
     require(
         inside.sum() >= 3,
-        f"only {inside.sum()} steps of a run are in the window",
+        f"the window contains too few steps of a run ({inside.sum()})",
         argument="strength",
         value=int(inside.sum()),
         remedy="record the strength more often, or train until the skill is learned",

@@ -323,7 +323,7 @@ def _integrate(
         f"the integration failed at time {path.t[-1] * unit if len(path.t) else 0:g}",
         argument="start",
         value=logarithms.tolist(),
-        remedy="give initial parameters nearer to zero",
+        remedy="give initial parameters closer to zero",
     )
     return path, unit
 

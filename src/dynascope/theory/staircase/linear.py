@@ -218,7 +218,7 @@ def _on_the_range(cross: np.ndarray, moment: np.ndarray) -> _Problem:
     outside = np.linalg.norm(rotated[:, ~kept]) if not kept.all() else 0.0
     require(
         np.any(cross != 0) and outside <= 1e-6 * np.linalg.norm(cross),
-        "cross_moment is zero, or not in the range of input_moment",
+        "cross_moment is zero or outside the range of input_moment",
         argument="cross_moment",
         value=float(np.linalg.norm(cross)),
         remedy="pass targets that vary with the inputs",

@@ -120,7 +120,7 @@ def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFracti
     """
     require(
         final > initial,
-        f"final is {final}, but must be above initial, {initial}",
+        f"final is {final}, which is not above initial = {initial}",
         argument="final",
         value=final,
         remedy="choose final above initial",

@@ -76,7 +76,7 @@ def equilibrium_squared_norm(
             denominator = 2 - rate * decay / (1 + beta)
             require(
                 denominator > 0,
-                f"learning_rate times weight_decay is {rate * decay:g}, so large that the weights grow",
+                f"learning_rate times weight_decay is {rate * decay:g}, which is so large that the weights grow",
                 argument="weight_decay",
                 value=decay,
                 remedy="choose ηλ below 2(1 + β)",

@@ -148,10 +148,10 @@ def charge_integral(
     damping, frequency = oscillator(sgd, degree=2)
     require(
         sgd.momentum > 0 or not speed.any(),
-        "without momentum the charge has no independent initial velocity",
+        "without momentum, the charge has no independent initial velocity",
         argument="velocity",
         value=float(np.abs(speed).max(initial=0.0)),
-        remedy="keep it at zero",
+        remedy="keep velocity at zero",
     )
     require_steps(steps, len(q))
     rate = float(sgd.learning_rate)
@@ -180,7 +180,7 @@ def oscillator(sgd: SGD, *, degree: int) -> tuple[float, float]:
         frequency = np.sqrt(2 * degree * np.float64(decay)) / np.sqrt(slowness)
     require(
         bool(np.isfinite([damping, frequency]).all()),
-        f"learning_rate is {rate:g}, so small that the rates of the charge overflow",
+        f"learning_rate is {rate:g}, which is so small that the rates of the charge overflow",
         argument="learning_rate",
         value=rate,
         remedy="use a larger learning rate",

@@ -118,7 +118,7 @@ def predict_charges(
         "the displacements divided by the learning rate overflow",
         argument="learning_rate",
         value=float(rates.min()),
-        remedy="check that learning_rate is that of the run",
+        remedy="check that learning_rate is the learning rate of the run",
     )
     if grouped:
         path = grouped_charge(
@@ -152,7 +152,7 @@ def _step_series(record: xr.Dataset, name: str) -> np.ndarray:
         f"{name} has shape {values.shape}",
         argument="record",
         value=values.shape,
-        remedy="record it with the dimensions of charge_value, at two steps or more",
+        remedy=f"record {name} with the dimensions of charge_value, at two steps or more",
     )
     return require_array("record", values[1:], values[1:].shape)
 

@@ -77,7 +77,7 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
         "the weights are zero",
         argument="weights",
         value=0.0,
-        remedy="give the weights of a block that is not dead",
+        remedy="choose a block whose weights are not all zero",
     )
     with np.errstate(all="ignore"):
         one, other = theta / largest, g / (steepest or 1.0)
@@ -88,7 +88,7 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
             f"the cosine of gradient and weights is {cosine:.3g}, but it is zero for scale-invariant weights",
             argument="gradient",
             value=float(cosine),
-            remedy="give all weights and biases before one normalization together, and use a small ε",
+            remedy="give together all weights and biases that precede one normalization, and use a small ε",
         )
         return np.asarray(norm * largest * g)
 
