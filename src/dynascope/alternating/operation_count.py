@@ -10,7 +10,7 @@ _EACH = 6.0  # operations of a gradient per weight and sample: two in the forwar
 
 
 class Effort:
-    """Count the floating-point operations of a run, accurate within a factor of about two.
+    """Count the floating-point operations of a run, accurate to within a factor of about two.
 
     Args:
         samples: Number of samples per gradient.

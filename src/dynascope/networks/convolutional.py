@@ -25,7 +25,7 @@ _POOLED = 2
 
 
 class Convolutional(eqx.Module):
-    """A network of 3 × 3 convolutions, each followed by the activation and 2 × 2 mean pooling, and of two dense layers.
+    """A network of 3 × 3 convolutions, each followed by the activation and 2 × 2 mean pooling, and two dense layers.
 
     With zero padding, a convolution preserves the image size; pooling halves the image size, rounded down. Weights are
     Gaussian with standard deviation `scale`/√fan-in, and biases are initially zero.

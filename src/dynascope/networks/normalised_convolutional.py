@@ -22,7 +22,7 @@ _KERNEL, _POOLED = 3, 2
 
 
 class NormalisedConvolutional(eqx.Module):
-    """A network of 3 × 3 convolutions, each with batch normalisation, ReLU and mean pooling, and of two dense layers.
+    """A network of 3 × 3 convolutions, each with batch normalisation, ReLU and mean pooling, and two dense layers.
 
     The pooling averages 2 × 2 pixels. The normalisation γ (z − μ)/σ + β has ε = 0 and uses the batch mean and standard
     deviation, even in evaluation, so the symmetries of the network are exact. The convolutions have no bias, because

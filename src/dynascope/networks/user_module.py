@@ -136,7 +136,7 @@ def user_network(module: Network) -> TwoLayer | BiasedTwoLayer | DeepLinear | ML
 
 
 def _linear(layers: list[_Layer]) -> DeepLinear | MLP:
-    """Return a linear network with the weights, and the biases if there are any, of linear layers."""
+    """Return a linear network with the weights and any biases of the given linear layers."""
     weights = [layer.weight.T.copy() for layer in layers if layer.weight is not None]
     widths = (weights[0].shape[0], *(weight.shape[1] for weight in weights))
     if all(layer.bias is None for layer in layers):

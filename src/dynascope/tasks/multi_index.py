@@ -164,7 +164,12 @@ def _checked(links: ArrayLike, directions: ArrayLike) -> tuple[np.ndarray, np.nd
     directions = require_array("directions", directions, (None, None))
     require(directions.size > 0, "directions is empty", argument="directions", remedy="give at least one direction")
     links = require_array("links", links, (len(directions), None))
-    require(links.size > 0, "the links have no coefficients", argument="links", remedy="give one or more per link")
+    require(
+        links.size > 0,
+        "the links have no coefficients",
+        argument="links",
+        remedy="give at least one coefficient per link",
+    )
     deviation = float(np.abs(directions @ directions.T - np.eye(len(directions))).max())
     require(
         deviation <= _ROUNDING,

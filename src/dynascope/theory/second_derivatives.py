@@ -1,4 +1,4 @@
-"""Reject second derivatives where only the first is implemented."""
+"""Reject second derivatives of functions that implement only the first."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def holds(condition: Any) -> bool:
 
 
 def require_axes(name: str, values: Any, axes: int) -> tuple[int, ...]:
-    """Return the shape of an array of any library, after checking its number of axes and that none is empty.
+    """Return the shape of an array of any library, after checking its number of axes and that it is not empty.
 
     Args:
         name: Name of the argument, for the message.

@@ -243,8 +243,8 @@ def test_files_that_are_not_there_or_not_readable_are_refused(tmp_path):
     assert "is a directory" in refused(tmp_path)
     remedies = {
         "oaks": "give a .npz, .npy, .csv, .tsv or .parquet file",
-        "oaks.csv.gz": "decompress it, and give a .npz",
-        "oaks.xlsx": "save it as .csv, or read it with pandas",
+        "oaks.csv.gz": "decompress the file, and give a .npz",
+        "oaks.xlsx": "save the file as .csv, or read the file with pandas",
     }
     for name, remedy in remedies.items():
         (tmp_path / name).write_text("1")

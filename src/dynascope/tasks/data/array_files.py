@@ -39,7 +39,7 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
         remedy = "save real numbers" if name == "x" else "save real numbers, booleans or text"
         problem = f"the array {name} in {path.name} holds values of type {array.dtype}"
         check(array.dtype.kind in "biufSU", problem, remedy=remedy)
-        remedy = "save it as (samples, columns)" + (" or (samples, height, width)" if name == "x" else "")
+        remedy = "save an array of shape (samples, columns)" + (" or (samples, height, width)" if name == "x" else "")
         problem = f"the array {name} in {path.name} has shape {array.shape}"
         check(1 <= array.ndim <= most and array.size > 0, problem, remedy=remedy)
     problem = f"x has {len(x)} samples, but y has {len(y)} in {path.name}"
@@ -48,7 +48,7 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    check = partial(require, argument="path", value=str(path), remedy="write it with numpy.savez(path, x=…, y=…)")
+    check = partial(require, argument="path", value=str(path), remedy="write the file with numpy.savez(path, x=…, y=…)")
     check(zipfile.is_zipfile(path), f"{path.name} is not an .npz archive")
     arrays, names = _undamaged(path, lambda file: read_archive(file, ("x", "y")))
     found = ", ".join(map(repr, names)) or "none"

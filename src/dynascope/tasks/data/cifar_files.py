@@ -53,8 +53,8 @@ def cifar_names(path: Path, expected: int) -> tuple[str, ...]:
         names = tuple(filter(None, map(str.strip, path.read_text("utf-8").splitlines())))
     except UnicodeDecodeError:
         problem = f"{path.name} is not text"
-        raise InputError(problem, argument="path", value=str(path), remedy="download it again") from None
+        raise InputError(problem, argument="path", value=str(path), remedy="download this file again") from None
     problem = f"{path.name} has {len(names)} names for {expected} classes"
-    remedy = "download it again, or remove it to number the classes"
+    remedy = "download this file again, or remove it to number the classes"
     require(len(names) == expected, problem, argument="path", value=str(path), remedy=remedy)
     return names

@@ -82,11 +82,13 @@ def _check_file(path: Path) -> None:
     elif path.suffix.lower() not in (*TABLES, *_ARRAYS):
         problem, remedy = f"{path.name} has an unknown extension", "give a .npz, .npy, .csv, .tsv or .parquet file"
         if path.suffix.lower() in _PACKED:
-            remedy = f"decompress it, and {remedy}"
+            remedy = f"decompress the file, and {remedy}"
         elif path.suffix.lower() in _OTHER_TABLES:
-            remedy = "save it as .csv, or read it with pandas and give the frame to read_table(frame, target=…)"
+            remedy = (
+                "save the file as .csv, or read the file with pandas and give the frame to read_table(frame, target=…)"
+            )
     elif not os.access(path, os.R_OK):
-        problem, remedy = f"{path} cannot be read", "change its permissions, or give a readable copy"
+        problem, remedy = f"{path} cannot be read", "change the permissions of the file, or give a readable copy"
     elif path.stat().st_size == 0:
-        problem, remedy = f"{path.name} is empty", "write the data into it"
+        problem, remedy = f"{path.name} is empty", "write the data into this file"
     require(not problem, problem, argument="path", value=str(path), remedy=remedy)

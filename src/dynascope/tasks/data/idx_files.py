@@ -64,8 +64,8 @@ def _read(path: Path, axes: int, what: str, allow: Callable[[int, str], None]) -
             goes_on = stream.read(1) != b""
         except (OSError, EOFError, zlib.error) as error:
             problem = f"{path.name} cannot be decompressed ({error})"
-            raise InputError(problem, argument="path", value=str(path), remedy="download it again") from None
+            raise InputError(problem, argument="path", value=str(path), remedy="download this file again") from None
     problem = f"{path.name} states the shape {tuple(shape)} and holds {'more than ' * goes_on}{len(data)} bytes"
-    remedy = "download it again" if size else f"give a file that contains {what}"
+    remedy = "download this file again" if size else f"give a file that contains {what}"
     check(len(data) == size > 0 and not goes_on, problem, remedy=remedy)
     return np.frombuffer(data, np.uint8).reshape(shape)

@@ -46,7 +46,7 @@ def read_image_folders(path: Path, allow: Callable[[int, str], None]) -> Iterato
     for folder in folders:
         files = [each for each in folder.iterdir() if each.suffix.lower() in _EXTENSIONS and each.is_file()]
         files = sorted(each for each in files if not each.name.startswith("."))
-        remedy = f"put images of one class into it ({', '.join(_EXTENSIONS)}), or remove it"
+        remedy = f"put images of one class into this folder ({', '.join(_EXTENSIONS)}), or remove the folder"
         check(files, f"the folder {folder.name} has no images", remedy=remedy)
         for file in files:
             name = f"{folder.name}/{file.name}"
@@ -66,6 +66,6 @@ def _read(path: Path, name: str, allow: Callable[[int, str], None]) -> np.ndarra
         problem = f"{name} cannot be read as an image ({type(error).__name__})"
         raise InputError(problem, argument="path", value=str(path), remedy="replace or remove this file") from None
     problem = f"{name} has more than eight bits per channel (Pillow mode {mode})"
-    remedy = "save it with eight bits per channel"
+    remedy = "save this image with eight bits per channel"
     require(mode in (*_GREY, *_COLOUR), problem, argument="path", value=str(path), remedy=remedy)
     return pixels.reshape(*pixels.shape[:2], channels)

@@ -108,7 +108,7 @@ class Images:
         Raises:
             InputError: If there are fewer images than `samples`.
         """
-        problem, remedy = f"samples is {samples} and there are {self.samples} images", f"choose at most {self.samples}"
+        problem, remedy = f"samples is {samples}, but there are {self.samples} images", f"choose at most {self.samples}"
         require(samples <= self.samples, problem, argument="samples", value=samples, remedy=remedy)
         rows = np.random.default_rng(seed).permutation(self.samples)[:samples]
         sentence = f"{samples} of {self.samples} images were drawn at random with seed {seed}."

@@ -112,7 +112,7 @@ def linear_attention_staircase(
         left = len(modes.variances) - len(steps)
         warnings += (f"{count} heads learn {len(steps)} of {len(modes.variances)} modes; {left} remain unlearned.",)
     if np.any(np.diff(modes.variances) >= -_DEGENERATE * modes.variances[0]):
-        warnings += ("Equal eigenvalues: the order of their directions depends on the initial heads.",)
+        warnings += ("Some eigenvalues are equal, so the order of their directions depends on the initial heads.",)
     return Staircase(
         accelerated_times=np.array([step.limit for step in steps]),
         times=np.array([step.time for step in steps]),

@@ -75,7 +75,7 @@ def weight_product(
         weight_decay: λ > 0.
 
     Returns:
-        b(t), in the shape of the times.
+        b(t), with the shape of the times.
 
     Raises:
         InputError: If an argument is out of range.

@@ -1,4 +1,4 @@
-"""Balanced growth rates: the growth rates that gradient flow selects among all those a network's symmetries allow."""
+"""Balanced growth rates, which gradient flow selects among all growth rates that the symmetries of a network allow."""
 
 from __future__ import annotations
 

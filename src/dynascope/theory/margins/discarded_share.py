@@ -39,7 +39,7 @@ def discarded_share(
         factor: u₀ = v₀, not zero.
 
     Returns:
-        a/q, in the shape of the margin.
+        a/q, with the shape of the margin.
 
     Raises:
         InputError: If a number is not finite, the factor is zero, or a margin is below the initial margin or not

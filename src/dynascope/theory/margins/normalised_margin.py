@@ -128,7 +128,7 @@ def margin_shares(gradients: Elements, parameters: Elements, rates: Rates) -> Ma
 
     Args:
         gradients: ∂q/∂θ of one or more samples, shape (..., elements).
-        parameters: θ, shape (elements,), or in the shape of the gradients.
+        parameters: θ, shape (elements,), or with the shape of the gradients.
         rates: λ ≥ 0 of each element, shape (elements,).
 
     Returns:

@@ -188,7 +188,7 @@ def quasi_homogeneity(
             "the network is not quasi-homogeneous: some rates would be negative",
             argument="apply",
             value=float(solution.min()),
-            remedy="avoid terms that decrease as parameters grow, like quotients; set ε to 0 in normalisation layers",
+            remedy="avoid terms that decrease as parameters grow (quotients), and set ε to 0 in normalisation layers",
         ) from error
     if kind == "array":
         rates, solution = rates[owners], solution[owners]

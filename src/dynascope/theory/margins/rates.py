@@ -50,7 +50,7 @@ def log_time(
         start: ν_0 > 0 at t = 0; late times hardly depend on ν_0.
 
     Returns:
-        log t, in the shape of the margin; t itself may overflow.
+        log t, with the shape of the margin; t itself may overflow.
 
     Raises:
         InputError: If a number is out of range, or a margin is not above `start`.
@@ -69,7 +69,7 @@ def log_time(
         f"a margin is {nu.min(initial=np.inf):.6g}, but start is {start:g}",
         argument="margin",
         value=float(nu.min(initial=np.inf)),
-        remedy="give margins above the start",
+        remedy="give margins above start",
     )
     power = 2 - 2 * rate
     flat = [np.log(_integral(float(each), float(start), power)) + each for each in nu.ravel()]
@@ -94,7 +94,7 @@ def margin_at_time(
         start: ν_0 > 0 at t = 0.
 
     Returns:
-        ν, in the shape of the times.
+        ν, with the shape of the times.
 
     Raises:
         InputError: If a number is out of range.
@@ -143,7 +143,7 @@ def normalised_time(
         start: ν_0 > 0 at s = 0.
 
     Returns:
-        s, in the shape of the margin.
+        s, with the shape of the margin.
 
     Raises:
         InputError: If a number is out of range, or a margin is below `start`.

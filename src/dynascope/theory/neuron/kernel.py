@@ -25,7 +25,7 @@ __all__ = ["KernelChange", "kernel_change"]
 
 
 class KernelChange(NamedTuple):
-    """Two measures of the difference between tangent kernels K₀ and K, in the broadcast shape of the arguments.
+    """Two measures of the difference between tangent kernels K₀ and K, with the broadcast shape of the arguments.
 
     Attributes:
         distance: S = 1 − ⟨K₀, K⟩/(‖K₀‖ ‖K‖) in the Frobenius inner product, between 0 and 1. S does not depend on the

@@ -76,7 +76,7 @@ def anomalous_exponent(power: PositiveNumbers) -> Float[np.ndarray, "*powers"]:
         power: p > 0, any shape.
 
     Returns:
-        c, in the shape of `power`.
+        c, with the shape of `power`.
 
     Raises:
         InputError: If a power is not positive.
@@ -111,7 +111,7 @@ def power_law_displacement(
         modes: d, the number of modes.
 
     Returns:
-        The displacement in these units, in the shape of `times`.
+        The displacement in these units, with the shape of `times`.
 
     Raises:
         InputError: If a number is out of range.

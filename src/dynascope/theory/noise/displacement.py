@@ -65,7 +65,7 @@ def stationary_displacement(
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Returns:
-        The displacement, in the shape of `steps`.
+        The displacement, with the shape of `steps`.
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, or ρ + λ is negative along a mode.
@@ -107,7 +107,7 @@ def velocity_correlation(
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
     Returns:
-        The autocorrelation, in the shape of `steps`.
+        The autocorrelation, with the shape of `steps`.
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, or ρ + λ is negative along a mode.

@@ -234,7 +234,7 @@ def initial_offset(
 def weight_moments(
     means: np.ndarray, covariances: np.ndarray, centre: np.ndarray, loss: Callable[..., float], shape: tuple[int, ...]
 ) -> WeightMoments:
-    """Convert moments of the distance from the centre to moments of the weights, in the shape of the steps."""
+    """Convert moments of the distance from the centre to moments of the weights, with the shape of the steps."""
     losses = np.array([loss(mean[0], spread[0, 0]) for mean, spread in zip(means, covariances, strict=True)])
     parts = (
         means[:, 0] + centre,

@@ -19,7 +19,7 @@ __all__ = ["LangevinDisplacement", "langevin_displacement"]
 
 
 class LangevinDisplacement(NamedTuple):
-    """Moments of the stationary process, each in the shape of the times.
+    """Moments of the stationary process, each with the shape of the times.
 
     Attributes:
         squared: E‖θ(t) − θ(0)‖².

@@ -61,7 +61,7 @@ def noisy_student_strength(
 
     Args:
         strength: Strength s of the teacher, any shape.
-        noise_variance: ς² ≥ 0, the variance of the mean label of a batch, a number or an array in the shape of
+        noise_variance: ς² ≥ 0, the variance of the mean label of a batch, a number or an array with the shape of
             `strength`. For inputs of norm one, it is the label variance per sample divided by the batch size.
         learning_rate: η > 0.
 

@@ -34,7 +34,7 @@ class QuarticLaw(NamedTuple):
         shape: μ/ζ² − ½.
         scale: ζ².
         mean_square: E θ² = μ − ζ²/2.
-        cumulative: P(θ² ≤ x) for each given x, in the shape of `squares`.
+        cumulative: P(θ² ≤ x) for each given x, with the shape of `squares`.
     """
 
     shape: float
@@ -126,7 +126,7 @@ def quartic_path(
     integral. The function computes log|θ|, so a collapsing weight remains accurate.
 
     Args:
-        start: θ_0, a number or an array in the shape of `increments` without its last axis.
+        start: θ_0, a number or an array with the shape of `increments` without its last axis.
         increments: ΔW, Gaussian of variance Δ, shape (..., steps).
         growth: μ.
         noise: ζ ≥ 0.

@@ -87,7 +87,7 @@ def gaussian_collapse_exponent(
 
     Args:
         curvature: h, any shape.
-        deviation: s > 0, the standard deviation of the curvature over batches, a number or an array in the shape of
+        deviation: s > 0, the standard deviation of the curvature over batches, a number or an array with the shape of
             `curvature`.
         learning_rate: η > 0.
 
@@ -127,7 +127,7 @@ def collapse_rate(
 
     Args:
         curvature: L″, the mean of the per-sample curvatures h, any shape.
-        curvature_variance: Var(h) ≥ 0 over samples, a number or an array in the shape of `curvature`.
+        curvature_variance: Var(h) ≥ 0 over samples, a number or an array with the shape of `curvature`.
         learning_rate: η > 0, the duration of a step.
         batch_size: S ≥ 1, samples per step, drawn with replacement.
 

@@ -29,7 +29,7 @@ _SERIES_BELOW = 0.2
 
 
 class GrowthFactor(NamedTuple):
-    """The growth factor over time with the resulting strength and residual, each in the broadcast shape.
+    """The growth factor over time with the resulting strength and residual, each with the broadcast shape.
 
     Attributes:
         log_growth: ln g, finite even if g overflows or underflows.

@@ -54,7 +54,7 @@ def time_law(
         skills: Number of skills n_s ≥ N; infinite if not given.
 
     Returns:
-        L, in the shape of `times`.
+        L, with the shape of `times`.
 
     Raises:
         InputError: If a number is out of range.
@@ -116,7 +116,7 @@ def data_law(
         neurons: Number of neurons N > 0; infinite if not given.
 
     Returns:
-        L, in the shape of `samples`.
+        L, with the shape of `samples`.
 
     Raises:
         InputError: If a number is out of range.
@@ -169,7 +169,7 @@ def parameter_law(
         skills: Number of skills n_s > 0; infinite if not given.
 
     Returns:
-        L, in the shape of `neurons`.
+        L, with the shape of `neurons`.
 
     Raises:
         InputError: If a number is out of range.

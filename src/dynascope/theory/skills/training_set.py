@@ -52,7 +52,7 @@ def skill_strength(
         finite_size: Whether to use the exact mean for Gaussian features, `finite_size_fraction`, instead of φ = d/D_c.
 
     Returns:
-        R/S, in the shape of `counts`.
+        R/S, with the shape of `counts`.
 
     Raises:
         InputError: If a number is out of range.
@@ -94,7 +94,7 @@ def finite_size_fraction(counts: NonNegativeNumbers, needed: Needed) -> Float[np
         needed: Number of samples D_c ≥ 1 that the learner needs.
 
     Returns:
-        φ, in the shape of `counts`.
+        φ, with the shape of `counts`.
 
     Raises:
         InputError: If a number is out of range.

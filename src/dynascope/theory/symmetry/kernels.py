@@ -19,7 +19,7 @@ _NODES, _WEIGHTS = (np.polynomial.legendre.leggauss(12)[0] + 1) / 2, np.polynomi
 
 
 class DampedKernels(NamedTuple):
-    """The two fundamental solutions at the given times, each in the shape of the times.
+    """The two fundamental solutions at the given times, each with the shape of the times.
 
     Attributes:
         position: h(t), with h(0) = 1, h'(0) = 0.

@@ -85,7 +85,7 @@ def shifted_start(start: FiniteNumbers, gradient: FiniteNumbers, sgd: SGD) -> Fl
         sgd: η, β and λ.
 
     Returns:
-        The shifted initial weights, in the shape of θ_0.
+        The shifted initial weights, with the shape of θ_0.
 
     Raises:
         InputError: If a number is out of range, a batch size is given, or the shapes do not match.
@@ -115,7 +115,7 @@ def modified_flow_ratio(curvature: NonNegativeNumbers, sgd: SGD) -> Float[np.nda
         sgd: η, β and λ.
 
     Returns:
-        The ratio, in the shape of the curvatures.
+        The ratio, with the shape of the curvatures.
 
     Raises:
         InputError: If a number is out of range, or a batch size is given.

@@ -24,7 +24,7 @@ _covers = functools.partial(
 
 
 class NoetherMotion(NamedTuple):
-    """Terms in the rate of change of P = m⟨θ', ξ⟩, each in the shape of the charges.
+    """Terms in the rate of change of P = m⟨θ', ξ⟩, each with the shape of the charges.
 
     Attributes:
         friction: −μ/m P.

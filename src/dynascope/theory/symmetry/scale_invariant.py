@@ -55,7 +55,7 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
         gradient: g of the loss without weight decay, in the same shape, with ⟨g, θ⟩ = 0.
 
     Returns:
-        ĝ, in the shape of the weights and in the units of the loss.
+        ĝ, with the shape of the weights and in the units of the loss.
 
     Raises:
         InputError: If the weights are zero, the shapes do not match, or |⟨g, θ⟩| > 10⁻³ ‖g‖‖θ‖. The last condition
@@ -160,7 +160,7 @@ def effective_learning_rate(
         momentum: β ≥ 0, below one.
 
     Returns:
-        The rate, in the shape of r.
+        The rate, with the shape of r.
 
     Raises:
         InputError: If a number is out of range.

@@ -60,8 +60,8 @@ def scheduled_charge(
         momentum: β ≥ 0, below one, a number or one per step.
         dampening: κ from zero to one, a number or one per step; as in PyTorch, it has no effect at the first step or
             without momentum.
-        updates: wᵀGw at every step, in the shape of the buffers; for "nesterov" only.
-        crossed: wᵀGv at every step, in the shape of the buffers; for "nesterov" only.
+        updates: wᵀGw at every step, with the shape of the buffers; for "nesterov" only.
+        crossed: wᵀGv at every step, with the shape of the buffers; for "nesterov" only.
         steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:
@@ -173,8 +173,8 @@ def grouped_charge(
         optimizer: "heavy_ball", "nesterov", or "decoupled" if η_A λ_A is equal for all groups.
         momentum: β ≥ 0, below one, equal for all groups, a number or one per step.
         dampening: κ from zero to one, a number or one per step, as in `scheduled_charge`.
-        updates: w_AᵀGw_A at every step, in the shape of the buffers; for "nesterov" only.
-        crossed: w_AᵀGv_A at every step, in the shape of the buffers; for "nesterov" only.
+        updates: w_AᵀGw_A at every step, with the shape of the buffers; for "nesterov" only.
+        crossed: w_AᵀGv_A at every step, with the shape of the buffers; for "nesterov" only.
         steps: Numbers of the recorded steps, shape (steps,), to check that none is missing.
 
     Returns:

@@ -87,7 +87,7 @@ def require_steps(steps: ArrayLike | None, count: int) -> None:
 
 
 def known_rule(optimizer: str) -> Rule:
-    """Check that charges have a law under the optimiser, and return the name of the optimiser."""
+    """Check that charges obey a law under the optimiser, and return the name of the optimiser."""
     require(
         optimizer.lower().replace("_", "") not in WITHOUT_LAW,
         f"charges obey no exact law under {optimizer}, which breaks the symmetry",
