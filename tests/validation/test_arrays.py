@@ -50,7 +50,7 @@ def test_a_finite_array_of_the_shape_passes_unchanged(values):
     ],
 )
 def test_what_is_not_a_finite_real_matrix_is_refused_by_name(values, problem):
-    with pytest.raises(InputError, match=f"x (is|has) .*{problem}") as caught:
+    with pytest.raises(InputError, match=f"x (is|has|contains) .*{problem}") as caught:
         require_array("x", values, (None, None))
     assert caught.value.argument == "x"
 

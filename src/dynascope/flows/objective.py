@@ -149,7 +149,7 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
             f"the statistic {name!r} has the dimensions {dimensions}",
             argument="statistics",
             value=name,
-            remedy=f"choose other names for the dimensions; these names are reserved: {', '.join(_TAKEN)}",
+            remedy=f"omit dimensions for time and members, which are added, and avoid the names {', '.join(_TAKEN)}",
         )
     return checked
 

@@ -171,7 +171,7 @@ def require_labels(name: str, labels: Any, samples: int, *, classes: int | None 
         >>> require_labels("labels", np.array([0, 3]), 2, classes=3)
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: labels ranges from 0 to 3: number the 3 classes from 0.
+        dynascope.errors.InputError: labels ranges from 0 to 3: number the 3 classes from 0 to 2.
     """
     xp, shape = _namespace(labels, name), tuple(labels.shape)
     require(

@@ -391,7 +391,7 @@ def test_an_array_without_its_partner_is_refused(tmp_path):
         ("a,b,y\n1,2\n3,4,5\n", "y", "trees.csv has 1 row with missing or infinite values in 'y'"),
         ("a,y\n1,2\n3,2\n", "y", "the target y is constant"),
         ("a,y\n1,2\n1,3\n", "y", "the input x is constant"),
-        (b"a,y\n1,\xe9\x81\n2,b\n", "y", "trees.csv cannot be read as a table .*: write it in UTF-8"),
+        (b"a,y\n1,\xe9\x81\n2,b\n", "y", "trees.csv cannot be read as a table .*: write the file in UTF-8"),
     ],
 )
 def test_tables_that_make_no_task_are_refused(csv, text, target, problem):

@@ -168,7 +168,7 @@ def construction_width(group: Group, encoding: Encoding, sequence_length: Sequen
         singular = np.linalg.svd(coefficient, compute_uv=False)
         require(
             singular[-1] > _ROUND_OFF * singular[0],
-            f"the Fourier coefficient of the irrep {irrep.name!r} is singular, with the singular values {singular}",
+            f"the Fourier coefficient of the irrep {irrep.name!r} is singular (its singular values are {singular})",
             argument="encoding",
             value=singular.tolist(),
             remedy="choose an encoding whose coefficients are invertible or zero",

@@ -234,7 +234,7 @@ def critical_autoencoder(
     _, sigma, rows = np.linalg.svd(x, full_matrices=False)
     require(
         sigma[-1:].all() and latents <= len(sigma),
-        f"latents is {latents}, and only {np.count_nonzero(sigma)} singular values of the data are non-zero",
+        f"latents is {latents}, but only {np.count_nonzero(sigma)} singular values of the data are non-zero",
         argument="latents" if sigma[-1:].all() else "data",
         value=latents,
         remedy="choose fewer latents, or drop inputs that are linear combinations of others",
@@ -275,7 +275,7 @@ def require_spectrum(
         bool((np.diff(sigma) <= 0).all()),
         "the singular values increase",
         argument="singular_values",
-        remedy="sort them in decreasing order",
+        remedy="sort the values in decreasing order",
     )
     require(
         latents <= len(sigma),

@@ -111,7 +111,7 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
         bool((sizes > 0).all()) and _separates(z),
         "data is not linearly separable without an intercept",
         argument="data",
-        remedy="give data that are separable by a hyperplane through zero; a constant input adds an intercept",
+        remedy="give data that a hyperplane through zero separates, or append a constant input as an intercept",
     )
     discarded = np.zeros(inputs, bool)
     while True:
@@ -228,7 +228,7 @@ def _quadratic(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     slack = float(margins.min() - 1)
     if slack < -1e-6 or multipliers.min() < -1e-6 * np.abs(multipliers).max():
         raise InputError(
-            f"the optimisation problem is ill-conditioned: a margin is violated by {slack:.1e}",
+            f"the optimisation problem is ill-conditioned (a margin is violated by {slack:.1e})",
             argument="data",
             remedy="give inputs of similar size, and data with a larger margin",
         )

@@ -166,7 +166,7 @@ def quasi_homogeneity(
     most = "" if kind == "element" else ' with one rate for each array; per="element" allows more'
     require(
         residual <= tolerance and bool(np.abs(solution).max() > 0),
-        f"the network is not quasi-homogeneous{most}: the Euler identity fails by {residual:.1e} of the output",
+        f"the Euler identity fails by {residual:.1e} of the output, so the network is not quasi-homogeneous{most}",
         argument="apply",
         value=residual,
         remedy="return logits, and add no constants that are not parameters",
@@ -185,7 +185,7 @@ def quasi_homogeneity(
         rates = balanced_rates(solution, generators, discarded=slow.tolist())
     except InputError as error:
         raise InputError(
-            "the network is not quasi-homogeneous: some rates would be negative",
+            "the network is not quasi-homogeneous, because some rates would be negative",
             argument="apply",
             value=float(solution.min()),
             remedy="avoid terms that decrease as parameters grow (quotients), and set ε to 0 in normalisation layers",

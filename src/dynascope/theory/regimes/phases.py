@@ -106,7 +106,7 @@ class Parametrisation:
             return Hyperparameters(neurons, *(float(scaling_parameter**exponent) for exponent in grown))
         except OverflowError:
             raise InputError(
-                f"scaling_parameter is {scaling_parameter:g}, and one of its powers overflows",
+                f"scaling_parameter is {scaling_parameter:g}, so one of its powers overflows",
                 argument="scaling_parameter",
                 value=scaling_parameter,
                 remedy="choose a value closer to 1",
@@ -255,7 +255,7 @@ def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloa
     p, bound = parametrisation, _critical_multiplier(parametrisation)
     require(
         p.zero_output or p.width + abs(p.first_variance - p.second_variance) > _ROUNDING,
-        "parametrisation has a fixed width, equal variances and a nonzero initial output, and thus no kernel phase",
+        "parametrisation has a fixed width, equal variances and a nonzero initial output, so it has no kernel phase",
         argument="parametrisation",
         value=p.zero_output,
         remedy="set zero_output=True, let the width grow, or choose unequal variances",

@@ -178,7 +178,7 @@ def _stage_like(*modes: Array) -> Array:
 def _require_below(name: str, value: Any, bound_name: str, bound: Any) -> None:
     require(
         is_traced(value) or is_traced(bound) or np.all(np.asarray(value) < np.asarray(bound)),
-        f"{name} is {value} and {bound_name} is {bound}",
+        f"{name} is {value}, but {bound_name} is {bound}",
         argument=name,
         value=str(value),
         remedy=f"choose {name} below {bound_name}",
