@@ -124,7 +124,7 @@ def test_a_record_says_what_was_run_and_follows_the_names_of_the_task():
 
 
 def test_axes_without_a_name_are_refused():
-    with pytest.raises(InputError, match="give one name per dimension"):
+    with pytest.raises(InputError, match="give one name for each axis"):
         descend(
             TASK,
             TwoLayer(2, 3, 1),
