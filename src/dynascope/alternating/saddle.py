@@ -103,7 +103,10 @@ def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
 
 
 def _spectrum(network: Any, average: Any, rows: np.ndarray, normalised: bool) -> tuple[Any, ...]:
-    """Return the loss, its gradient, eigenvalues and eigenvectors of R H R, and R, the root of the rates."""
+    """Return the loss, its gradient, the eigenvalues and eigenvectors of R H R, and the diagonal of R.
+
+    H is the Hessian of the loss, and R contains the square roots of the rates of the weights.
+    """
     present = slice(rows.size)
     filled = padded(rows, len(network.neurons))
     derivatives = _derivatives(network, average, filled if filled.size <= _FILLED else rows)

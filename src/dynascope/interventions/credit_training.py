@@ -113,8 +113,8 @@ def train_with_feedback(
     Returns:
         A dataset over `member` (if a sequence is given), `step` and `layer` (only layers with feedback weights, counted
         from 1): `loss` and `accuracy` on the training data, `test_accuracy`, `weight_angle` (between B and W, in
-        degrees), `norm_ratio` (‖B‖/‖W‖) and `gradient_angle` (between the gradient that the feedback weights send back
-        and the exact gradient, on the same training samples, in degrees); and `diverged`, the step from which a
+        degrees), `norm_ratio` (‖B‖/‖W‖) and `gradient_angle` (between the approximate gradient of the rule and the
+        exact gradient, on the same training samples, in degrees); and `diverged`, the step from which a
         member diverged, or −1. The measures of a diverged member are NaN from that step onwards.
 
     Raises:

@@ -86,9 +86,9 @@ def polar_flow(
     An output bias, as in `networks.BiasedTwoLayer`, is integrated together with the neurons.
 
     The error of a step is the root mean square error of the directions and log-norms of all neurons, so the accuracy
-    does not depend on the scale. The velocity is discontinuous when a ReLU neuron switches a sample on or off. The
-    solver does not locate these discontinuities, because they do not limit the step size at tolerances of 1e-3 and
-    above.
+    does not depend on the scale. The velocity is discontinuous when a ReLU neuron becomes active or inactive on a
+    sample. The solver does not locate these discontinuities, because they do not limit the step size at tolerances of
+    1e-3 and above.
 
     Args:
         network: A sum of neurons of degree κ ≥ 2, with its weights at unit scale.

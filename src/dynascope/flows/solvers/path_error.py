@@ -22,7 +22,8 @@ class PathErrorController(diffrax.PIDController):
     weights. Errors up to `atol`, and up to the rounding error of the weights, are always allowed.
 
     The state must be a single vector, and the vector field must be smooth. At a discontinuity of the velocity, such as
-    a ReLU neuron that switches a sample on, the error shrinks no faster than the motion, and the steps become tiny.
+    that of a ReLU neuron that becomes active on a sample, the error shrinks no faster than the motion, and the steps
+    become tiny.
 
     Example:
         >>> import numpy as np

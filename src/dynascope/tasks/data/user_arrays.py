@@ -38,8 +38,8 @@ def given_inputs(value: Any) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...],
             raise not_numbers(other, "input", "x", remedy=_ENCODE)
         _require_whole(columns, "x")
         return require_array("x", to_numbers(columns, "input", "x"), (None, None)), tuple(columns), None
-    single = "; x[:, None] has a single column" if table.ndim == 1 else ""
-    _require_axes("x", table, (2, 3), f"pass an array (samples, columns) or (samples, height, width){single}")
+    single = "; for a single column, pass x[:, None]" if table.ndim == 1 else ""
+    _require_axes("x", table, (2, 3), f"pass an array of shape (samples, columns) or (samples, height, width){single}")
     _require_real(table)
     shape = (int(table.shape[1]), int(table.shape[2])) if table.ndim == 3 else None
     return require_array("x", table.reshape(len(table), int(np.prod(table.shape[1:]))), (None, None)), (), shape

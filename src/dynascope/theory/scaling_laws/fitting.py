@@ -312,10 +312,12 @@ def _require_power_law(law: RaisedPowerLaw) -> None:
     """Reject a law with a fitted floor if its exponent is at a bound and the losses do not determine the floor."""
     require(
         1e-9 < law.exponent < STEEPEST,
-        "the loss does not fall in the window" if law.exponent < 1 else "the loss falls more steeply than a power law",
+        "the loss does not decrease within the window"
+        if law.exponent < 1
+        else "the loss decreases more steeply than a power law",
         argument="losses",
         value=law.exponent,
-        remedy=f"give losses that fall with an exponent of at most {STEEPEST:g}, or a floor",
+        remedy=f"give losses that decrease with an exponent of at most {STEEPEST:g}, or a floor",
     )
 
 

@@ -147,7 +147,7 @@ def normalization_laws(
 
     Args:
         kind: "batch", "layer" or "rms".
-        channels: Number of normalized channels, at least one.
+        channels: Number of normalised channels, at least one.
         fan_in: Number of inputs of each channel, at least one.
         bias: Whether the layer before the normalization has a bias.
         gain: Whether the normalization has a gain.

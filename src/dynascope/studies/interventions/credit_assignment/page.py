@@ -39,11 +39,11 @@ def figures(study: CreditAssignment, result: Comparison) -> list[Chart]:
         Chart(
             "gradient_angle",
             over="depth",
-            title="Angle between the gradient sent back and the exact gradient",
+            title="Angle between the approximate and the exact gradient",
             y_label="angle of the gradient (degrees)",
-            caption="Angle between the gradient that the feedback weights send back and the exact gradient at the end "
-            "of training, over all weights of the network. If the angle is below 90 degrees, a small step along the "
-            "gradient sent back lowers the loss.",
+            caption="Angle between the approximate gradient, which is sent back through the feedback weights, and the "
+            "exact gradient at the end of training, over all weights of the network. If the angle is below 90 degrees, "
+            "a small step along the approximate gradient lowers the loss.",
             points=True,
             joined=True,
         ),

@@ -48,14 +48,14 @@ class CreditAssignment(ClaimsStudy):
     activation alignment and symmetric alignment). The regularisers are evaluated on Gaussian noise, and feedback
     weights are aligned before training starts.
 
-    For each rule and depth, the study records the test accuracy, the angle between feedback weights and weights, and
-    the angle between the gradient that the feedback weights send back and the exact gradient. The angle of the weight
-    mirror is compared with the stationary angle that the theory predicts for fixed weights. At one depth, the study
-    trains with every combination of several learning rates and rule strengths (factors on the coefficients that align
-    feedback weights), and repeats this with a convolutional network of the same depth. A rule is fragile if few
-    combinations train the network. A rule transfers if the best settings for the MLP also work well for the
-    convolutional network. Further runs add noise to the updates of symmetric alignment. For these runs, the theory
-    predicts the angle that remains (the noise floor).
+    For each rule and depth, the study records the test accuracy and two angles: the angle between the feedback weights
+    and the forward weights, and the angle between the approximate gradient of the rule and the exact gradient. The
+    angle of the weight mirror is compared with the stationary angle that the theory predicts for fixed weights. At one
+    depth, the study trains with every combination of several learning rates and rule strengths (factors on the
+    coefficients that align feedback weights), and repeats this with a convolutional network of the same depth. A rule
+    is fragile if few combinations train the network. A rule transfers if the best settings for the MLP also work well
+    for the convolutional network. Further runs add noise to the updates of symmetric alignment. For these runs, the
+    theory predicts the angle that remains (the noise floor).
 
     All claims have confidence intervals over seeds and count towards the verdict. By default, the settings of
     activation alignment that are best for the MLP fail on the convolutional network, so the verdict is "disagree".
@@ -123,7 +123,7 @@ class CreditAssignment(ClaimsStudy):
         "strength": ("rule strength", "1"),
         "test_accuracy": ("test accuracy", "1"),
         "weight_angle": ("angle between feedback weights and weights", "degrees"),
-        "gradient_angle": ("angle between the gradient sent back and the exact gradient", "degrees"),
+        "gradient_angle": ("angle between the approximate and the exact gradient", "degrees"),
         "mirror_angle": ("weight-mirror angle", "degrees"),
         "working_share": ("share of the settings that train the network", "1"),
         "transfer_loss": ("test accuracy lost with transferred settings", "1"),
