@@ -26,9 +26,9 @@ class AgfDiagonal(StaircaseStudy):
 
     The study compares predicted and observed plateau losses, activation times and slopes. The slopes measure how fast
     the activation times grow as the initial scale decreases. Alternating Gradient Flows (AGF) predict when a dormant
-    neuron, driven by a constant residual, reaches norm one. At a finite scale, the predicted times are the limiting
-    times multiplied by a common factor. The related study `diagonal-staircase` covers depth two and predicts the time
-    at which each jump is half complete.
+    neuron, driven by a constant residual (targets minus outputs), reaches norm one. At a finite scale, the predicted
+    times are the limiting times multiplied by a common factor. The related study `diagonal-staircase` covers depth two
+    and predicts the time at which each jump is half complete.
     """
 
     depth: Annotated[int, Ge(2)] = parameter(

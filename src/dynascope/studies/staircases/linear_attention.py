@@ -41,7 +41,7 @@ class LinearAttentionStaircase(StaircaseStudy):
     condition: Annotated[float, Ge(1)] = parameter(
         3.0, "Ratio of the largest to the smallest input variance; the variances are spaced geometrically."
     )
-    context_length: float = parameter(20.0, "Number of labelled examples in a prompt, which may be infinite.")
+    context_length: float = parameter(20.0, "Number of labelled examples in a prompt; infinity is allowed.")
     heads: PositiveInt = parameter(8, "Number of attention heads; each rank-one head learns one component.")
     parametrisation: Literal["rank-one", "merged"] = parameter(
         "rank-one",
@@ -50,7 +50,8 @@ class LinearAttentionStaircase(StaircaseStudy):
     )
     scale: Annotated[float, Interval(gt=0, le=0.03)] = parameter(
         1e-3,
-        "Factor that multiplies the initial weights. The slopes are measured between this scale and a tenth of it.",
+        "Factor that multiplies the initial weights. The slopes are measured between this scale and a tenth of this "
+        "scale.",
     )
     seed: Seed = parameter(0, "Seed of the initial weights and of the orientation of the covariance.")
 

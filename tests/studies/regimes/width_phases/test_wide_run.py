@@ -38,7 +38,7 @@ def test_half_of_a_task_is_learned_or_the_run_is_refused():
         assert np.all(run.loss <= LINE.target_power / 4)
         assert np.all(run.learning_speed > 0)
         impossible = Task(LINE.inputs, np.abs(LINE.targets))
-        with pytest.raises(DivergenceError, match="NTK at 64 does not learn half of"):
+        with pytest.raises(DivergenceError, match="NTK at 64 did not learn half of"):
             trained_to_half(drawn("NTK"), impossible, 2, 1e-2, name="NTK at 64")
 
 

@@ -38,13 +38,13 @@ class AnomalousDiffusion(ClaimsStudy):
     The study also trains networks on images until the loss is stationary, and measures curvature and gradient noise on
     a few minibatches. From these measurements alone, the theory forecasts the displacement during further training,
     without fitted parameters. Two claims state that the measured exponent is within 0.1 of the forecast and below 1,
-    the exponent of ordinary diffusion. The exponent is measured between 1/(1 − β) steps, the memory time of momentum,
-    and (1 − β)/(2ηλ) steps, half the memory time of weight decay. The theory assumes that the weights have reached
-    their stationary distribution, that the noise is constant, and that the loss is quadratic. The claims are undecided
-    if the loss fell by more than a fifth in the second half of the warm-up (`loss_change`). They are also undecided if,
-    beyond the window, the displacement grows faster than under free diffusion (`late_exponent` above 1). Beyond the
-    window, the weights move so far that the loss grows more slowly than its curvature suggests, and the displacement
-    exceeds the forecast.
+    the exponent of ordinary diffusion. The exponent is measured in the window between 1/(1 − β) steps, the memory time
+    of momentum, and (1 − β)/(2ηλ) steps, half the memory time of weight decay. The theory assumes that the weights have
+    reached their stationary distribution, that the noise is constant, and that the loss is quadratic. The claims are
+    undecided if the loss fell by more than a fifth in the second half of the warm-up (`loss_change`). They are also
+    undecided if, beyond this window, the displacement grows faster than under free diffusion (`late_exponent` above 1).
+    Beyond the window, the weights move so far that the loss grows more slowly than its curvature suggests, and the
+    displacement exceeds the forecast.
 
     To repeat the paper's experiment, pass the path to images in IDX, CIFAR or folder format as `data`, and "resnet18"
     as `network`. This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes

@@ -66,7 +66,8 @@ def figures(study: LimitingDynamics, result: Comparison) -> list[Chart]:
             y_label="velocity / standard deviation",
             title="Currents along contours of the modified loss",
             caption="Dashed lines are contours of the modified loss in the phase plane of the steepest mode. Theory "
-            "predicts that they enclose 20, 50 and 80 percent of the runs, and that the stationary current flows along "
+            "predicts that these contours enclose 20, 50 and 80 percent of the runs, and that the stationary current "
+            "flows along "
             "them. Arrows show the mean motion of the runs near each contour in the stationary state, over half the "
             "predicted time to the next arrow.",
         ),

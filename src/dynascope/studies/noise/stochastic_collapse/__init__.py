@@ -1,1 +1,1 @@
-"""Stochastic collapse: gradient noise can drive weights to zero, even if zero maximises the loss, or repel them."""
+"""Stochastic collapse: gradient noise can drive weights to a loss maximum at zero, or repel them from zero."""

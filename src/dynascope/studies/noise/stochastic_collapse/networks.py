@@ -27,12 +27,13 @@ class CollapseNetworks:
     Attributes:
         networks: Architectures, "mlp" and "convolutional".
         samples: Number of training digits.
-        units: Hidden neurons of the MLP; the convolutional network has a quarter as many channels.
+        units: Number of hidden neurons of the MLP; the convolutional network has a quarter as many channels.
         rates: Learning rates of the MLP; the convolutional network uses half of each.
         label_noise: Fraction of the labels redrawn at random in every step.
-        batch_size: Digits per minibatch.
+        batch_size: Number of digits per minibatch.
         weight_decay: Weight decay λ.
-        time: Training time of the MLP (sum of learning rates); the convolutional network trains for a thirtieth of it.
+        time: Training time of the MLP (sum of learning rates); the convolutional network trains for a thirtieth of this
+            time.
         later_time: Further training time at the smallest learning rate with true labels.
         window: Training time over which the growth of a neuron near zero is first predicted, then measured.
         starts: Number of networks per setting.

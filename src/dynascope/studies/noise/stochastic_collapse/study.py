@@ -1,4 +1,4 @@
-"""Stochastic collapse: gradient noise can drive weights to zero, even if zero maximises the loss, or repel them."""
+"""Stochastic collapse: gradient noise can drive weights to a loss maximum at zero, or repel them from zero."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StochasticCollapse(ClaimsStudy):
     The study also reports claims about trained networks, with confidence intervals over initial weights; these claims
     do not affect the verdict. A ReLU network with one hidden layer and a convolutional network learn to classify digits
     with squared loss, plain SGD and weight decay. At each of several learning rates, networks are trained for the same
-    time. The labels are either true, or a fraction of them is redrawn at random in every step. All networks are then
+    time. Either all labels are true, or a fraction of them is redrawn at random in every step. All networks are then
     trained further at the smallest rate with true labels. A unit counts as vanished if its norm is below 10⁻³ of that
     of the largest unit. Two units count as one if all their weights agree within 10⁻² (`probes.redundancy`). A dead
     unit is inactive on every digit. In further runs of the MLP, one neuron starts at 10⁻¹² of its usual initial norm.
@@ -88,7 +88,7 @@ class StochasticCollapse(ClaimsStudy):
     )
     samples: Annotated[int, Interval(ge=20, le=1500)] = parameter(300, "Number of training digits.")
     units: Annotated[int, Ge(8)] = parameter(
-        32, "Hidden neurons of the MLP; the second convolution has a quarter as many channels."
+        32, "Number of hidden neurons of the MLP; the second convolution has a quarter as many channels."
     )
     rates: list[Annotated[float, Interval(gt=0, le=0.4)]] = parameter(
         [0.1, 0.2, 0.4],
@@ -99,11 +99,12 @@ class StochasticCollapse(ClaimsStudy):
     label_noise: Annotated[float, Interval(gt=0, le=1)] = parameter(
         0.5, "Fraction of the digit labels redrawn at random in every step."
     )
-    batch_size: Annotated[int, Ge(4)] = parameter(4, "Digits per minibatch.", most="samples")
+    batch_size: Annotated[int, Ge(4)] = parameter(4, "Number of digits per minibatch.", most="samples")
     weight_decay: Annotated[float, Interval(gt=0, le=0.02)] = parameter(0.004, "Weight decay λ.")
     time: PositiveFloat = parameter(
         3000.0,
-        "Training time of the MLP (sum of learning rates); the convolutional network trains for a thirtieth of it.",
+        "Training time of the MLP (sum of learning rates); the convolutional network trains for a thirtieth of this "
+        "time.",
     )
     later_time: PositiveFloat = parameter(60.0, "Further training time at the smallest learning rate with true labels.")
     window: PositiveFloat = parameter(
@@ -162,8 +163,9 @@ class StochasticCollapse(ClaimsStudy):
         inside = min(steps) >= 0.001 and max(steps) <= 0.01
         self.require(inside, "label_variance", "choose η²ς² between 0.001 and 0.01", beside="student_rates")
         strong = sum(each >= STRONG for each in self.teachers) >= 2
-        self.require(strong, "teachers", "give at least two strengths of 1.8 or more")
-        self.require(len(self.inputs) == len(self.outputs), "outputs", "give lists of equal length", beside="inputs")
+        self.require(strong, "teachers", "choose at least two strengths of 1.8 or more")
+        remedy = "pass inputs and outputs of equal length"
+        self.require(len(self.inputs) == len(self.outputs), "outputs", remedy, beside="inputs")
 
     def trained(self) -> Values:
         """Simulate the three models and train the networks."""

@@ -57,10 +57,11 @@ class Experiment:
         study = self.study
         data = labelled_images(study.data, study.samples, study.test_samples, study.seed)
         problem = f"samples is {study.samples}, but there are {data.classes} classes"
-        study.require(study.samples > data.classes, "samples", f"choose more than {data.classes}", problem=problem)
+        remedy = f"choose more than {data.classes} samples"
+        study.require(study.samples > data.classes, "samples", remedy, problem=problem)
         # With fewer neurons, some output dimensions would be filled only by higher orders of the expansion.
-        enough, remedy = 2 * study.width + 1 >= data.classes, f"choose {data.classes // 2} or more"
-        study.require(enough, "width", remedy, problem=f"{study.width} neurons are too few for {data.classes} classes")
+        enough, remedy = 2 * study.width + 1 >= data.classes, f"choose {data.classes // 2} or more neurons"
+        study.require(enough, "width", remedy, problem=f"width is {study.width}, too small for {data.classes} classes")
         return data
 
     @functools.cached_property

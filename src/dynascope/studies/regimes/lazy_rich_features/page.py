@@ -68,9 +68,10 @@ def meaning(study: LazyRichFeatures, result: Comparison) -> str:
     correction = percent(result.quantities["correction_maximum"].error)
     return (
         f"Networks with {depth} were trained on {study.samples} labelled images. The labels are divided by a factor α, "
-        "and the outputs are multiplied by it. With a larger α, the weights move less and learning becomes lazy. "
-        "Minimum features span only as many dimensions as the outputs need, and κ is the distance of the features from "
-        "them. From the smallest α to the lazy limit, a network that is linear in its weights, the mean κ changes from "
+        "and the outputs are multiplied by α. With a larger α, the weights move less and learning becomes lazy. "
+        "Minimum features span only as many dimensions as the outputs need, and κ is the distance of the learned "
+        "features from minimum features. "
+        "From the smallest α to the lazy limit, a network that is linear in its weights, the mean κ changes from "
         f"{rounded(kappa[0])} to {rounded(kappa.sel(linear))}, and the mean test error from {rounded(error[0])} to "
         f"{rounded(error.sel(linear))}. If only the last layer is trained, κ ends at {rounded(kappa.sel(last))} and "
         f"the test error at {rounded(error.sel(last))}. For the verdict, the approach to the lazy limit is compared "

@@ -40,8 +40,8 @@ class LazyRichFeatures(Study):
     In a network with one input and many linear neurons, a single number measures richness: the final growth ln γ₊ of
     the weights (`final_log_growth`), which is known exactly. The study checks this number for initial weights ±1 and
     for three equally rich variants. In these variants, the weights are divided by √factor, the target is multiplied by
-    the factor, or the output is divided by it. The study also checks lazier networks, which are wider and have outputs
-    divided by √width.
+    the factor, or the output is divided by the factor. The study also checks lazier networks, which are wider and have
+    outputs divided by √width.
     """
 
     data: str = parameter("digits", '"digits", or the path to labelled images.')
@@ -131,7 +131,7 @@ class LazyRichFeatures(Study):
         """Check the order and number of factors, the number of times, and that the scalar network has zero output."""
         alphas = [*self.rich, *self.lazy]
         increasing = len(alphas) >= 2 and bool(np.all(np.diff(alphas) > 0))
-        self.require(increasing, "lazy", "choose factors larger than those of rich, and at least two factors in total")
+        self.require(increasing, "lazy", "choose at least two factors in increasing order, rich before lazy")
         resolved = self.times <= round(self.duration / STEP)
         self.require(resolved, "times", "choose fewer times, or a longer duration", beside="duration")
         even = self.scalar_neurons % 2 == 0

@@ -26,7 +26,7 @@ _DIALS = ("target", "output", "input", "weights")
 
 
 class ScalarNetwork(Study):
-    """Trains the network f(x) = (x/Z) Σ aᵢ bᵢ on y = S x under four scalings, each by the same factors c.
+    """Trains the network f(x) = (x/Z) Σ aᵢ bᵢ on y = S x under four scalings, each with the same factors c.
 
     The scalings multiply the target by c, divide the output by c, divide the input by c while the labels stay the same,
     and divide the weights by √c. The learning rate compensates for the time scale of each scaling, so that the distance
@@ -53,7 +53,7 @@ class ScalarNetwork(Study):
         "Linear Models First to Understand Neural Dynamical Phenomena (arXiv 2502.21009)",
         "Small weights, a large target, a small output and a small input make learning in a two-layer network rich in "
         "exactly the same way. The training curves differ only in their time scale.",
-        also="The theorem is in Y. Nam, DPhil thesis (2024).",
+        also="The equivalence of the four scalings is a theorem in Y. Nam, DPhil thesis (2024).",
     )
     title = "Four equivalent routes to rich learning"
     question = "Do small weights, large targets, small outputs and small inputs lead to the same regime?"

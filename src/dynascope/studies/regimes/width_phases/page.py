@@ -64,10 +64,12 @@ def meaning(study: WidthPhases, result: Comparison) -> str:
     digits = f" ReLU networks also learned to classify handwritten digits. {_judged(result)}"
     return (
         "Several parametrisations of the initial weights and the output scale are in use for wide networks: NTK, mean "
-        f"field, Xavier, Kaiming and lazy training. For each one, {study.seeds} two-layer linear networks learned a "
+        f"field, Xavier, Kaiming and lazy training. For each of these parametrisations, "
+        f"{study.seeds} two-layer linear networks learned a "
         "linear function at every value of the scaling parameter κ, which is the width or, in lazy training, the "
         "output multiplier. Some parametrisations have a suffix in their name: an output multiplier moves them into "
-        'the phase that learns features ("learning") or keeps the NTK constant ("kernel"). The change in the NTK '
+        'the phase in which networks learn features ("learning") or into the phase in which the NTK stays constant '
+        '("kernel"). The change in the NTK '
         f"scales as a power of κ, with exponents from {rounded(seen.min())} to {rounded(seen.max())} across the "
         "parametrisations; "
         f"theory predicts {rounded(predicted.min())} to {rounded(predicted.max())}. The fitted exponents differ from "

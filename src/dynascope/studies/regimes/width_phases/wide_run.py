@@ -87,7 +87,7 @@ def trained_to_half(start: WideNetworks, task: Task, compared: int, relative_tol
     )
     if not np.all(run["stop_reason"] == "loss_target"):
         raise DivergenceError(
-            f"{name} does not learn half of {task.name}",
+            f"the network {name} did not learn half of {task.name}",
             time=float(run["stop_time"].max()),
             remedy="choose larger scaling parameters",
         )

@@ -111,7 +111,8 @@ class EmergenceData(EmergenceStudy):
         """Require sizes that divide the largest, and a smallest training set too small for every skill."""
         super().check()
         least, most = self.samples[0], self.samples[-1]
-        self.require(not any(most % size for size in self.samples), "samples", "give numbers that divide the last one")
+        remedy = "choose numbers of samples that divide the last number"
+        self.require(not any(most % size for size in self.samples), "samples", remedy)
         taught = least * self.experiment.task.frequencies[-1]
         problem = (
             f"the smallest training set has {least} samples, enough to learn even the rarest of {self.skills} skills"

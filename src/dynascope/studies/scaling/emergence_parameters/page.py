@@ -19,8 +19,8 @@ def figures(study: EmergenceParameters, result: Comparison) -> list[Chart]:
     setting = study.setting
     strengths = (
         f"Strength of each skill in networks of N neurons after training, with standard errors over {setting.runs} "
-        "networks. Dashed curves show the forecast. It assigns to each skill, the most frequent first, the number of "
-        "neurons that networks need to learn a single skill."
+        "networks. Dashed curves show the forecast. The forecast assigns to each skill, the most frequent first, the "
+        "number of neurons that networks need to learn a single skill."
     )
     return [
         strength_chart("neurons", strengths),

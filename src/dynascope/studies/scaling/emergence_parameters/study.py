@@ -110,7 +110,7 @@ class EmergenceParameters(EmergenceStudy):
         self.require(
             len(self.experiment.narrow) >= 2,
             "neurons",
-            "give at least two numbers of neurons that are at most half of the last one",
+            "choose at least two numbers of neurons that are at most half the last number",
         )
         most, remedy = self.skills * self.features, "choose a larger value, or a smaller first number of neurons"
         problem = (

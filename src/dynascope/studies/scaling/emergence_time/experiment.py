@@ -88,7 +88,7 @@ class Experiment(EmergenceExperiment):
                 f"{study.calibration_steps} steps of training on one skill do not suffice to calibrate the law",
                 argument="calibration_steps",
                 value=study.calibration_steps,
-                remedy="train longer, until the skill is learned",
+                remedy="choose enough calibration steps to learn the skill",
             ) from error
 
     @property

@@ -40,8 +40,9 @@ def figures(study: EmergenceTime, result: Comparison) -> list[Chart]:
         Chart(
             ("calibration_strength", "calibrated_strength"),
             "time",
-            "Strength of the skill in networks trained on a single skill, against training time, and the logistic "
-            "curve fitted to its mean between 0.05 and 0.6. The calibration uses no values outside this range.",
+            "Strength of the skill in networks trained on a single skill, against training time, and the "
+            "logistic curve fitted to the mean strength between 0.05 and 0.6. "
+            "The calibration uses no values outside this range.",
             trained=("calibration_strength",),
             words=("networks", "fitted logistic curve"),
             title="Calibration on one skill",

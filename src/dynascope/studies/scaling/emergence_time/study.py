@@ -34,8 +34,8 @@ class EmergenceTime(EmergenceStudy):
 
     In multitask sparse parity, each skill is the parity of a few input bits, and every sample requires one skill. The
     forecast is calibrated on two-layer ReLU networks trained on one skill alone. The logistic curve logit(R/S) = 2 η S
-    r T − ln c, where T is the number of steps, is fitted to their mean strength between 0.05 and 0.6. The fit
-    determines the rate r and the offset ln c. Together with the frequencies P(k), these two numbers predict the
+    r T − ln c, where T is the number of steps, is fitted to the mean strength of these networks between 0.05 and 0.6.
+    The fit determines the rate r and the offset ln c. Together with the frequencies P(k), these two numbers predict the
     strength of every skill in networks trained on all skills. They also predict the step T_k = ln c/(2 η S r P(k)) at
     which skill k reaches half strength.
 

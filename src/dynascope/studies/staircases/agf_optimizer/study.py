@@ -31,12 +31,13 @@ _RATES: dict[Literal["sgd", "adam"], tuple[float, ...]] = {"sgd": (0.1, 0.3, 1.0
 class AgfOptimizer(Study):
     """Trains a network by repeatedly adding the neuron with the largest utility, and compares its loss with theory.
 
-    The utility of a neuron with weights of norm one is the mean inner product of its output with the residual. The
-    predictions are computed before training. For linear neurons, the `loss` with k neurons equals the loss of the best
-    map of rank k. Neuron k initially grows at the rate σ₁(Σyx − P_{k−1} Σyx), the `growth_rate`, where P_{k−1} projects
-    onto the first k − 1 learned output directions. This rate is zero beyond the rank of the targets. Each ReLU neuron
-    lowers the loss by at least the amount that its utility guarantees (`guarantee` is the decrease divided by this
-    amount, capped at one). At a minimum, E‖f‖² + 2L = E‖y‖² (`power_balance` is the ratio of the two sides).
+    The utility of a neuron with weights of norm one is the mean inner product of its output with the residual, which is
+    the targets minus the network outputs. The predictions are computed before training. For linear neurons, the `loss`
+    with k neurons equals the loss of the best map of rank k. Neuron k initially grows at the rate σ₁(Σyx − P_{k−1}
+    Σyx), the `growth_rate`, where P_{k−1} projects onto the first k − 1 learned output directions. This rate is zero
+    beyond the rank of the targets. Each ReLU neuron lowers the loss by at least the amount that its utility guarantees
+    (`guarantee` is the decrease divided by this amount, capped at one). At a minimum, E‖f‖² + 2L = E‖y‖²
+    (`power_balance` is the ratio of the two sides).
 
     The study also reports quantities that do not affect the verdict. `relu_loss` is the loss of this method with k ReLU
     neurons. `sgd_loss` and `adam_loss` are the lowest losses of ReLU networks of the same width over three learning

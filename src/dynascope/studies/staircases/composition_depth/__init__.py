@@ -1,1 +1,1 @@
-"""Depth reduces the width needed to compose k group elements: one layer, k − 1 steps, or ⌈log₂ k⌉ levels."""
+"""Depth reduces the width needed to compose k group elements from exponential in k to constant."""

@@ -42,7 +42,7 @@ class GroupComposition(StaircaseStudy):
     order of learning.
     """
 
-    group: str = parameter("D7", "Name of the group: C11, C5xC5, D7, S4, A5, Q8, Oh, …")
+    group: str = parameter("D7", "Name of the group, such as C11, C5xC5, D7, S4, A5, Q8 or Oh.")
     sequence_length: Annotated[int, Interval(ge=2, le=20)] = parameter(2, "Number k of composed elements.")
     irreps: list[str] = parameter(
         [],
@@ -62,8 +62,8 @@ class GroupComposition(StaircaseStudy):
     width: PositiveInt | None = parameter(
         None,
         "Number of neurons; by default, twice the number in the explicit construction (see "
-        "`theory.groups.construction_width`). For the default, an irrep of dimension one counts as one of dimension "
-        "two. Each irrep receives at least the number of neurons in the construction.",
+        "`theory.groups.construction_width`). For the default, an irrep of dimension one counts as an irrep of "
+        "dimension two. Each irrep receives at least the number of neurons in the construction.",
     )
     scale: Annotated[float, Interval(gt=0, le=0.01)] = parameter(
         1e-5, "Initial norm of the neurons. The slopes are measured between this scale and 1e-4 times this scale."
@@ -97,7 +97,7 @@ class GroupComposition(StaircaseStudy):
         different = set(self.irreps) <= set(names) and len(set(self.irreps)) == len(self.irreps)
         self.require(different, "irreps", f"choose different irreps from {', '.join(names)}")
         each = not self.amplitudes or len(self.amplitudes) == len(self._irreps)
-        self.require(each, "amplitudes", "give a positive number for each irrep, or no amplitudes")
+        self.require(each, "amplitudes", "pass one amplitude for each irrep, or no amplitudes")
         irreps = self._irreps, self.sequence_length
         enough = np.all(self._shares >= shares_of_irreps(*irreps))
         remedy = f"choose at least {shares_of_irreps(*irreps, least=2).sum()}, as in the construction, or None"

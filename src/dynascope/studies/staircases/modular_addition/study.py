@@ -82,7 +82,7 @@ class ModularAddition(StaircaseStudy):
     def check(self) -> None:
         """Check that each frequency has an amplitude and enough neurons, and that the clock allows the scale."""
         amplitudes, frequencies = len(self.amplitudes), len(self.frequencies)
-        self.require(amplitudes == frequencies, "amplitudes", "give one amplitude per frequency", beside="frequencies")
+        self.require(amplitudes == frequencies, "amplitudes", "pass one amplitude per frequency", beside="frequencies")
         remedy = f"choose at least {_NEURONS * frequencies}, which is {_NEURONS} neurons per frequency"
         self.require(self.width >= _NEURONS * frequencies, "width", remedy, beside="frequencies")
         remedy = f"choose at least {_SMALLEST_PLAIN}, or the normalised clock"

@@ -87,7 +87,7 @@ class MultiIndexStaircase(StaircaseStudy):
         remedy = "choose at least one neuron per direction"
         self.require(self.width >= directions, "width", remedy, beside="strengths")
         known = self.theory == "alternating-flow" or self.degree == 2
-        self.require(known, "theory", "choose alternating-flow; the closed form requires degree 2", beside="degree")
+        self.require(known, "theory", "choose 'alternating-flow', or set degree to 2", beside="degree")
 
     def trained_from(self, scale: float) -> xr.Dataset:
         """Train on the exact population loss."""

@@ -21,7 +21,8 @@ _CHARGES = {
     ),
     "scale": (
         "Charges of channels followed by a normalisation layer",
-        "‖kernel‖² of each channel against the training step. Gradient flow conserves it, finite steps increase it, "
+        "‖kernel‖² of each channel against the training step. Gradient flow conserves this squared norm, "
+        "finite steps increase it, "
         "and weight decay reduces it.",
     ),
     "translation": (

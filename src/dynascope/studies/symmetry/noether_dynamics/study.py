@@ -79,7 +79,7 @@ class NoetherDynamics(ClaimsStudy):
         papers.NOETHER_DYNAMICS,
         "The norm of a normalised layer averages its squared gradients and thereby adapts its learning rate, like "
         "RMSProp. At equilibrium, every step rotates the layer by an angle that depends only on the hyperparameters.",
-        also="The angle is also derived in arXiv 2006.08419.",
+        also="The rotation angle per step at equilibrium is also derived in arXiv 2006.08419.",
     )
     title = "Norms as adaptive learning rates"
     question = "How do learning rate, weight decay and momentum control the norm of scale-invariant weights?"
