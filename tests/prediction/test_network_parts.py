@@ -98,7 +98,7 @@ def test_networks_that_theories_read_have_no_problem_and_what_is_no_network_is_r
     assert unread(MLP((3, 4, 2))) == ""
     assert which(TASK, MLP((3, 4, 4, 2)), scale=1.0).observing[0].startswith("observe(task, network")
     for scale in (None, 1.0):
-        with pytest.raises(InputError, match="network is a function") as caught:
+        with pytest.raises(InputError, match="network has type function") as caught:
             which(TASK, lambda x: "frob", scale=scale)
         assert caught.value.argument == "network"
 

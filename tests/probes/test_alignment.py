@@ -287,7 +287,7 @@ def test_single_precision_stays_single():
         (lambda: line_alignment(np.eye(2), np.ones(2), np.zeros(2)), "length zero"),
         (lambda: weight_movement([np.eye(2)], [np.zeros((2, 2))]), "array 1 is zero"),
         (lambda: weight_movement([np.eye(2)], [np.ones(3)]), "array 1 has shape"),
-        (lambda: weight_movement([np.eye(2)], []), "1 arrays of weights and 0"),
+        (lambda: weight_movement([np.eye(2)], []), "weights contains 1 arrays, and initial contains 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(measure, message):

@@ -262,7 +262,7 @@ def test_what_is_not_made_of_records_is_not_saved(tmp_path, tree):
 
 @pytest.mark.usefixtures("unchecked_types")
 def test_a_dictionary_is_not_saved(tmp_path):
-    with pytest.raises(InputError, match="the record is a dict"):
+    with pytest.raises(InputError, match="the record has type dict"):
         save({"loss": [1.0]}, tmp_path / NAME)  # type: ignore[arg-type] - the wrong type is what is tested
 
 

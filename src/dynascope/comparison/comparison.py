@@ -129,7 +129,7 @@ def compare(
     ):
         require(
             valid,
-            f"{name} is a {type(side).__name__}",
+            f"{name} has type {type(side).__name__}",
             argument=name,
             value=type(side).__name__,
             remedy="give the result of observe or user_curve(losses, …) first, and then the result of predict",

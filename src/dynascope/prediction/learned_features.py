@@ -262,12 +262,12 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 
 
 def _signed(direction: np.ndarray) -> np.ndarray:
-    """Return the direction or its negative, such that its largest entry is positive."""
+    """Return the direction, with the sign that makes its entry of largest absolute value positive."""
     return direction * np.copysign(1.0, _leading(direction))
 
 
 def _leading(direction: np.ndarray) -> float:
-    """Return the first of the largest entries."""
+    """Return the first of the entries of largest absolute value."""
     return float(direction[np.argmax(np.abs(direction).round(9))])
 
 

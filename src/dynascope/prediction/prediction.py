@@ -261,7 +261,7 @@ def _first(case: Case, *, measured: bool) -> Candidate:
     if len(others) == 1 and others[0].status == "no":
         only = others[0]
         raise InputError(
-            f"{only.theory.name} is the only theory for a {case.name}, but it does not apply "
+            f"{only.theory.name} is the only theory for this network ({case.name}), but it does not apply "
             f"({'; '.join(map(str, only.violated))})",
             argument="network",
             value=case.name,
@@ -270,7 +270,8 @@ def _first(case: Case, *, measured: bool) -> Candidate:
     near = [candidate for candidate in sorted(others, key=rank) if candidate.status != "no"]
     violated = dict.fromkeys(str(each) for candidate in others for each in (*candidate.violated, *candidate.unmeasured))
     raise InputError(
-        f"no theory covers a {case.name}" + (f" ({'; '.join(violated)})" if violated else ""),
+        f"no theory covers this network ({case.name})"
+        + (f"; violated or unchecked assumptions: {'; '.join(violated)}" if violated else ""),
         argument="network",
         value=case.name,
         remedy=(f"select theory={near[0].name!r}, {_NEAR[near[0].status]}, or " if near else "")

@@ -100,7 +100,7 @@ def which(
         return Candidates(found, network=case.name, observing=_observing(case, scale, predicted=jumps))
     if not is_module(network):
         raise InputError(
-            f"no theory covers a {case.name} on these data",
+            f"no theory covers this network ({case.name}) on these data",
             argument="network",
             value=case.name,
             remedy=f"choose one of these networks: {'; '.join(dict.fromkeys(theory.network for theory in THEORIES))}",
@@ -131,7 +131,7 @@ def require_network(network: Any) -> None:
         )
     if not isinstance(network, str) and not is_module(network) and not isinstance(network, SumOfNeurons):
         raise InputError(
-            f"network is a {type(network).__name__}, which is not a network",
+            f"network has type {type(network).__name__}, which is not a network",
             argument="network",
             value=type(network).__name__,
             remedy=f"give {NETWORKS}",

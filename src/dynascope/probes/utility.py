@@ -263,7 +263,7 @@ def _finite(utility: NeuronUtility) -> NeuronUtility:
     xp = array_namespace(utility.total)
     require(
         holds(xp.all(xp.isfinite(utility.total)) & xp.all(xp.isfinite(utility.norms))),
-        "the utilities are too large for the number format",
+        f"the utilities overflow {utility.total.dtype}",
         argument="residuals",
         remedy="rescale the residuals or weights",
     )

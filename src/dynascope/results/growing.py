@@ -330,7 +330,7 @@ class GrowingRecord:
         self.written = rows
 
     def _sizes(self, name: str, rows: int | None = None) -> dict[str, int]:
-        """Return the sizes of the dimensions of a variable, with another number of rows if given."""
+        """Return the size of each dimension of a variable; `rows`, if given, replaces the number of rows."""
         sizes = zip(self._dimensions[name], self._arrays[name].shape, strict=True)
         return {each: size if rows is None or each != self.axis else rows for each, size in sizes}
 

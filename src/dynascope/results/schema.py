@@ -142,7 +142,7 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, Sequence):
         return [_plain(name, each) for each in value]
     raise InputError(
-        f"the attribute {name!r} is a {type(value).__name__}",
+        f"the attribute {name!r} has type {type(value).__name__}",
         argument=name,
         value=type(value).__name__,
         remedy="use text, numbers, or lists and dictionaries of these",

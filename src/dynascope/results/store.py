@@ -149,7 +149,7 @@ def _checked(tree: xr.DataTree | xr.Dataset) -> xr.DataTree:
     tree = xr.DataTree(tree) if isinstance(tree, xr.Dataset) else tree
     require(
         isinstance(tree, xr.DataTree),
-        f"the record is a {type(tree).__name__}",
+        f"the record has type {type(tree).__name__}",
         argument="tree",
         value=type(tree).__name__,
         remedy="pass a result, an xarray Dataset or a DataTree",

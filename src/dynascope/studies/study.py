@@ -206,7 +206,7 @@ class Study:
         """
         for name, side, kind in (("observed", observed, Observation), ("predicted", predicted, Prediction)):
             found, remedy = type(side).__name__, "pass the result of observe first and the result of predict second"
-            require(isinstance(side, kind), f"{name} is a {found}", argument=name, value=found, remedy=remedy)
+            require(isinstance(side, kind), f"{name} has type {found}", argument=name, value=found, remedy=remedy)
         return self.compared(observed.record, predicted.record)
 
     @final

@@ -170,11 +170,11 @@ def require_batched_loss(module: Any, loss: Any, batches: Any, *, argument: str 
     if batches is None:
         problem = "batches is missing"
     elif not again:
-        problem = f"batches is a {kind}, which cannot be read repeatedly"
+        problem = f"batches, of type {kind}, cannot be read repeatedly"
     elif isinstance(first, torch.Tensor):
-        problem = f"batches is a {kind} of tensors instead of pairs"
+        problem = f"batches, of type {kind}, contains tensors instead of pairs"
     else:
-        problem = f"batches is a {kind} that is empty or whose first item is not a pair of tensors"
+        problem = f"batches, of type {kind}, is empty, or its first item is not a pair of tensors"
     require(
         isinstance(first, list | tuple) and len(first) == 2 and isinstance(first[0], torch.Tensor),
         problem,

@@ -100,7 +100,7 @@ class Probed:
                 f"the probe returns {name!r} with the axes {tuple(axes)} and a value of shape {array.shape}",
                 argument="probe",
                 value=name,
-                remedy=f"name each axis; give the quantity and its axes different names, other than {', '.join(_OWN)}",
+                remedy=f"name each axis, and use distinct names; these names are reserved: {', '.join(_OWN)}",
             )
             found[name] = (tuple(axes), array)
         return found

@@ -61,10 +61,10 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMov
     )
     require(
         0 < len(weights) == len(initial),
-        f"there are {len(weights)} arrays of weights and {len(initial)} initial arrays",
+        f"weights contains {len(weights)} arrays, and initial contains {len(initial)}",
         argument="initial",
         value=len(initial),
-        remedy="give one initial array for each array of weights",
+        remedy="give the initial weights of each layer, in the same order",
     )
     xp = array_namespace(*weights, *initial)
     times = tuple(weights[0].shape)[: max(len(weights[0].shape) - len(initial[0].shape), 0)]

@@ -34,10 +34,10 @@ class GradientNoise:
         """Add the noise of other batches at the same weights and along the same directions."""
         require(
             self.total.shape == other.total.shape,
-            "the two estimates have different directions",
+            "the two estimates have different numbers of directions",
             argument="other",
             value=tuple(other.total.shape),
-            remedy="add batches of the same checkpoint",
+            remedy="add estimates of the same checkpoint and the same directions",
         )
         return GradientNoise(
             self.total + other.total,

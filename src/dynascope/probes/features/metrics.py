@@ -140,7 +140,7 @@ def feature_metrics(
     else:
         require(
             len(held_out) in (2, 3),
-            f"held_out has {len(held_out)} parts",
+            f"held_out has {len(held_out)} elements",
             argument="held_out",
             value=len(held_out),
             remedy="give (features, outputs) or (features, outputs, targets), or moments",
