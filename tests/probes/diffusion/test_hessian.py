@@ -102,7 +102,7 @@ def test_pytorch_finds_the_same(matrices):
         np.testing.assert_allclose(2 * found.curvature, same.curvature, rtol=1e-9)
         assert np.all(found.residual < 1e-6 * found.curvature[0])
     for wrong in (iter(data), []):  # a stream would be empty from the second product on
-        with pytest.raises(InputError, match="batches is a"):
+        with pytest.raises(InputError, match="batches, of type"):
             top_curvatures(torch.nn.MSELoss(), module, 3, batches=wrong)
 
 
