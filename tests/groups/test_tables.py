@@ -73,7 +73,7 @@ def test_a_single_wrong_entry_is_found(name, data):
     [
         ([[1, 0], [0, 1]], "entry 0 of row 0 of the table is not 0"),
         ([[0, 1, 2], [2, 0, 1], [1, 2, 0]], "entry 1 of column 0 of the table is not 1"),
-        ([[0, 1], [1, 1]], "row 1 of the table does not contain every element once"),
+        ([[0, 1], [1, 1]], "row 1 of the table does not contain every element exactly once"),
         (LOOP, r"\(g·h\)·k is not g·\(h·k\) for g = \d, h = \d, k = \d"),
         ([[0, 1], [1, 2]], "integers from 0"),
         ([[0, 1], [1, -1]], "integers from 0"),

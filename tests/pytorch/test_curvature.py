@@ -83,14 +83,14 @@ def test_a_function_with_a_reduction_has_the_curvature_of_the_loss_module(gauss_
 @pytest.mark.parametrize(
     ("batches", "problem"),
     [
-        ((X, X), "a tuple of tensors instead of pairs"),
-        ([], "a list that is empty"),
-        (iter([(X, X)]), "a list_iterator, which cannot be read repeatedly"),
-        (None, "missing"),
+        ((X, X), "batches, of type tuple, contains tensors instead of pairs"),
+        ([], "batches, of type list, is empty"),
+        (iter([(X, X)]), "batches, of type list_iterator, cannot be read repeatedly"),
+        (None, "batches is missing"),
     ],
 )
 def test_batches_that_are_not_pairs_are_named(batches, problem):
-    with pytest.raises(InputError, match=f"batches is {problem}.* pairs \\(inputs, targets\\)") as caught:
+    with pytest.raises(InputError, match=f"{problem}.* pairs \\(inputs, targets\\)") as caught:
         top_curvatures(torch.nn.MSELoss(), torch.nn.Linear(3, 3), 1, batches=batches)
     assert caught.value.argument == "batches"
 

@@ -29,8 +29,8 @@ class Group:
 
     Raises:
         InputError: If the table is not a square array of element indices, if element 0 is not the identity, if a row or
-            column does not contain every element once, or if (g·h)·k ≠ g·(h·k) for some elements. The message names the
-            elements.
+            column does not contain every element exactly once, or if (g·h)·k ≠ g·(h·k) for some elements. The message
+            names the elements.
 
     Example:
         >>> group = Group("C3", [[0, 1, 2], [1, 2, 0], [2, 0, 1]])
@@ -105,8 +105,8 @@ def group_from_table(table: ArrayLike, name: str = "group") -> Group:
         >>> group_from_table([[0, 1], [1, 1]])
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: row 1 of the table does not contain every element once: give a table in which \
-each element occurs once in every row and column.
+        dynascope.errors.InputError: row 1 of the table does not contain every element exactly once: give a table in \
+which each element occurs exactly once in every row and column.
     """
     return Group(name, table)
 
@@ -146,10 +146,10 @@ def _valid_table(table: ArrayLike) -> np.ndarray:
         incomplete = np.flatnonzero((np.sort(lines, axis=1) != elements).any(axis=1))
         require(
             not len(incomplete),
-            f"{line} {_first(incomplete)} of the table does not contain every element once",
+            f"{line} {_first(incomplete)} of the table does not contain every element exactly once",
             argument="table",
             value=_first(incomplete),
-            remedy="give a table in which each element occurs once in every row and column",
+            remedy="give a table in which each element occurs exactly once in every row and column",
         )
     # The middle factors h with (g·h)·k = g·(h·k) are closed under products, so checking generators suffices.
     for h in _generators(values):

@@ -106,7 +106,7 @@ def _declared(name: str, declared: Any) -> tuple[tuple[str, ...], np.dtype]:
             f"the variable {name!r} is declared as {shown(declared)}",
             argument="variables",
             value=name,
-            remedy="give a pair of its dimensions and its type, such as (['step'], float)",
+            remedy="give a tuple (dimensions, type), such as (['step'], float)",
         ) from None
     return (dimensions,) if isinstance(dimensions, str) else tuple(dimensions), dtype
 

@@ -233,7 +233,9 @@ class Charge:
         return self._mapped(velocity, theta, weights, "weights", still=False)
 
     def transformed(self, theta: Any, element: Any) -> Any:
-        """Apply an element of the symmetry group to the parameters, which leaves every loss of the function unchanged.
+        """Apply an element of the symmetry group to the parameters.
+
+        The transformation does not change the function, and therefore no loss of its outputs.
 
         Args:
             theta: The parameters θ.

@@ -58,7 +58,7 @@ def _rank(values: np.ndarray, columns: int, what: str) -> int:
             return more
         near = ", ".join(f"{each:.1e}" for each in relative[max(0, found - _SHOWN // 2) : found + _SHOWN // 2])
         raise InputError(
-            f"the rank of {what} is ambiguous: its relative singular values have no gap at {near}",
+            f"the rank of {what} is ambiguous, because the relative singular values {near} show no gap",
             argument="apply",
             value=[float(each) for each in relative],
             remedy="compute in double precision, with inputs and parameters of order one, or try another seed",

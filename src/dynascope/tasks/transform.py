@@ -1,4 +1,4 @@
-"""The preprocessing of a task, for mapping results back and for applying it to other data."""
+"""Affine preprocessing of a task, for other data and for results in the original units."""
 
 from __future__ import annotations
 

@@ -238,9 +238,9 @@ def chosen_steps(steps: int | None, epochs: int | None, save: SaveSteps | None, 
     """
     require(
         epochs is None or per_epoch is not None,
-        f"epochs is {epochs}",
+        f"epochs is {epochs}, but streams, batches drawn with replacement and expectations have no epochs",
         argument="epochs",
-        remedy="give steps instead: streams, batches drawn with replacement and expectations have no epochs",
+        remedy="give steps instead",
     )
     last = (steps or 0) + (epochs or 0)
     length = 1 if epochs is None else per_epoch or 1

@@ -124,7 +124,7 @@ def specified(
     """Validate the parts of a run and return its specification.
 
     Raises:
-        InputError: If the parts contradict each other.
+        InputError: If the arguments are inconsistent.
     """
     several = isinstance(task, list | tuple)
     tasks = list(task) if several else [task]

@@ -177,7 +177,7 @@ def isotropic_flow(
     β' = −(G √(κ² βᵀβ + δ²/4) + √(κ² ββᵀ + δ²/4) G), G = E[x xᵀ] β − E[x yᵀ]
 
     The relative tolerance of the integration is 1e-10 (1e-5 in single precision). For whitened inputs,
-    `balanced.product` computes the solution in closed form, and for more widths. The function can be compiled and
+    `balanced.product` computes the solution in closed form and supports more widths. The function can be compiled and
     differentiated, even if singular values are equal.
 
     Args:

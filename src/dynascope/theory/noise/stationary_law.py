@@ -201,6 +201,6 @@ def _warn_of_large_steps(chosen: NoisySteps) -> None:
         error = steepest / chosen.edge
         warnings.warn(
             f"learning_rate times the largest curvature is {steepest:.3g}: the variances in continuous time "
-            f"are {100 * error:.0f} % lower than those of the steps; use discrete_stationary_moments",
+            f"are {100 * error:.0f} % lower than those under discrete steps; use discrete_stationary_moments",
             stacklevel=4,
         )

@@ -205,9 +205,9 @@ def _require_separate_examples(module: torch.nn.Module) -> None:
     ]
     require(
         not untracked,
-        f"{', '.join(untracked[:3])} has track_running_stats=False and uses statistics of the batch even in eval()",
+        f"eval() does not turn off the batch statistics of {', '.join(untracked[:3])}: track_running_stats is False",
         argument="apply",
         value=untracked,
-        remedy="build it with track_running_stats=True and train again, or assign its running_mean and running_var",
+        remedy="use track_running_stats=True and train again, or assign running_mean and running_var",
     )
     require_evaluation_mode("apply", module, purpose="the outputs of each example do not depend on the other examples")

@@ -34,8 +34,8 @@ def collapse_claims(
     for i, network in enumerate(networks):
         for j, kind in enumerate(labels):
             statement = (
-                f"Classes collapse: NC1, the within-class over the between-class variability, falls at least tenfold "
-                f"({network}, {kind}; change in log₁₀ NC1)."
+                f"Classes collapse: NC1, the ratio of within-class to between-class variability, falls at least "
+                f"tenfold ({network}, {kind}; change in log₁₀ NC1)."
             )
             claim = claim_on_mean(f"{network}, {kind}", statement, change[i, j], most=-1.0)
             reached = learned[i, j]

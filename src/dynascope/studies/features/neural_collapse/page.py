@@ -49,7 +49,7 @@ def figures(study: NeuralCollapse, result: Comparison) -> list[Chart]:
         title="Measures of neural collapse in a network",
         y_label="distance from collapse",
         caption=f"Measures of neural collapse in one network ({network}, {kind}) over training; all measures are "
-        "zero at full collapse. NC1, the within-class over the between-class variability, changes from "
+        "zero at full collapse. NC1, the ratio of within-class to between-class variability, changes from "
         f"{rounded(nc1[0])} to {rounded(nc1[-1])} on average over all initialisations. NC2 measures the deviation of "
         "the class means from equal norms and angles, NC3 the distance of the classifier from the class means, and NC4 "
         "how often the classifier disagrees with the nearest class mean.",
@@ -97,9 +97,9 @@ def _networks(study: NeuralCollapse, result: Comparison) -> str:
     nc1, accuracy, test_accuracy = (run[f"network_{name}"] for name in ("nc1", "accuracy", "test_accuracy"))
     return (
         "For networks, whose features are functions of the inputs, the theory makes no exact prediction. The claims "
-        "about networks state that NC1, the within-class over the between-class variability, falls at least tenfold. "
-        f"In one network ({network}, {kind}), NC1 changes from {rounded(nc1[0])} to {rounded(nc1[-1])} on average over "
-        f"{study.starts} initialisations, with a final accuracy of {percent(accuracy[-1])} on the training labels and "
-        f"{percent(test_accuracy[-1])} on held-out digits. Collapse on the training samples does not imply "
-        "generalisation."
+        "about networks state that NC1, the ratio of within-class to between-class variability, falls at least "
+        f"tenfold. In one network ({network}, {kind}), NC1 changes from {rounded(nc1[0])} to {rounded(nc1[-1])} on "
+        f"average over {study.starts} initialisations, with a final accuracy of {percent(accuracy[-1])} on the "
+        f"training labels and {percent(test_accuracy[-1])} on held-out digits. Collapse on the training samples does "
+        "not imply generalisation."
     )

@@ -28,7 +28,7 @@ class NeuralCollapse(Study):
     also compares `end_between_class_share`, the final fraction of the feature variance between classes.
 
     The study also trains a small convolutional network and an MLP on digits with true or random labels. For each
-    network and kind of labels, one claim states that NC1, the within-class over the between-class variability of the
+    network and kind of labels, one claim states that NC1, the ratio of within-class to between-class variability of the
     features, falls at least tenfold. The claim is undecided if a network learns fewer than 99 % of the labels, as the
     default convolutional network does with random labels. For all kinds of labels, and for a scalar regression whose
     output is rounded to the nearest digit, the study also records the loss and `network_nc1` to `network_nc4` (with a

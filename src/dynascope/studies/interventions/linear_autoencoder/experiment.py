@@ -167,16 +167,16 @@ class Experiment:
         return [
             claim_on_mean(
                 "weight decay recovers",
-                f"With weight decay, the smallest |cos| between a singular vector and its principal direction is at "
-                f"least {_RECOVERED} on average.",
+                f"With weight decay, the smallest |cos| between a singular vector and the corresponding principal "
+                f"direction is at least {_RECOVERED} on average.",
                 weights,
                 least=_RECOVERED,
             ),
             *(
                 claim_on_mean(
                     f"{name} does not recover",
-                    f"With {words}, the smallest |cos| between a singular vector and its principal direction is at "
-                    f"most {_LOST} on average.",
+                    f"With {words}, the smallest |cos| between a singular vector and the corresponding principal "
+                    f"direction is at most {_LOST} on average.",
                     overlaps,
                     most=_LOST,
                 )
@@ -239,7 +239,7 @@ class Experiment:
         }
 
     def _overlap(self, decoders: Any) -> np.ndarray:
-        """Smallest |cos| between a right singular vector of each decoder and its principal direction."""
+        """Smallest |cos| between a right singular vector of each decoder and the corresponding principal direction."""
         _, _, rows = np.linalg.svd(np.asarray(decoders), full_matrices=False)
         return np.abs(np.einsum("...ki,ik->...k", rows, self.directions[:, : self.study.latents])).min(axis=-1)
 

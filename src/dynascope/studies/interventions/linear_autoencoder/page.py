@@ -45,8 +45,8 @@ def figures(study: LinearAutoencoder, result: Comparison) -> list[Chart]:
             "saddle_hessian",
             over="eigenvalue",
             title="Hessian at the saddles",
-            caption="Eigenvalues of the Hessian at the same points, with weight decay. The label is the number of "
-            "learned directions. The number of negative eigenvalues falls to zero at the global minimum.",
+            caption="Eigenvalues of the Hessian at the same points, with weight decay. Each series is labelled with "
+            "the number of learned directions. The number of negative eigenvalues falls to zero at the global minimum.",
             points=True,
             symbols={"level": "learned"},
         ),
@@ -66,8 +66,8 @@ def figures(study: LinearAutoencoder, result: Comparison) -> list[Chart]:
             "direction_overlap",
             over="seed",
             title="Recovered directions",
-            caption="Smallest |cos| between a singular vector of the decoder and its principal direction, after "
-            "training from several standard initialisations.",
+            caption="Smallest |cos| between a singular vector of the decoder and the corresponding principal "
+            "direction, after training from several standard initialisations.",
             points=True,
         ),
         Chart(
@@ -98,9 +98,9 @@ def meaning(study: LinearAutoencoder, result: Comparison) -> str:
         "initialisations, the final losses differ from the global minima by at most "
         f"{rounded(errors['final_loss_maximum'].error)} of the largest minimum. With weight decay, the theory predicts "
         "that the singular vectors of the decoder are the principal directions. In training, the smallest |cos| "
-        f"between a singular vector and its principal direction is on average {weights} with weight decay, {none} "
-        f"without a penalty, and {product} with the penalty on the product. The losses without weight decay determine "
-        "only the product of the layers, and training conserves the imbalance of the initial weights. From small, "
-        f"nearly balanced weights, the smallest |cos| is {small[0]} without a penalty, {small[1]} with the penalty on "
-        f"the product, and {small[2]} with weight decay."
+        f"between a singular vector and the corresponding principal direction is on average {weights} with weight "
+        f"decay, {none} without a penalty, and {product} with the penalty on the product. The losses without weight "
+        "decay determine only the product of the layers, and training conserves the imbalance of the initial weights. "
+        f"From small, nearly balanced weights, the smallest |cos| is {small[0]} without a penalty, {small[1]} with the "
+        f"penalty on the product, and {small[2]} with weight decay."
     )

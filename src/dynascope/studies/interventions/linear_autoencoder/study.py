@@ -91,7 +91,7 @@ class LinearAutoencoder(ClaimsStudy):
         "decoder_strength": ("singular value of the decoder", "1"),
         "transposition": ("transposition of the layers, 1 − ‖A − Bᵀ‖²/(‖A‖² + ‖B‖²)", "1"),
         "final_loss": ("loss after convergence", "1"),
-        "direction_overlap": ("smallest |cos| between a singular vector and its principal direction", "1"),
+        "direction_overlap": ("smallest |cos| between singular vectors and principal directions", "1"),
         "small_direction_overlap": ("smallest |cos| to a principal direction, from small weights", "1"),
         "encoder_weight": ("encoder weight", "1"),
         "decoder_weight": ("decoder weight", "1"),

@@ -73,8 +73,8 @@ def meaning(study: SaliencyConservation, result: Comparison) -> str:
         f"absolute value; their relative difference is {rounded(errors['incoming_saliency'].error)}. The saliencies of "
         f"{found.sizes['cut']} cuts differ from ⟨∂R/∂y, y⟩ at the outputs y by a relative error of "
         f"{rounded(errors['cut_saliency'].error)}. A score that is conserved in this way is low on average for the "
-        "weights of large layers, because every layer has the same total. Pruning once therefore empties the largest "
-        f"layers first; pruning in rounds avoids this. Conservation fails in three other cases, by up to {grasp} for "
-        f"the scores of GraSP, {tanh} for tanh units, and {mean} for batch normalisation with running means. Closed "
-        "forms predict each of these differences."
+        "weights of large layers, because every layer has the same total. One-shot pruning therefore empties the "
+        f"largest layers first; pruning in rounds avoids this. Conservation fails in three other cases, by up to "
+        f"{grasp} for the scores of GraSP, {tanh} for tanh units, and {mean} for batch normalisation with running "
+        "means. Closed forms predict each of these differences."
     )
