@@ -38,7 +38,7 @@ def test_an_expectation_exists_where_it_is_said_to():
 
 @pytest.mark.parametrize(
     ("stream", "remedy"),
-    [(Noise(), r"batch size\."), (SparseParity(skills=2, bits=6), "batch size, or on expectation")],
+    [(Noise(), r"batch size\."), (SparseParity(skills=2, bits=6), r"batch size, or train on task\.expectation")],
 )
 def test_no_flow_descends_a_stream_as_a_whole(stream, remedy):
     with pytest.raises(InputError, match=remedy):

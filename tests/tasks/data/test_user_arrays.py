@@ -64,7 +64,7 @@ def test_integers_that_repeat_are_labels_unless_it_is_declined():
     [
         (pd.DataFrame({"kind": ["oak", "elm"]}), "x has text such as 'oak' in the input 'kind': .*read_table"),
         (pd.DataFrame({"age": [1.0, None], "size": [np.inf, 2.0]}), r"x has missing .* in 'age' \(1\), 'size' \(1\)"),
-        ([1.0, 2.0], r"x has shape \(2,\): pass an array .*; x\[:, None\]"),
+        ([1.0, 2.0], r"x has shape \(2,\): pass an array .*; for a single column, pass x\[:, None\]"),
         (np.ones((2, 2, 2, 2)), r"x has shape \(2, 2, 2, 2\)"),
         ([["oak"], ["elm"]], r"x contains text: .*x\.astype\(float\)"),
         ([[1j], [2.0]], "x contains complex numbers"),

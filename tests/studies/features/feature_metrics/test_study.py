@@ -110,7 +110,7 @@ def test_a_field_out_of_range_is_rejected_by_name(field, value):
 
 
 def test_more_digits_than_exist_are_rejected():
-    with pytest.raises(InputError, match="20 to 870"):
+    with pytest.raises(InputError, match="at most 870"):
         FeatureMetrics(samples=900)
 
 

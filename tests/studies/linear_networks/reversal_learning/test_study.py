@@ -51,7 +51,7 @@ def test_strong_and_weak_modes_agree_at_large_and_small_balances():
 
 
 def test_times_that_are_too_far_apart_and_balances_lost_in_rounding_are_refused():
-    with pytest.raises(InputError, match="10 times are too far apart") as refusal:
+    with pytest.raises(InputError, match="with times 10, the records are too far apart") as refusal:
         ReversalLearning(times=10).predict()
     assert refusal.value.argument == "times"
     with pytest.raises(InputError, match="choose at least 2e-07") as refusal:
