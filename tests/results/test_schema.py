@@ -35,7 +35,7 @@ def test_attributes_are_plain_values_as_they_come_back_from_a_file():
 
 
 def test_an_attribute_that_is_not_plain_data_is_refused_by_name():
-    with pytest.raises(InputError, match="the attribute 'network' is a set: use text") as caught:
+    with pytest.raises(InputError, match="the attribute 'network' has type set: use text") as caught:
         make_record(CURVE, {"time": TIMES}, attributes={"network": {1, 2}})
     assert caught.value.argument == "network"
 
