@@ -225,13 +225,7 @@ def gather(
     """
     several = isinstance(network, list | tuple)
     networks = tuple(network) if several else (network,)
-    require(
-        len(networks) > 0,
-        "the list of networks is empty",
-        argument="network",
-        value=0,
-        remedy="give at least one network",
-    )
+    require(len(networks) > 0, "the list of networks is empty", argument="network", value=0, remedy="give a network")
     # Ensembles can contain thousands of references to the same initial network.
     distinct = {id(each): each for each in networks}
     place = {own: number for number, own in enumerate(distinct)}

@@ -89,7 +89,7 @@ def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Data
 
 
 def _of_any_neurons(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
-    """Describe neurons of which only the output function is known."""
+    """Describe neurons for which only the output function is known."""
     if "settled_direction" not in record or not isinstance(network, NeuronSum) or not isinstance(task, Task):
         return record
     texts = [str(each) for each in record[names.LEARNED].to_numpy()]

@@ -337,12 +337,8 @@ def _of_another_length(name: str, value: Any, lengths: tuple[float, float]) -> I
     fewest, most = lengths
     wanted = f"{fewest}" if fewest == most else f"{fewest} to {most}" if math.isfinite(most) else f"at least {fewest}"
     entries = "1 entry" if len(value) == 1 else f"{len(value)} entries"
-    return InputError(
-        f"{name} has {entries}",
-        argument=name,
-        value=len(value),
-        remedy=f"give {wanted} {'entry' if wanted == '1' else 'entries'}",
-    )
+    remedy = f"give {wanted} {'entry' if wanted == '1' else 'entries'}"
+    return InputError(f"{name} has {entries}", argument=name, value=len(value), remedy=remedy)
 
 
 def _out_of_bounds(name: str, value: Any, noun: str, bounds: Bounds) -> InputError:
