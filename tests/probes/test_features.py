@@ -392,7 +392,7 @@ def test_options_that_make_no_sense_are_refused():
         feature_metrics(feature_moments(H, F), output_function="softmax")
     with pytest.raises(InputError, match="held-out samples have"):
         feature_metrics(H, F, held_out=(H[:, :3], F))
-    with pytest.raises(InputError, match="1 parts"):
+    with pytest.raises(InputError, match="1 elements"):
         feature_metrics(H, F, held_out=(H,))
     for weights in ([0.0, 0.0], [1.0, -1e-3], [1.0, np.nan]):
         with pytest.raises(InputError, match="negative, not finite, or all zero"):

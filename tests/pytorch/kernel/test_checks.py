@@ -58,10 +58,13 @@ REFUSED = {
     "dropout in a function": ((Sideways(), None, X), r"draws random numbers.*module.eval\(\), training=False"),
     "statistics of the batch": (
         (nn.Sequential(LINEAR, UNTRACKED).eval(), None, X),
-        "^BatchNorm1d '1' has track_running_stats=False.*build it with track_running_stats=True.*or assign its running",
+        "batch statistics of BatchNorm1d '1': track_running_stats is False.*use track_running_stats=True.*or assign",
     ),
-    "the same in training mode": ((nn.Sequential(LINEAR, UNTRACKED), None, X), "^BatchNorm1d '1' has track_running"),
-    "the same of images": ((IMAGES.eval(), None, networks.draw(3, 2, 4, 4)), "^BatchNorm2d '0.inner.1' has track_"),
+    "the same in training mode": (
+        (nn.Sequential(LINEAR, UNTRACKED), None, X),
+        "of BatchNorm1d '1': track_running",
+    ),
+    "the same of images": ((IMAGES.eval(), None, networks.draw(3, 2, 4, 4)), "BatchNorm2d '0.inner.1': track_running"),
     "the same in a function of a module": ((lambda m, x: m(x), nn.Sequential(LINEAR, UNTRACKED), X), "track_running"),
     "the same hidden from the module": ((lambda w, x: UNTRACKED(x @ w), WEIGHT, X), "alone.*track_running_stats=True"),
     "statistics by a function": (
