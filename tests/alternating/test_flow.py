@@ -325,7 +325,7 @@ def biased(weights, x):
         (DeepLinear((4, 5, 5, 1)), {}, "network", "network is a DeepLinear"),
         (NeuronSum(np.ones((2, 6)), biased, degree=1), {}, "network", "of degree 1"),
         (NeuronSum(np.ones((2, 6)), biased, degree=2), {}, "network", "not homogeneous of degree 2"),
-        (RELU.with_neurons(np.zeros((20, 5))), {}, "network", "have zero or non-finite weights"),
+        (RELU.with_neurons(np.zeros((20, 5))), {}, "network", "neurons are zero or not finite"),
         (RELU, {"scale": 1.0}, "scale", "scale is 1.0"),
         (RELU, {"jumps": 0}, "jumps", "jumps is 0"),
     ],

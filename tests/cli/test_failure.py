@@ -37,7 +37,7 @@ def test_a_full_disk_is_named_as_such():
 
 def test_a_file_that_may_not_be_read_is_not_blamed_on_the_output():
     failure = Failure.of(PermissionError(13, "Permission denied", "/there/weights.npz"))
-    assert failure.message.startswith("/there/weights.npz: Permission denied")
+    assert failure.message.startswith("/there/weights.npz cannot be read or written (Permission denied)")
     assert failure.argument is None
 
 

@@ -73,8 +73,8 @@ def test_words_of_name_subject_paper_or_claim_choose_studies(listed, words, name
     ("words", "remedy"),
     [
         (["gorkking"], "did you mean grokking?"),
-        (["qqqq"], "shows all studies"),
-        (["dynascope"], "shows all studies"),
+        (["qqqq"], "list all studies"),
+        (["dynascope"], "list all studies"),
         (["grokking", "attention"], "use fewer search words"),
     ],
 )

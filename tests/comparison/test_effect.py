@@ -37,7 +37,7 @@ def test_a_median_is_known_where_a_run_never_ends():
 
 
 def test_a_median_of_what_is_nowhere_known_is_refused():
-    with pytest.raises(InputError, match="trend of 1 runs is undefined"):
+    with pytest.raises(InputError, match="trend is undefined for 1 of"):
         dataclasses.replace(claim(), median=True).compare([[1.0, np.inf], [2.0, np.inf]])
     with pytest.raises(InputError, match="not finite"):
         claim().compare([[1.0, 2.0], [2.0, np.inf]])

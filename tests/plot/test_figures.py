@@ -148,7 +148,7 @@ def test_names_with_dollar_signs_are_no_formulas(tmp_path):
 
 @pytest.mark.parametrize("name", ["figure.gif", "figure"])
 def test_an_unknown_format_is_bad_input(tmp_path, name):
-    with pytest.raises(InputError, match="does not end in a supported figure format"):
+    with pytest.raises(InputError, match="has no supported suffix"):
         plot.save_figure(plot.figure(study()), tmp_path / name)
 
 

@@ -180,7 +180,7 @@ def test_what_almost_applies_is_offered_where_nothing_does():
 @pytest.mark.parametrize(
     ("network", "remedy"),
     [
-        (TwoLayer, r"give an instance of it, such as TwoLayer\(…\)"),
+        (TwoLayer, r"give an instance, such as TwoLayer\(…\)"),
         ({"0.weight": np.ones((8, 3))}, "give a torch.nn.Module"),
         (None, "give a torch.nn.Module"),
         (lambda x: x, "give a torch.nn.Module"),
@@ -197,7 +197,9 @@ def test_a_theory_that_does_not_exist_is_told_from_one_that_does_not_fit():
     data = np.eye(3), np.ones(3)
     with pytest.raises(InputError, match=r"there is no theory 'alternating': choose .*alternating-flow"):
         predict(data, "relu", scale=1e-3, theory="alternating")
-    with pytest.raises(InputError, match="the theory 'linear-staircase' does not cover a two-layer relu network"):
+    with pytest.raises(
+        InputError, match=r"the theory 'linear-staircase' does not cover this network \(two-layer relu network\)"
+    ):
         predict(data, "relu", scale=1e-3, theory="linear-staircase")
 
 

@@ -242,7 +242,7 @@ def test_layers_may_have_rates_of_their_own():
     assert (found.name, found.status) == ("balanced", "almost")
     assert [(each.assumption.name, round(each.value, 9)) for each in found.violated] == [("equal rates", 0.2)]
     assert asked(1e-3, 1e-5).status == "no"
-    with pytest.raises(InputError, match="learning_rate has 3 values, but the network has 2 layers: give one number"):
+    with pytest.raises(InputError, match="learning_rate has length 3, but the network has 2 layers: give one number"):
         asked(1e-3, 1e-3, 1e-3)
     with pytest.raises(InputError, match="learning_rate is -1"):
         asked(1e-3, -1.0)

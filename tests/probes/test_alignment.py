@@ -273,21 +273,24 @@ def test_single_precision_stays_single():
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
-        (lambda: layer_alignment([np.eye(2)]), "there are 1 layers"),
+        (lambda: layer_alignment([np.eye(2)]), "weights has length 1"),
         (lambda: layer_imbalance([np.ones((2, 3)), np.ones((2, 3))]), "are not those of consecutive layers"),
         (lambda: layer_alignment([np.ones((4, 2, 2)), np.ones((2, 2))]), "are not those of consecutive layers"),
         (lambda: layer_alignment([np.eye(2), np.full((2, 1), np.nan)]), "not finite"),
         (lambda: layer_alignment([np.eye(2), np.eye(2, dtype=int)]), "of type int64"),
         (lambda: layer_alignment([np.eye(2), [[1.0], [2.0]]]), "type list"),
-        (lambda: data_alignment([np.eye(2)], np.ones((3, 2)), np.ones((4, 2))), "3 inputs and 4 targets"),
-        (lambda: data_alignment([np.eye(2)], np.ones((3, 2)), np.ones((3, 1))), "2 outputs"),
+        (
+            lambda: data_alignment([np.eye(2)], np.ones((3, 2)), np.ones((4, 2))),
+            "inputs has length 3, but targets has length 4",
+        ),
+        (lambda: data_alignment([np.eye(2)], np.ones((3, 2)), np.ones((3, 1))), "the network has dimensions"),
         (lambda: data_alignment([np.eye(2)], np.ones((3, 2)), np.ones((3, 2)), direction="x"), "direction is 'x'"),
         (lambda: line_alignment(np.eye(2), np.ones(3), np.ones(2)), "do not fit together"),
         (lambda: line_alignment(np.ones(2), np.ones(2), np.ones(2)), "do not fit together"),
-        (lambda: line_alignment(np.eye(2), np.ones(2), np.zeros(2)), "length zero"),
-        (lambda: weight_movement([np.eye(2)], [np.zeros((2, 2))]), "array 1 is zero"),
-        (lambda: weight_movement([np.eye(2)], [np.ones(3)]), "array 1 has shape"),
-        (lambda: weight_movement([np.eye(2)], []), "weights contains 1 arrays, and initial contains 0"),
+        (lambda: line_alignment(np.eye(2), np.ones(2), np.zeros(2)), "direction is zero"),
+        (lambda: weight_movement([np.eye(2)], [np.zeros((2, 2))]), r"initial\[0\] is zero"),
+        (lambda: weight_movement([np.eye(2)], [np.ones(3)]), r"weights\[0\] has shape"),
+        (lambda: weight_movement([np.eye(2)], []), "weights has length 1, and initial has length 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(measure, message):

@@ -384,18 +384,18 @@ def test_options_that_make_no_sense_are_refused():
         feature_metrics(H, F, output_function="relu")
     with pytest.raises(InputError, match="threshold is 0"):
         feature_metrics(H, F, threshold=0)
-    with pytest.raises(InputError, match="do not fit together"):
+    with pytest.raises(InputError, match="cannot be added"):
         operator.add(feature_moments(H, F), feature_moments(H, F, Y))
-    with pytest.raises(InputError, match="do not fit together"):
+    with pytest.raises(InputError, match="cannot be added"):
         operator.add(feature_moments(H, F), feature_moments(H, F, output_function="softmax"))
     with pytest.raises(InputError, match="another output_function"):
         feature_metrics(feature_moments(H, F), output_function="softmax")
-    with pytest.raises(InputError, match="held-out samples have"):
+    with pytest.raises(InputError, match="held_out has widths"):
         feature_metrics(H, F, held_out=(H[:, :3], F))
-    with pytest.raises(InputError, match="1 elements"):
+    with pytest.raises(InputError, match="held_out has length 1"):
         feature_metrics(H, F, held_out=(H,))
     for weights in ([0.0, 0.0], [1.0, -1e-3], [1.0, np.nan]):
-        with pytest.raises(InputError, match="negative, not finite, or all zero"):
+        with pytest.raises(InputError, match="negative or non-finite values, or only zeros"):
             effective_dimension(np.array(weights))
 
 

@@ -224,8 +224,8 @@ def test_a_run_can_be_measured_on_the_way():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"inputs": np.ones((11, 3))}, "do not fit together"),
-        ({"second": np.ones((4, 2))}, "do not fit together"),
+        ({"inputs": np.ones((11, 3))}, "do not match"),
+        ({"second": np.ones((4, 2))}, "do not match"),
         ({"first": np.ones(3)}, "first has shape"),
         ({"residuals": np.full((12, 2), np.nan)}, "not finite"),
         ({"first": np.full((3, 5), np.inf)}, "not finite"),
@@ -251,7 +251,7 @@ def test_activations_that_are_not_of_the_degree_are_refused(activation, degree, 
 def test_numbers_outside_their_domain_are_refused():
     with pytest.raises(InputError, match="threshold is 0"):
         spectrum(draw(), threshold=0)
-    with pytest.raises(InputError, match="do not fit together"):
+    with pytest.raises(InputError, match="do not match"):
         output_utility(np.ones((2, 3, 1)), np.ones((2, 1)), np.ones(2), degree=2)
     one, other = (two_layer_utility(*draw(seed), activation=relu, degree=2) for seed in (0, 1))
     with pytest.raises(InputError, match="different neurons"):

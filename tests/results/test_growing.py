@@ -199,8 +199,8 @@ def test_a_value_that_its_type_cannot_hold_is_refused(path, kind, value):
 @pytest.mark.parametrize(
     ("values", "places", "reason"),
     [
-        ({"other": 1.0}, {}, "are not variables"),
-        ({"loss": 1.0}, {"cell": 0, "mode": 1}, "are not dimensions"),
+        ({"other": 1.0}, {}, "which is not a variable"),
+        ({"loss": 1.0}, {"cell": 0, "mode": 1}, "which is not a dimension"),
         ({"loss": 1.0}, {"cell": 4, "step": 0}, "outside the dimension 'cell' of length 4"),
         ({"loss": [1.0, 2.0]}, {"cell": 0, "step": 0}, "has shape"),
         ({"loss": 1.0}, {"cell": 0, "step": slice(0, 2)}, "has shape"),

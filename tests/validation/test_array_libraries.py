@@ -70,7 +70,7 @@ def test_finite_floating_point_numbers_pass(make):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("floating", [False, True])
 def test_values_that_are_not_finite_are_refused_by_name(make, floating, value):
-    with pytest.raises(InputError, match="weights has values that are not finite") as caught:
+    with pytest.raises(InputError, match="weights contains values that are not finite") as caught:
         require_finite_values("weights", make([1.0, value]), floating=floating)
     assert caught.value.argument == "weights"
 

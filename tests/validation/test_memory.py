@@ -26,7 +26,7 @@ def test_what_may_be_unpacked_is_as_the_user_says(monkeypatch, limit, fits, not_
 @pytest.mark.parametrize("limit", ["much", "-1", "1e9", "nan"])
 def test_a_limit_that_is_no_number_of_bytes_is_refused(monkeypatch, limit):
     monkeypatch.setenv("DYNASCOPE_MEMORY", limit)
-    with pytest.raises(InputError, match="set it to a number of bytes"):
+    with pytest.raises(InputError, match="set it to an amount of memory"):
         require_unpacked(1, "trees.npz")
 
 

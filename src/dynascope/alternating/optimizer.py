@@ -176,7 +176,7 @@ class _Run:
             f"the neurons are not homogeneous of degree {self.network.degree}",
             argument="network",
             value=type(self.network).__name__,
-            remedy="omit biases (append a constant input instead), and check the degree",
+            remedy="replace biases with a constant input, and check the degree",
         )
 
     def best_direction(self, draw: np.random.Generator, starts: int, steps: int) -> tuple[np.ndarray, float]:

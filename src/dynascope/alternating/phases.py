@@ -65,7 +65,7 @@ class Alternation:
         usable = (norms > 0) & np.isfinite(norms)
         require(
             bool(usable.all()),
-            f"{int(np.sum(~usable))} of {len(rows)} neurons have zero or non-finite weights",
+            f"the weights of {int(np.sum(~usable))} of {len(rows)} neurons are zero or not finite",
             argument="network",
             value=float(norms.min(initial=0)),
             remedy="give every neuron finite, non-zero initial weights",
@@ -95,7 +95,7 @@ class Alternation:
             f"the neurons are not homogeneous of degree {degree}",
             argument="network",
             value=type(self.network).__name__,
-            remedy="omit biases (append a constant input instead), and check the degree",
+            remedy="replace biases with a constant input, and check the degree",
         )
         require(
             self.initial_loss > 0,
@@ -141,7 +141,7 @@ class Alternation:
                 return OUT_OF_TIME
             if len(self.jumps) and self.effort.exhausted:
                 most = f"{self.effort.most:.2g} operations"
-                self.warnings.append(f"The limit of {most} was reached {found}; raise operations to continue.")
+                self.warnings.append(f"The limit of {most} was reached {found}; increase operations to continue.")
                 return OUT_OF_WORK
             if events > _MOST_EVENTS * len(self.waiting):
                 self.warnings.append(f"After {events} activations, neurons still switch between active and dormant.")
@@ -171,7 +171,9 @@ class Alternation:
             if elapsed >= left:
                 return "the duration is over"
             if int(end["steps"]) >= self.max_steps:
-                self.warnings.append(f"No neuron became active in {self.max_steps} steps; raise max_steps to continue.")
+                self.warnings.append(
+                    f"No neuron became active in {self.max_steps} steps; increase max_steps to continue."
+                )
                 return "out of steps"
             return "no dormant neuron has positive utility"
         self.time += elapsed

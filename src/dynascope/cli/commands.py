@@ -131,7 +131,9 @@ def _check_completion(arguments: list[str]) -> None:
         place = Path(arguments[2]) if len(arguments) > 2 else None
         require(
             place is not None and place.parent.is_dir() and not place.is_dir(),
-            f"the completion script cannot be written to {place}" if place else "the path of the script is missing",
+            f"the completion script cannot be written to {place}"
+            if place
+            else "the path of the completion script is missing",
             argument="path",
             value=str(place),
             remedy="give the path of a file in an existing folder",

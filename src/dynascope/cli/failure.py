@@ -77,13 +77,13 @@ class Failure:
         if isinstance(error, DivergenceError):
             return cls(FAILED, str(error), "flow", error.time, error.remedy)
         if isinstance(error, OSError):
-            place, remedy = str(error.filename or "a file"), "check that it exists and is readable"
+            place, remedy = str(error.filename or "a file"), "check that this path exists and is readable"
             reason = error.strerror or str(error)
             if error.errno in FULL:
                 # Errors in files carry a file name; an error without one concerns standard output.
                 place = str(error.filename or "the output")
-                reason, remedy = f"the disk is full ({reason})", "free some space"
-            return cls(BAD_INPUT, f"{place}: {reason}: {remedy}.", None, place, remedy)
+                reason, remedy = f"the disk is full; {reason}", "free some space"
+            return cls(BAD_INPUT, f"{place} cannot be read or written ({reason}): {remedy}.", None, place, remedy)
         if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
             detail = " ".join(str(error).split())
             remedy = "use fewer samples, a smaller network, or a machine with more memory"

@@ -223,5 +223,5 @@ def _finite(answer: dict[str, Any]) -> dict[str, Any]:
     result = cleaned(answer, "", 0)
     if lost:
         places = [place.replace("[]", f"[{numbered(entries)}]") for place, entries in lost.items()]
-        result["warnings"].append(f"Not reached during the run, or undefined: {', '.join(places)}.")
+        result["warnings"].append(f"Some values are undefined or were not reached during the run: {', '.join(places)}.")
     return result

@@ -63,9 +63,8 @@ def _matching(entries: list[StudyEntry], words: Sequence[str]) -> list[StudyEntr
             f"no study matches {word!r}",
             argument="words",
             value=word,
-            remedy=f"did you mean {close[0]}? `dynascope list` shows all studies"
-            if close
-            else "`dynascope list` shows all studies",
+            remedy=(f"did you mean {close[0]}? Otherwise, " if close else "")
+            + "list all studies with `dynascope list`",
         )
     found = [entry for entry in entries if all(word.casefold() in texts[entry] for word in words)]
     require(

@@ -102,7 +102,7 @@ def writing(place: Path) -> Iterator[None]:
         full = error.errno in FULL
         reason = "the disk is full" if full else (error.strerror or str(error)).lower()
         raise InputError(
-            f"cannot write to {place} ({reason})",
+            f"results cannot be written to {place} ({reason})",
             argument="out",
             value=str(place),
             remedy=f"{'free some space, or ' if full else ''}choose another folder with --out",

@@ -67,7 +67,7 @@ def unknown_command(arguments: Sequence[str], commands: Sequence[str]) -> InputE
     """Return the error for an unknown or missing command."""
     listed = f"{', '.join(commands[:-1])} or {commands[-1]}"
     if not arguments:
-        return InputError("no command given", argument="arguments", value=[], remedy=f"choose {listed}")
+        return InputError("the command is missing", argument="arguments", value=[], remedy=f"choose {listed}")
     remedy = f"{_suggestion(arguments[0], commands)}choose {listed}"
     problem = f"dynascope has no command {arguments[0]!r}"
     return InputError(problem, argument="arguments", value=list(arguments), remedy=remedy)

@@ -171,7 +171,7 @@ class Predict:
         """Reject minibatches for an exact theory, whose predictions contain no minibatch noise."""
         require(
             self.training.flow == "gradient_flow" or self.training.batch_size is None,
-            f"{theory} predicts the loss of full-batch training, without minibatch noise",
+            f"batch_size is {self.training.batch_size}, but {theory} predicts the loss of full-batch training",
             argument="batch_size",
             value=self.training.batch_size,
             remedy="omit --batch-size to train on all samples",
@@ -190,7 +190,7 @@ class Predict:
                 f"{name} applies to jumps, but the theory {theory} predicts only the loss over time",
                 argument=name,
                 value=given,
-                remedy=f"omit --{name}, or choose a theory for small initial weights from the list of dynascope which",
+                remedy=f"omit --{name}, or choose a theory for small initial weights with dynascope which",
             )
 
     def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> Comparison:

@@ -32,8 +32,8 @@ def print_curve(tree: AnyResult) -> None:
     print_table([*header, *(["observed time"] if view.observed is not None else [])], rows)
     loss, time = view.predicted["loss"].to_numpy(), view.predicted["time"].to_numpy()
     print_text(
-        f"The total decrease is from the initial loss, {loss[0]:.4g}, to the last predicted loss, {loss[-1]:.4g} at "
-        f"time {time[-1]:.4g}.",
+        f"The total decrease is the difference between the initial loss, {loss[0]:.4g}, and the last predicted loss, "
+        f"{loss[-1]:.4g} at time {time[-1]:.4g}.",
         indent="",
     )
     if steps:

@@ -60,20 +60,20 @@ class UserCurve:
                 f"momentum is {self.momentum:g}, but no learning rate is given",
                 argument="momentum",
                 value=self.momentum,
-                remedy="give --learning-rate",
+                remedy="add --learning-rate",
             )
             require(
                 self.loss is None or self.learning_rate is not None,
                 f"loss is {self.loss}, but neither a curve nor a learning rate is given",
                 argument="loss",
                 value=self.loss,
-                remedy="give the file of your loss curve as --curve, or give --learning-rate",
+                remedy="add --curve with the file of your loss curve, or add --learning-rate",
             )
             return None
         for name, given in others.items():
             require(
                 not given,
-                f"--{name} trains a network, but --curve compares the prediction with your own run",
+                f"--{name} cannot be combined with --curve, which compares the prediction with your own run",
                 argument=name,
                 value=True,
                 remedy=f"omit --{name} or --curve",
@@ -82,7 +82,7 @@ class UserCurve:
             known,
             "the scale of the initial weights of your run is unknown",
             argument="scale",
-            remedy="give the scale as --scale, or the initial weights as --weights",
+            remedy="add --scale, or give the initial weights as --weights",
         )
         return comparison.user_curve(
             self.curve, learning_rate=self.learning_rate, momentum=self.momentum, loss=self.loss

@@ -69,7 +69,7 @@ class UserData:
     def _read(self) -> tasks.Task:
         require(
             not (self.raw and self.standardise),
-            "--raw and --standardise contradict each other",
+            "--raw and --standardise cannot be combined",
             argument="standardise",
             value=True,
             remedy="omit --raw or --standardise",

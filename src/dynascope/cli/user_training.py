@@ -57,13 +57,13 @@ class UserTraining:
             **others: Options that apply only to gradient flow, by name.
 
         Raises:
-            InputError: Options contradict each other, or a required option is missing.
+            InputError: Options are incompatible, or a required option is missing.
         """
         descends = self.flow == "descent"
         for name, wrong in {"slope": self.slope, **others}.items():
             require(
                 not (wrong and descends),
-                f"--{name} applies only to gradient flow, but the flow is descent",
+                f"--{name} applies only to gradient flow, but --flow is descent",
                 argument=name,
                 value=True,
                 remedy=f"omit --{name} or --flow",
@@ -81,7 +81,7 @@ class UserTraining:
                 f"{name} is {given}, but no learning rate is given",
                 argument=name,
                 value=given,
-                remedy="give --learning-rate",
+                remedy="add --learning-rate",
             )
 
     @property

@@ -60,6 +60,6 @@ class Watch:
             f"there is no folder {str(self.path)!r}",
             argument="path",
             value=str(self.path),
-            remedy="give the folder of a recorder that has started",
+            remedy="give the folder of a recording that has started",
         )
         return results.GrowingRecord.open(self.path).written

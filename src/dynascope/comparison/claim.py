@@ -48,7 +48,7 @@ def claim_on_mean(
         f"runs has shape {values.shape}",
         argument="runs",
         value=values.shape,
-        remedy="give the values of at least two runs, which an interval requires",
+        remedy="give the values of at least two runs",
     )
     mean, half = float(np.mean(values)), student_half(float(np.var(values, ddof=1)), len(values))
     return Claim(name, statement, mean, mean - half, mean + half, float(least), float(most))

@@ -136,10 +136,10 @@ def compare(
         )
     require(
         not (isinstance(run, str | PathLike) and str(run).endswith(".zip")),
-        f"observed is the path of a saved result, {str(run)!r}",
+        f"observed is {str(run)!r}, the path of a saved result",
         argument="observed",
         value=str(run),
-        remedy="load it first with dynascope.load",
+        remedy="load the result first with dynascope.load",
     )
     if not isinstance(run, xr.Dataset):
         raise bare_losses(observed, theory)
@@ -287,7 +287,7 @@ def _along_time(record: xr.Dataset) -> xr.Dataset:
 _DEFAULTS = {
     names.INITIAL_LOSS: (0.02, "a network with small weights starts near the loss of the zero function"),
     names.JUMP_TIME: (0.12, "neighbouring jumps change each other's times by about a tenth at usual scales"),
-    names.LEVEL: (0.02, "the loss leaves a plateau before it has fully converged to it"),
+    names.LEVEL: (0.02, "the loss leaves a plateau before fully converging to its level"),
     names.MISSING_JUMPS: (0.0, "every predicted jump must be observed"),
     names.EXTRA_JUMPS: (0.0, "no other plateau may be observed"),
     names.SLOPE: (0.05, "neighbouring jumps still overlap at finite scale"),

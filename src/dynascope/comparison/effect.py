@@ -124,10 +124,10 @@ class Hypothesis:
             trends = weights @ np.where(weights[:, None] == 0, 0.0, values)
         require(
             not np.isnan(trends).any(),
-            f"the trend of {np.isnan(trends).sum()} runs is undefined",
+            f"the trend is undefined for {np.isnan(trends).sum()} of {len(trends)} runs",
             argument="runs",
             value=values,
-            remedy="give finite numbers, or ∞ at no more than one level per run",
+            remedy="give finite numbers, with ∞ at no more than one level per run",
         )
         low, high = median_interval(trends, confidence)
         sign = 1 if low > 0 else -1 if high < 0 else 0

@@ -96,7 +96,7 @@ def compare_staircases(
             f"both observed records have the scale {_scale(observed)}",
             argument="at_other_scale",
             value=_scale(observed),
-            remedy="observe again from another scale",
+            remedy="observe again at another scale",
         )
         slope = (crossing_times(*_curve(at_other_scale), (levels[1:] + levels[:-1]) / 2) - found) / difference
         with np.errstate(divide="ignore"):

@@ -175,7 +175,7 @@ def learned_features(tree: AnyResult, axes: Axes | None = None) -> Axes:
         raise InputError(
             "the prediction contains no features",
             argument="tree",
-            remedy="pass a prediction with input_feature, learned_direction or coefficient",
+            remedy="pass a prediction that contains input_feature, learned_direction or coefficient",
         )
     return draw_features(found, axes or new_axes(height=features_height(found)))
 
@@ -248,7 +248,7 @@ def save_figure(figure: Figure, path: str | PathLike[str]) -> Path:
     path = Path(path)
     require(
         path.suffix in _DATELESS,
-        f"the name {path.name!r} does not end in a supported figure format",
+        f"the file name {path.name!r} has no supported suffix",
         argument="path",
         value=str(path),
         remedy=f"choose one of the suffixes {', '.join(_DATELESS)}",

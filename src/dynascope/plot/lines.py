@@ -169,7 +169,8 @@ def _variables(view: Result, chart: Chart) -> Found:
     unknown = sorted({*chart.members, *chart.places} - dimensions)
     require(
         not unknown,
-        f"a figure of {', '.join(chart.variables)} selects members along {', '.join(unknown)}, a missing dimension",
+        f"a figure of {', '.join(chart.variables)} selects members along {', '.join(unknown)}, but has no such "
+        "dimension",
         argument="members",
         value=unknown,
         remedy=f"choose from {', '.join(sorted(dimensions))}",
@@ -221,7 +222,7 @@ def _sides_over(view: Result, name: str, over: str) -> dict[str, xr.Dataset]:
         f"a figure draws {name!r} over {over or 'time'!r}, but {name!r} has dimensions {', '.join(known)}",
         argument="over",
         value=over,
-        remedy="choose one of these dimensions, or a variable with the same dimensions",
+        remedy="draw over one of these dimensions, or over a variable with the same dimensions",
     )
     return fitting
 
@@ -264,7 +265,7 @@ def _chosen(values: xr.DataArray, chart: Chart) -> xr.DataArray:
         absent = "".join(map(repr, missing[:1]))
         require(
             not missing,
-            f"a figure selects {dimension} {absent} of {str(values.name)!r}, which does not exist",
+            f"a figure selects {dimension} {absent}, but {str(values.name)!r} has no such label",
             argument="members",
             value=missing[:1],
             remedy=f"choose from {', '.join(map(str, known))}",

@@ -119,9 +119,9 @@ def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
     e_folds = np.append(np.inf, gaps * record[GROWTH_RATE].to_numpy()[1:])
     reasons, marked = [], False
     for each in e_folds:
-        after = "an earlier plateau is too short, so the path may differ from there on" if marked else ""
+        after = "an earlier plateau is too short, so the path may differ after this plateau" if marked else ""
         marked = marked or bool(each < _REST)
-        reasons.append(f"the plateau before it lasts only {each:.1f} e-folds of growth" if each < _REST else after)
+        reasons.append(f"the preceding plateau lasts only {each:.1f} e-folds of growth" if each < _REST else after)
     known = record[REASON].to_numpy().tolist()
     return with_slow_jumps(record, [old or new for old, new in zip(known, reasons, strict=True)])
 

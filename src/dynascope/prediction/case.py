@@ -65,7 +65,7 @@ class Case:
         layers = 2 if isinstance(self.network, TwoLayer) else len(self.layers or self.rates)
         require(
             len(self.rates) == layers,
-            f"learning_rate has {len(self.rates)} values, but the network has {layers} layers",
+            f"learning_rate has length {len(self.rates)}, but the network has {layers} layer{'s' * (layers != 1)}",
             argument="learning_rate",
             value=len(self.rates),
             remedy="give one number, or one for each layer",
@@ -195,10 +195,10 @@ class Case:
             inputs, wanted = len(self.network.u), self.task.input_dimension  # the theories check that it has one output
             require(
                 inputs == wanted,
-                f"the network takes {inputs} inputs, but the task has {wanted}",
+                f"the network has input dimension {inputs}, but the task has input dimension {wanted}",
                 argument="network",
                 value=inputs,
-                remedy="give both the same number of inputs",
+                remedy="give a network and a task with the same input dimension",
             )
         if isinstance(self.network, BiasedTwoLayer):
             self.require_dimensions(self.network.input_dimension, self.network.second.shape[1])
@@ -211,11 +211,11 @@ class Case:
         task = self.task
         require(
             (inputs, outputs) == (task.input_dimension, task.output_dimension),
-            f"the network maps {inputs} inputs to {outputs} outputs, but the task has {task.input_dimension} inputs "
-            f"and {task.output_dimension} targets",
+            f"the network has input and output dimensions ({inputs}, {outputs}), but the task has dimensions "
+            f"({task.input_dimension}, {task.output_dimension})",
             argument="network",
             value=(inputs, outputs),
-            remedy="give both the same dimensions",
+            remedy="give a network and a task with the same dimensions",
         )
 
 

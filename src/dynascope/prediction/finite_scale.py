@@ -60,7 +60,7 @@ def at_this_scale(staircase: xr.Dataset, task: Learnable, network: Network) -> x
             return staircase
         curve = longer
         if curve["time"][-1] < duration and failed is None:
-            failed = "the rest takes too many operations"
+            failed = "the rest would take too many operations"
         arrived = not np.isnan(_seen(staircase, curve).times[-1])
         spent += curve.attrs["operations"]
         # A limit in operations, unlike one in seconds, gives the same result on every machine.
@@ -182,7 +182,7 @@ def _reason(limit: float, here: float, off: float, blurred: float, *, end: float
         return ""
     if off > min(blurred, _ROUGH):
         return f"the loss at this scale falls at {here / limit:.3g} times the time in the small-scale limit"
-    return "the loss falls so slowly there that its time is uncertain"
+    return "the loss falls so slowly at this jump that the time is uncertain"
 
 
 def _read_between(

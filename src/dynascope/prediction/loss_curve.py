@@ -126,7 +126,7 @@ def loss_curve(
         duration = min(duration, float(curves[-1].time[-1]))
         if duration == 0:
             raise DivergenceError(
-                f"at scale {scale:.3g} the flow reaches the step limit before the loss changes",
+                f"at scale {scale:.3g}, the flow reaches the step limit before the loss changes",
                 time=0.0,
                 remedy="choose a larger scale, or the homogeneity-normalised flow",
             )

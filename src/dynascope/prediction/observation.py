@@ -101,7 +101,7 @@ def observe(
     method = GradientFlow() if method is None else method
     require(
         isinstance(method, GradientFlow | Descent),
-        f"method is {type(method).__name__}",
+        f"method has type {type(method).__name__}",
         argument="method",
         value=type(method).__name__,
         remedy="give a GradientFlow or a Descent",
@@ -151,11 +151,11 @@ def _gradient_flow(task: Any, network: Any, method: GradientFlow, scale: Any, pr
         return exact(float(np.asarray(scale)))
     require(
         solver.name != "exact",
-        "the solver 'exact' does not support this network, or this run requires the weights",
+        "solver is 'exact', but this solver does not support the network or cannot return the required weights",
         argument="solver",
         value="exact",
-        remedy="give one network, one scale, no probes and no option of the method except the duration, or choose "
-        "another solver",
+        remedy="give one network and one scale, no probes and no method options except the duration, or choose another "
+        "solver",
     )
     if single:
         method = _with_defaults(task, network, method)
@@ -214,7 +214,11 @@ def _with_probes(method: Any, probes: Sequence[Probe], network: Any) -> Any:
 def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalised: bool) -> float:
     if not single:
         remedy = "give method=GradientFlow(duration=…)"
-        raise InputError("an ensemble has no common duration", argument="duration", remedy=remedy)
+        raise InputError(
+            "duration is missing, and the members of an ensemble have no common default",
+            argument="duration",
+            remedy=remedy,
+        )
     try:
         return _until_learned(task, network, scale, normalised)
     except InputError as error:
@@ -223,7 +227,9 @@ def _duration(task: Learnable, network: Any, scale: Any, single: bool, normalise
             if size <= SMALL_START.almost:  # the weights of the module are already small
                 return _until_learned(task, unit, size, normalised)
         raise InputError(
-            f"no duration is given and none can be predicted ({error})", argument="duration", remedy="give a duration"
+            f"duration is missing, and no duration can be predicted ({error.args[0].removesuffix('.')})",
+            argument="duration",
+            remedy="give a duration",
         ) from None
 
 

@@ -63,7 +63,7 @@ def predict_seeds(
     """
     require(
         kind != "diagonal",
-        "the initial weights of a diagonal network are not random",
+        f"seeds is {seeds}, but the initial weights of a diagonal network are not random",
         argument="seeds",
         value=seeds,
         remedy="omit seeds",

@@ -140,7 +140,8 @@ def _require_units(task: Task) -> None:
             f"the largest of the {name} of the task has magnitude {largest:.1e}",
             argument="task",
             value=largest,
-            remedy=f"choose units in which it is between {1 / _LARGEST:.0e} and {_LARGEST:.0e}, or standardise",
+            remedy=f"choose units in which this magnitude is between {1 / _LARGEST:.0e} and {_LARGEST:.0e}, or "
+            f"standardise the {name}",
         )
 
 
@@ -193,7 +194,7 @@ def _large_scale(case: Case, others: Sequence[Candidate], *, measured: bool) -> 
         reason = f"neither small (below 1) nor lazy ({'; '.join(map(str, (*lazy.violated, *lazy.unmeasured)))})"
     remedy = "choose a scale below one"
     if measured:
-        remedy = "predict before training, from small weights: multiply all weights by a common factor, such as 0.01"
+        remedy = "predict before training, from weights that are multiplied by a small common factor, such as 0.01"
     near = [each for each in sorted(others, key=rank) if each.status != "no"]
     if near:
         remedy += f", or select theory={near[0].name!r}, {_NEAR[near[0].status]}"

@@ -127,7 +127,7 @@ def require_network(network: Any) -> None:
             f"network is the class {network.__name__}",
             argument="network",
             value=network.__name__,
-            remedy=f"give an instance of it, such as {network.__name__}(…) with its arguments",
+            remedy=f"give an instance, such as {network.__name__}(…) with its arguments",
         )
     if not isinstance(network, str) and not is_module(network) and not isinstance(network, SumOfNeurons):
         raise InputError(
@@ -221,7 +221,7 @@ def chosen(case: Case, name: str) -> Candidate:
     found = {candidate.name: candidate for candidate in candidates(case)}
     require(
         name in found,
-        f"the theory {name!r} does not cover a {case.name} on these data"
+        f"the theory {name!r} does not cover this network ({case.name}) on these data"
         if name in [theory.name for theory in THEORIES]
         else f"there is no theory {name!r}",
         argument="theory",
@@ -232,9 +232,9 @@ def chosen(case: Case, name: str) -> Candidate:
     broken = [each for each in candidate.violated if each.almost is False]
     require(
         not broken,
-        f"the theory {name!r} does not apply here: {'; '.join(map(str, broken))}",
+        f"the theory {name!r} does not apply here ({'; '.join(map(str, broken))})",
         argument="theory",
         value=name,
-        remedy=f"{broken[0].assumption.remedy}, or choose another theory: dynascope.which" if broken else "",
+        remedy=f"{broken[0].assumption.remedy}, or choose a theory that dynascope.which lists" if broken else "",
     )
     return candidate

@@ -49,7 +49,7 @@ class NeuronCounts:
             f"counts of {self.event!r} (shapes {shapes[0]}) and {other.event!r} (shapes {shapes[1]}) cannot be added",
             argument="other",
             value=other.event,
-            remedy="add batches of the same network and event",
+            remedy="add counts of the same event in the same network",
         )
         layers = tuple(one + more for one, more in zip(self.layers, other.layers, strict=True))
         return NeuronCounts(layers, self.samples + other.samples, self.event)
@@ -221,7 +221,7 @@ def _layers(name: str, preactivations: Any) -> Sequence[Any]:
         f"{name} has layers of shapes {shapes}",
         argument=name,
         value=shapes,
-        remedy="give shapes (n, h) or (times, n, h), with the same samples in every layer",
+        remedy="give arrays of shape (n, h) or (times, n, h), with the same samples in every layer",
     )
     for each in layers:
         require_finite_values(name, each, floating=True)
@@ -232,7 +232,7 @@ def _fractions(counts: NeuronCounts, event: str) -> tuple[Any, list[Any]]:
     """Return the array namespace, and the fraction of samples for each neuron of each layer."""
     require(
         counts.event == event,
-        f"the counts are of the event {counts.event!r}, not {event!r}",
+        f"the counts are for the event {counts.event!r}, not {event!r}",
         argument=event,
         value=counts.event,
         remedy=f"give the result of {_EVENTS[event]}",

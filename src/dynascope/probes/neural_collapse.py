@@ -187,7 +187,7 @@ def nearest_mean_disagreement(
     classes, p = moments.means.shape
     require(
         h.shape[1] == p,
-        f"features have {h.shape[1]} columns, but the class means have {p}",
+        f"features has {h.shape[1]} columns, but the class means have {p} entries",
         argument="features",
         value=tuple(features.shape),
         remedy="give the features of the same layer",
@@ -259,7 +259,7 @@ def neural_collapse(
     largest = float(array_namespace(h).finfo(h.dtype).max) ** 0.25
     require(
         holds(array_namespace(h).all(abs(h) < largest)),
-        f"features has values above {largest:.0e}, which overflow {h.dtype} when squared",
+        f"features contains values above {largest:.0e}, which overflow {h.dtype} when squared",
         argument="features",
         value=str(h.dtype),
         remedy="rescale the features",
@@ -270,11 +270,11 @@ def neural_collapse(
     if classes is None and not holds(array_namespace(h).all(sampled > 0)):
         present, shape = int(array_namespace(h).sum(sampled)), tuple(classifier.shape)
         raise InputError(
-            f"classifier has shape {shape}, which means {w.shape[1]} classes, but only {present} of them have samples",
+            f"classifier has shape {shape}, which implies {w.shape[1]} classes, but labels contains only {present}",
             argument="classifier",
             value=shape,
-            remedy=f"give the last layer's weights, of shape ({h.shape[1]}, {present}) or its transpose, or samples of "
-            "each class",
+            remedy=f"give the weights of the last layer, of shape ({h.shape[1]}, {present}) or its transpose, or give "
+            "samples of each class",
         )
     found = collapse_metrics(moments, w, layout="features_classes", center_classifier=center_classifier)
     disagree = nearest_mean_disagreement(moments, features, w, bias, layout="features_classes")
@@ -288,7 +288,7 @@ def _classes(labels: Any) -> int:
         raise InputError(
             "the number of classes is unknown under JAX tracing",
             argument="classes",
-            remedy="give classes or the classifier",
+            remedy="give the number of classes or the classifier",
         ) from None
 
 
@@ -302,8 +302,8 @@ def _oriented(classifier: Any, p: int, classes: int | None, like: Any, layout: L
         layout is not None or shape[0] != shape[1],
         f"classifier has the square shape {shape}, so its layout is ambiguous",
         argument="layout",
-        remedy='give layout="features_classes" if outputs are features @ classifier, "classes_features" if it is the '
-        "weight of PyTorch's Linear",
+        remedy='choose layout="features_classes" if the outputs are features @ classifier, or "classes_features" if '
+        "the classifier is the weight of a torch.nn.Linear",
     )
     if layout == "classes_features" or (layout is None and shape[0] != p):
         w = w.T

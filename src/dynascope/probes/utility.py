@@ -44,7 +44,7 @@ class NeuronUtility:
             "the two batches were measured on different neurons",
             argument="other",
             value=tuple(other.norms.shape),
-            remedy="add batches of the same checkpoint",
+            remedy="add batches measured at the same checkpoint",
         )
         return dataclasses.replace(self, total=self.total + other.total, samples=self.samples + other.samples)
 
@@ -119,11 +119,11 @@ def two_layer_utility(
     (n_residuals, c), (h_second, c_second) = require_axes("residuals", residuals, 2), require_axes("second", second, 2)
     require(
         (d_first, h_second, n_residuals, c_second) == (d, h, n, c),
-        f"inputs {(n, d)}, residuals {(n_residuals, c)}, first {(d_first, h)} and second {(h_second, c_second)} "
-        "do not fit together",
+        f"the shapes of inputs, {(n, d)}, residuals, {(n_residuals, c)}, first, {(d_first, h)}, and second, "
+        f"{(h_second, c_second)}, do not match",
         argument="residuals",
         value=(n_residuals, c),
-        remedy="give shapes (n, d), (n, c), (d, h) and (h, c)",
+        remedy="give arrays of shapes (n, d), (n, c), (d, h) and (h, c)",
     )
     for name, each in {"inputs": inputs, "residuals": residuals, "first": first, "second": second}.items():
         require_finite_values(name, each)
@@ -135,7 +135,7 @@ def two_layer_utility(
             f"the activation is not homogeneous of degree {degree - 1}",
             argument="activation",
             value=getattr(activation, "__name__", type(activation).__name__),
-            remedy="give a power or a rectified power as activation, and its exponent plus one as degree",
+            remedy="give a power or a rectified power as activation, and the exponent plus one as degree",
         )
     norms = _norms(first, second)
     units = _safe(norms)
@@ -170,10 +170,11 @@ def output_utility(outputs: Any, residuals: Any, norms: Any, *, degree: Annotate
     n, h, c = require_axes("outputs", outputs, 3)
     require(
         require_axes("residuals", residuals, 2) == (n, c) and require_axes("norms", norms, 1) == (h,),
-        f"outputs {(n, h, c)}, residuals {tuple(residuals.shape)} and norms {tuple(norms.shape)} do not fit together",
+        f"the shapes of outputs, {(n, h, c)}, residuals, {tuple(residuals.shape)}, and norms, {tuple(norms.shape)}, "
+        "do not match",
         argument="outputs",
         value=(n, h, c),
-        remedy="give shapes (n, h, c), (n, c) and (h,)",
+        remedy="give arrays of shapes (n, h, c), (n, c) and (h,)",
     )
     for name, each in {"outputs": outputs, "residuals": residuals, "norms": norms}.items():
         require_finite_values(name, each)

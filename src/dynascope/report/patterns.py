@@ -95,7 +95,7 @@ def patterns(view: Result) -> Patterns | None:
     if settled:
         caption.append(
             f"{'Each picture' if images else 'Each column'} shows the weights of the new neuron on the plateau after "
-            "the jump, which on correlated inputs can differ from its weights when it becomes active."
+            "the jump. If the inputs are correlated, these weights can differ from those at the activation."
         )
     jumps, numbers = found.jumps[:MOST_PICTURES], np.nan_to_num(found.values[:MOST_PICTURES])
     if len(found.jumps) > MOST_PICTURES:
@@ -116,8 +116,8 @@ def patterns(view: Result) -> Patterns | None:
     if effects:
         caption.append(
             f"The last row{'s show' if len(effects) > 1 else ' shows'} whether the neuron raises or lowers the output "
-            "for inputs on which it is active, and by how much if the inputs change by one along the direction in its "
-            "column."
+            "for inputs on which it is active. Each number is the change in the output if these inputs change by one "
+            "along the direction in the same column."
         )
     return Patterns(" ".join(caption), jumps, [], rows, len(jumps) <= _MOST_WRITTEN, in_spreads, effects)
 

@@ -37,7 +37,7 @@ def staircase_caption(view: Result) -> str:
     levels = f"from {number(first.loss_before, 3)} to {number(last.loss_after, 3)}"
     if view.observed is None:
         return f"Predicted loss over time. It drops {levels} in a staircase of plateaus; numbers mark the jumps."
-    return f"Loss over time. Numbers mark the predicted jumps, and the predicted plateaus go {levels}."
+    return f"Loss over time. Numbers mark the predicted jumps, and the predicted plateaus range {levels}."
 
 
 def staircase_meaning(view: Result, facts: Mapping[Any, Any]) -> str:

@@ -72,10 +72,10 @@ def _entries(archive: ZipFile) -> list[ZipInfo]:
     packed = [entry.filename for entry in entries if entry.compress_type not in (ZIP_STORED, ZIP_DEFLATED)]
     for names, problem in (
         (twice, "occurs twice"),
-        (astray, "leads out of it"),
+        (astray, "is outside the archive"),
         (packed, "is compressed by a method other than deflate"),
     ):
-        problem = f"is not a record: its member {''.join(names[:1])!r} {problem}"
+        problem = f"is not a record, because the member {''.join(names[:1])!r} {problem}"
         _require(not names, Path(str(archive.filename)), problem)
     return entries
 

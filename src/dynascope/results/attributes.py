@@ -121,8 +121,8 @@ _SHARE = _Kind(_between(0, 1), "a number from 0 to 1")
 _COUNT = _Kind(_count, "a positive integer")
 _FLAG = _Kind(_flag, "0 or 1")
 _TEXTS = _Kind(_list(_text), "a list of strings")
-_NAMED_TEXTS = _Kind(_object(_text), "an object of strings")
-_QUANTITIES = _Kind(_object(_QUANTITY), "an object with an error, a tolerance and whether it agrees for each quantity")
+_NAMED_TEXTS = _Kind(_object(_text), "an object that contains strings")
+_QUANTITIES = _Kind(_object(_QUANTITY), "an object with error, tolerance and agrees for each quantity")
 _KINDS = {
     **dict.fromkeys(("convention", "version", "title", "claim", "reference", "question", "meaning"), _TEXT),
     **dict.fromkeys(("equation", "verdict_sentence", "study", "command", "date", "task", "network", "theory"), _TEXT),
@@ -138,15 +138,15 @@ _KINDS = {
     "confidence": _SHARE,
     "scale": _Kind(_between(0, _LARGEST), "a finite non-negative number"),
     "batch_size": _Kind(_either(_number, _none), "a number or null"),
-    "verdict": _Kind(_one_of("agree", "disagree", "undecided"), "agree, disagree or undecided"),
+    "verdict": _Kind(_one_of("agree", "disagree", "undecided"), "'agree', 'disagree' or 'undecided'"),
     "claims": _Kind(
         _object(_one_of("holds", "does not hold", "undecided")),
-        "an object with holds, does not hold or undecided for each claim",
+        "an object with 'holds', 'does not hold' or 'undecided' for each claim",
     ),
-    "parameters": _Kind(_object(_PARAMETER), "an object of numbers, strings and lists of these"),
+    "parameters": _Kind(_object(_PARAMETER), "an object that contains numbers, strings and lists of these"),
     "image_shape": _Kind(
         _either(_none, _list(_count, 2)),
-        "a list of a height and a width, or null",
+        "a list with a height and a width, or null",
     ),
     "figures": _Kind(_list(_fields({"variables": _either(_text, _list(_text))}, CHART)), "a list of charts"),
 }

@@ -72,17 +72,17 @@ class Claim:
                 object.__setattr__(self, end, self.value)
         require(
             not (self.interval[0] > self.value or self.value > self.interval[1]),
-            f"the value {self.value} lies outside its interval {self.interval}",
+            f"the value {self.value} is outside the interval {self.interval}",
             argument="low",
             value=self.interval,
-            remedy="give low ≤ value ≤ high",
+            remedy="give numbers with low ≤ value ≤ high",
         )
         require(
             self.least <= self.most and not (math.isinf(self.least) and math.isinf(self.most)),
             f"least is {self.least} and most is {self.most}",
             argument="least",
             value=(self.least, self.most),
-            remedy="give one bound or both, least ≤ most",
+            remedy="give one bound, or both with least ≤ most",
         )
 
     def if_known(self, known: bool, reason: str) -> Claim:
@@ -225,7 +225,7 @@ def _claim(name: str, decides: bool, row: Mapping[str, Any], words: Names) -> Cl
             f"the direction of the claim {name!r} is {row['direction']}",
             argument="direction",
             value=row["direction"],
-            remedy="give 1 for rises, -1 for falls or 0 for stays constant",
+            remedy="give 1 (rises), -1 (falls) or 0 (stays constant)",
         )
         least, most = _BOUNDS_OF_EFFECTS[row["direction"]]
         quantity, units = describe(str(row["metric"]), words)
@@ -237,7 +237,7 @@ def _claim(name: str, decides: bool, row: Mapping[str, Any], words: Names) -> Cl
     claim = Claim(name, row["statement"], **measured, **claimed, unknown=unknown, decides=decides)
     require(
         claim.outcome == row["holds"],
-        f"the record states {row['holds']!r} for the claim {name!r}, but its interval implies {claim.outcome!r}",
+        f"the record states {row['holds']!r} for the claim {name!r}, but the interval implies {claim.outcome!r}",
         argument="holds",
         value=row["holds"],
         remedy="create the record again",

@@ -48,7 +48,7 @@ def time_unit(scale: OpenFraction, *, degree: _Degree = 2, normalised: bool = Fa
     exponent = (2 - degree) * math.log10(scale)
     require(
         exponent < 300,
-        f"scale^(2 − degree) is 1e{exponent:.0f}",
+        f"scale is {scale:.3g}, so scale^(2 − degree) is about 1e{exponent:.0f}, which is too large",
         argument="scale",
         value=scale,
         remedy="choose a larger scale, or the homogeneity-normalised flow",

@@ -213,11 +213,15 @@ class GrowingRecord:
         """
         self.flush()
         known = {dimension for name in values for dimension in self._dimensions.get(name, [])}
-        for names, all_of, what in ((values, self._dimensions, "variables"), (places, known, "dimensions of values")):
+        for argument, names, all_of, what in (
+            ("values", values, self._dimensions, "variable of the record"),
+            ("places", places, known, "dimension of these values"),
+        ):
+            unknown = sorted(set(names) - set(all_of))
             require(
-                set(names) <= set(all_of),
-                f"{sorted(set(names) - set(all_of))} are not {what}",
-                argument="values" if names is values else "places",
+                not unknown,
+                f"{argument} contains {''.join(map(repr, unknown[:1]))}, which is not a {what}",
+                argument=argument,
                 remedy=f"choose from {sorted(all_of)}",
             )
         growing = [name for name in values if name in self._growing]
@@ -258,7 +262,7 @@ class GrowingRecord:
         self.flush()
         require(
             rows <= self.written,
-            f"rows is {rows}, but the record has {self.written}",
+            f"rows is {rows}, but the number of written rows is {self.written}",
             argument="rows",
             value=rows,
             remedy="give at most the number of written rows",

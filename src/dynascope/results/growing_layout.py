@@ -43,9 +43,9 @@ _CHUNK_BYTES, _MOST_ROWS = 2**18, 2**13
 def require_new_folder(path: Path) -> None:
     """Raise `InputError` unless a record can be created at the path."""
     for valid, problem, remedy in (
-        (path.suffix != ".zip", "is the name of a zip file", "name the folder ….zarr"),
+        (path.suffix != ".zip", "is the name of a zip file", "choose a folder name that ends in .zarr"),
         (path.parent.is_dir(), "is in a folder that does not exist", "create the folder first"),
-        (not os.path.lexists(path), "exists", "choose another path, or continue the record that is there"),
+        (not os.path.lexists(path), "already exists", "choose another path, or continue the existing record"),
     ):
         require(valid, f"{str(path)!r} {problem}", argument="path", value=str(path), remedy=remedy)
 
@@ -72,7 +72,7 @@ def make_folder(
         f"chunks contains {', '.join(unknown)}",
         argument="chunks",
         value=unknown,
-        remedy=f"give chunk sizes only for dimensions other than the growing one, {axis!r}",
+        remedy=f"give chunk sizes only for dimensions of the variables other than {axis!r}, which grows",
     )
     partial = target.with_name(f".{target.stem}.partial-{secrets.token_hex(4)}{target.suffix}")
     template.drop_vars(list(variables)).to_zarr(partial, zarr_format=ZARR_FORMAT, consolidated=False)
@@ -184,7 +184,7 @@ def region(
     array = fitted(name, value, dtype)
     require(
         array.shape == tuple(shape),
-        f"{name!r} has shape {array.shape}, but the region has shape {tuple(shape)}",
+        f"{name!r} has shape {array.shape}, but the selected region has shape {tuple(shape)}",
         argument=name,
         value=array.shape,
         remedy="give one value for each selected position",
@@ -219,16 +219,16 @@ def _template(
                 problem,
                 argument="variables",
                 value=name,
-                remedy="give labels for every dimension but the axis, and use unique names",
+                remedy="give labels for every dimension except the growing one, and use unique names",
             )
     require(
         axis not in labels.sizes and any(axis in dimensions for dimensions, _ in variables.values()),
-        f"the axis {axis!r} has labels in coords"
+        f"coords contains labels of the growing axis {axis!r}"
         if axis in labels.sizes
         else f"no variable has the growing dimension {axis!r}",
         argument="axis",
         value=axis,
-        remedy="name the growing dimension of the variables, and pass its labels as a variable instead of in coords",
+        remedy="choose as axis the growing dimension of the variables, and pass its labels as a variable",
     )
     empty = {}
     for name, (dimensions, dtype) in variables.items():

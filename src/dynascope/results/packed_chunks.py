@@ -90,7 +90,7 @@ def require_whole_chunks(name: str, array: zarr.Array, members: Members) -> None
         )
         require(
             size == whole,
-            f"a chunk of the array {name!r} is damaged: it contains {size:.0f} of {whole} bytes",
+            f"a chunk of the array {name!r} contains only {size:.0f} of {whole} bytes",
             argument="path",
             value=f"{name}/{key}",
             remedy="create the record again",

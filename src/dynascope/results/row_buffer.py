@@ -98,7 +98,7 @@ class RowBuffer:
         lengths = {len(block) for block in blocks}
         require(
             len(lengths) == 1,
-            f"the variables have {sorted(lengths)} rows",
+            f"the variables have different numbers of rows ({', '.join(map(str, sorted(lengths)))})",
             argument="values",
             remedy="give all variables the same number of rows",
         )

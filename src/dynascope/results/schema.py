@@ -101,7 +101,7 @@ def validate_record(record: xr.Dataset) -> xr.Dataset:
                 f"the {attribute} of {name!r} has type {type(text).__name__}",
                 argument=attribute,
                 value=text,
-                remedy="give it as text",
+                remedy="give text",
             )
         require(
             values.dtype.kind in "fiubU",

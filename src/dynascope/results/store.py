@@ -74,7 +74,7 @@ def save(result: AnyResult, path: str | PathLike[str]) -> Path:
         f"{str(target)!r} does not end in '.zip'",
         argument="path",
         value=str(target),
-        remedy="name the file ….zarr.zip",
+        remedy="choose a file name that ends in .zarr.zip",
     )
     require(
         not os.path.lexists(target) or _is_archive(target),
@@ -152,7 +152,7 @@ def _checked(tree: xr.DataTree | xr.Dataset) -> xr.DataTree:
         f"the record has type {type(tree).__name__}",
         argument="tree",
         value=type(tree).__name__,
-        remedy="pass a result, an xarray Dataset or a DataTree",
+        remedy="pass a result, an xarray.Dataset or an xarray.DataTree",
     )
     require(
         any("convention" in node.attrs for node in [tree, *tree.children.values()]),
@@ -187,7 +187,7 @@ def _read(source: Path) -> xr.DataTree:
         f"{str(source)!r} is not a record",
         argument="path",
         value=str(source),
-        remedy="give a file ….zarr.zip that dynascope saved, or the folder of a growing record",
+        remedy="give a .zarr.zip file that dynascope saved, or the folder of a growing record",
     )
     members = read_members(source)
     attributes = json.loads(members.content.get(".zattrs", b"{}"))

@@ -102,7 +102,7 @@ def _claims(observed: xr.Dataset | None, stored: Mapping[str, Outcome]) -> dict[
     wrong = sorted(name for name, outcome in stored.items() if claims[name].outcome != outcome)
     require(
         not wrong,
-        f"the outcome of {', '.join(wrong)} in claims differs from that in the observed record",
+        f"the outcomes in claims and in the observed record differ for {', '.join(wrong)}",
         argument="claims",
         value=wrong,
         remedy="create the record again",

@@ -40,8 +40,8 @@ def written_beside(path: str | PathLike[str]) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     for condition, problem, remedy in (
-        (target.parent.is_dir(), f"the folder {str(target.parent)!r} does not exist", "create it first"),
-        (not target.is_dir(), f"{str(path)!r} is a folder", "give the name of a file"),
+        (target.parent.is_dir(), f"the folder {str(target.parent)!r} does not exist", "create this folder first"),
+        (not target.is_dir(), f"{str(path)!r} is a folder", "give the path of a file"),
     ):
         require(condition, problem, argument="path", value=str(path), remedy=remedy)
     partial = target.with_name(f".{target.stem}.partial-{secrets.token_hex(4)}{target.suffix}")

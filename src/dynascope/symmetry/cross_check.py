@@ -70,7 +70,7 @@ def cross_check(structural: SymmetryStructure, numerical: Discovery, params: Any
     size = sum(each.size for each in arrays.values())
     require(
         size == numerical.theta.size,
-        f"params has {size} numbers, but discover analysed {numerical.theta.size}",
+        f"params contains {size} numbers, but discover analysed {numerical.theta.size}",
         argument="params",
         value=size,
         remedy="give the parameters that discover received",

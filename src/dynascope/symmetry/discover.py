@@ -107,7 +107,7 @@ def discover(
     dimension = sum(each.size for each in point[0])
     require(
         dimension <= _MOST,
-        f"params has {dimension} numbers, but at most {_MOST} are supported",
+        f"params contains {dimension} numbers, but at most {_MOST} are supported",
         argument="params",
         value=dimension,
         remedy="call discover_blocks or find_symmetries, or give a smaller network of the same kind",
@@ -166,7 +166,7 @@ def _require_laws(generators: Generators, theta: np.ndarray, gradients: np.ndarr
         defect = float((np.abs((gradients * along).sum(1)) / np.maximum(sizes, 1e-300)).max())
         require(
             defect <= _LAW,
-            f"the rank of the {kind} generators is ambiguous: one of them fails at new points by {defect:.1e}",
+            f"the rank of the {kind} generators is ambiguous, because one of them fails at new points by {defect:.1e}",
             argument="example_inputs",
             value=defect,
             remedy="give more inputs with a wider distribution, so that every activation pattern occurs",

@@ -171,7 +171,7 @@ def _derivatives(loss: Callable[[Any], Any], params: Any, symmetries: Sequence[C
         raise
     except Exception as error:  # a user's loss can raise anything
         raise InputError(
-            f"loss(params) fails: {type(error).__name__}: {shown_error(error)}",
+            f"loss(params) fails ({type(error).__name__}: {shown_error(error)})",
             argument="loss",
             value=type(loss).__name__,
             remedy="give a JAX function of the parameters that returns one number",
@@ -198,6 +198,6 @@ def _number(value: Any) -> Any:
         f"loss returns {shown(value)}",
         argument="loss",
         value=jnp.shape(value),
-        remedy="return one real number",
+        remedy="give a function that returns one real number",
     )
     return value

@@ -94,7 +94,7 @@ def read(apply: Callable[[Any, Any], Any], params: Any, example_inputs: Any) -> 
             f"example_inputs contains {shown(leaf)}",
             argument="example_inputs",
             value=type(leaf).__name__,
-            remedy="give arrays in the format that apply takes",
+            remedy="give arrays in the format that apply accepts",
         )
         require_finite_values("example_inputs", _wide(np.asarray(leaf)))
     model = Model(apply, structure, tuple(places), inputs, tuple(paths))
@@ -176,7 +176,7 @@ def _require_answers(model: Model, point: Point) -> int:
             size = jax.eval_shape(model.outputs, *point).size
     except Exception as error:  # a user's function can raise anything
         raise InputError(
-            f"apply(params, example_inputs) fails: {type(error).__name__}: {shown_error(error)}",
+            f"apply(params, example_inputs) fails ({type(error).__name__}: {shown_error(error)})",
             argument="apply",
             value=type(model.apply).__name__,
             remedy="give a JAX function, and parameters and inputs that it accepts",
@@ -193,7 +193,7 @@ def _require_answers(model: Model, point: Point) -> int:
             jax.eval_shape(jax.grad(lambda each: model.outputs(each, *point[1:]).sum()), point[0])
     except Exception as error:  # for example a loop of unknown length
         raise InputError(
-            f"the gradient of apply fails: {type(error).__name__}: {shown_error(error)}",
+            f"the gradient of apply fails ({type(error).__name__}: {shown_error(error)})",
             argument="apply",
             value=type(model.apply).__name__,
             remedy="give a function that jax.grad can differentiate",

@@ -208,7 +208,7 @@ def _check_inputs(inputs: np.ndarray) -> None:
     # NaN and infinite values appear in the extremes, which need no additional memory.
     require(
         bool(np.isfinite([inputs.min(), inputs.max()]).all()),
-        "inputs has values that are not finite",
+        "inputs contains values that are not finite",
         argument="inputs",
         remedy="drop or fill them first",
     )

@@ -211,16 +211,24 @@ def sampler(task: Any, batches: Batches) -> Sampler:
     if stream is not None:
         _require_hashable(stream)
     size = _checked_size(batches.size, samples, stream, batches.replacement)
-    for name, value, possible, remedy in (
+    for name, value, possible, why, remedy in (
         (
             "replacement",
             batches.replacement,
             size is not None and stream is None,
-            "choose a batch size and a task of samples",
+            "no batch size is given" if stream is None else "the task is a stream",
+            "choose a batch size and a task with samples",
         ),
-        ("augmentation", batches.augmentation, samples > 0 or stream is not None, "choose a task of samples"),
+        (
+            "augmentation",
+            batches.augmentation,
+            samples > 0 or stream is not None,
+            "the task is an expectation",
+            "choose a task with samples",
+        ),
     ):
-        require(possible or not value, f"{name} is {value}", argument=name, value=str(value), remedy=remedy)
+        problem = f"{name} is {value}, but {why}"
+        require(possible or not value, problem, argument=name, value=str(value), remedy=remedy)
     parts = _parts(batches.micro_size, size if size is not None else samples or None)
     return Sampler(
         size, samples, bool(batches.replacement), bool(batches.independent), stream, batches.augmentation, parts
@@ -246,10 +254,10 @@ def chosen_steps(steps: int | None, epochs: int | None, save: SaveSteps | None, 
     length = 1 if epochs is None else per_epoch or 1
     require(
         last * length <= _MOST,
-        f"the run has {last * length} steps",
+        f"the run has {last * length} steps, above the limit of {_MOST}",
         argument="steps" if steps is not None else "epochs",
         value=last * length,
-        remedy=f"choose at most {_MOST} steps",
+        remedy="choose fewer steps",
     )
     if save is None:
         save = _RECORDS if epochs is None else np.arange(last + 1)
@@ -280,7 +288,7 @@ def _require_hashable(stream: Stream) -> None:
             f"the stream {type(stream).__name__} is not hashable, so its compiled programs cannot be cached",
             argument="task",
             value=type(stream).__name__,
-            remedy="make it a frozen dataclass of plain numbers and strings",
+            remedy="make the stream a frozen dataclass of plain numbers and strings",
         ) from error
 
 
@@ -294,6 +302,6 @@ def _parts(micro_size: int | None, batch: int | None) -> int:
         value=micro_size,
         remedy=f"choose a divisor of the batch size {batch}"
         if batch
-        else "omit it, because an expectation has no samples",
+        else "omit micro_size, because an expectation has no samples",
     )
     return (batch or 0) // micro_size

@@ -124,7 +124,7 @@ class CheckpointFile:
             for leaf, now, kind in zip(leaves, expected, types, strict=True)
         )
         if not fits:
-            raise self._rejection("contains arrays of different shapes")
+            raise self._rejection("contains arrays of other shapes than this run")
         leaves = [leaf.view(now.dtype) for leaf, now in zip(leaves, expected, strict=True)]
         found = []
         for each, own in zip(results, self.ensemble.parts(leaves), strict=True):

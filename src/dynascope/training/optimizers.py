@@ -160,7 +160,7 @@ def chosen_optimizer(optimizer: Any, learning_rate: Any) -> tuple[Any, Any]:
             f"learning_rate is {learning_rate}, but the optimizer is a transformation with its own rate",
             argument="learning_rate",
             value=str(learning_rate),
-            remedy="omit it, or give a function from a rate to a transformation as the optimizer",
+            remedy="omit learning_rate, or give as optimizer a function that maps a learning rate to a transformation",
         )
     elif learning_rate is None:
         raise InputError(

@@ -79,7 +79,7 @@ class Probed:
         require(
             isinstance(entries, Mapping)
             and all(isinstance(each, tuple) and len(each) == 2 for each in entries.values()),
-            f"the probe returns a {type(entries).__name__}, {shown(entries)}",
+            f"the probe returns {shown(entries)}, which has type {type(entries).__name__}",
             argument="probe",
             value=type(entries).__name__,
             remedy="return {name: (names of the axes, value)}, or the result of a function from dynascope.probes",
@@ -100,7 +100,7 @@ class Probed:
                 f"the probe returns {name!r} with the axes {tuple(axes)} and a value of shape {array.shape}",
                 argument="probe",
                 value=name,
-                remedy=f"name each axis, and use distinct names; these names are reserved: {', '.join(_OWN)}",
+                remedy=f"name each axis, and use distinct names other than the reserved names {', '.join(_OWN)}",
             )
             found[name] = (tuple(axes), array)
         return found

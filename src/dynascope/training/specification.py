@@ -131,14 +131,14 @@ def specified(
     networks = len(ensemble.dimensions.get("seed", [0]))
     require(
         not several or (len(tasks) == networks and all(isinstance(each, ALL_SAMPLES) for each in tasks)),
-        f"task contains {len(tasks)} tasks, but there are {networks} networks",
+        f"task has length {len(tasks)}, but the number of networks is {networks}",
         argument="task",
         value=len(tasks),
-        remedy="give one task, or a list with one task of samples for each network",
+        remedy="give one task, or a list that contains samples for each network",
     )
     require(
         isinstance(tasks[0], Learnable) and not isinstance(tasks[0], type),
-        f"the task is {type(tasks[0]).__name__}",
+        f"task has type {type(tasks[0]).__name__}",
         argument="task",
         value=type(tasks[0]).__name__,
         remedy="give a Task, Labelled samples (for images, images.scaled().labelled()), a Stream or an Expectation",
@@ -146,7 +146,7 @@ def specified(
     has_samples, dtype = isinstance(tasks[0], ALL_SAMPLES), ensemble.dtype
     require(
         has_samples or sampler.stream is not None or loss == Loss(),
-        f"the loss is {loss.name}, but the task is an expectation",
+        f"loss is {loss.name}, but the task is an expectation",
         argument="loss",
         value=loss.name,
         remedy="give samples, or use the squared loss, whose expectation has a closed form",
@@ -202,7 +202,7 @@ def _stacked(name: str, given: Any, several: bool, dtype: np.dtype, tasks: int) 
     each = list(given) if isinstance(given, list | tuple) else [given] * (tasks if several else 1)
     require(
         all(isinstance(one, ALL_SAMPLES) for one in each) and len(each) == (tasks if several else 1),
-        f"{name} is {type(given).__name__}",
+        f"{name} has type {type(given).__name__}",
         argument=name,
         value=type(given).__name__,
         remedy="give a Task or Labelled samples, or a list with one for each task",
@@ -219,10 +219,10 @@ def _stacked(name: str, given: Any, several: bool, dtype: np.dtype, tasks: int) 
     shapes = [(batch.inputs.shape, batch.targets.shape) for batch in found]
     require(
         len(set(shapes)) == 1,
-        f"{name} contains samples of different shapes: {', '.join(map(str, dict.fromkeys(shapes)))}",
+        f"{name} contains samples of different shapes ({', '.join(map(str, dict.fromkeys(shapes)))})",
         argument=name,
         value=shapes,
-        remedy="give tasks of equal size",
+        remedy="give samples of equal shapes",
     )
     return Batch(*(np.stack(values) for values in zip(*found, strict=True)))
 
@@ -272,7 +272,7 @@ def _checked_statistics(statistics: Any, *, has_data: bool) -> tuple[tuple[str, 
             not of_data or has_data,
             f"the statistic {name!r} takes data, but the task has no samples",
             argument="reference",
-            remedy="pass samples as the argument reference",
+            remedy="pass samples as `reference`",
         )
     return with_data
 

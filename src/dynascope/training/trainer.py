@@ -226,7 +226,7 @@ class Trainer:
             self.data is not None or self.problem.sampler.stream is None,
             "a step statistic uses the full gradient, but the task is a stream of samples",
             argument="statistics",
-            remedy="use the gradient of the batch, or a task with samples",
+            remedy="use the batch gradient, or a task with samples",
         )
         return jax.grad(lambda weights: self._loss(weights, carried, self.data)[0])(weights)
 

@@ -128,7 +128,7 @@ def require_finite_values(
         >>> require_finite_values("features", np.array([1.0, np.nan]))
         Traceback (most recent call last):
         ...
-        dynascope.errors.InputError: features has values that are not finite: drop or fill them first.
+        dynascope.errors.InputError: features contains values that are not finite: drop or fill them first.
         >>> require_finite_values("weights", np.arange(3), floating=True)
         Traceback (most recent call last):
         ...
@@ -147,7 +147,7 @@ def require_finite_values(
         import numpy as xp  # here, so that the command line reports a bad argument without loading arrays
     require(
         holds(xp.all(xp.isfinite(values))),
-        f"{name} has values that are not finite",
+        f"{name} contains values that are not finite",
         argument=name,
         remedy=remedy,
     )
@@ -229,5 +229,5 @@ def _namespace(array: Any, name: str = "array") -> Any:
             f"arrays of type {type(array).__name__} are not supported",
             argument=name,
             value=type(array).__name__,
-            remedy="pass NumPy, JAX, or PyTorch arrays (PyTorch needs the extra 'torch')",
+            remedy="pass NumPy, JAX or PyTorch arrays (for PyTorch, install the extra 'torch')",
         ) from None

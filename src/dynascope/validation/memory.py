@@ -148,7 +148,7 @@ def _limit() -> float:
         f"DYNASCOPE_MEMORY is {text!r}",
         argument="DYNASCOPE_MEMORY",
         value=text,
-        remedy="set it to a number of bytes, such as 8GB",
+        remedy="set it to an amount of memory, such as 8GB",
     )
     assert found is not None
     return float(found[1]) * _UNITS[found[2].upper()]

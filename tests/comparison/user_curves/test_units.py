@@ -162,5 +162,5 @@ def test_what_has_no_samples_has_no_epochs():
     endless = make_record(
         THEORY.variables and {n: (v.dims, v.values) for n, v in THEORY.data_vars.items()}, {"jump": [1, 2]}
     )
-    with pytest.raises(InputError, match="not a finite set of samples"):
+    with pytest.raises(InputError, match="epochs are undefined, because the task has no samples"):
         in_steps(endless, learning_rate=0.1, batch_size=2)

@@ -43,7 +43,9 @@ def test_what_is_far_from_lazy_or_no_function_of_rows_is_refused():
     assert caught.value.argument == "theory"
     names = [each.name for each in which(TASK, WIDE, scale=1.0, normalised=True)]
     assert "kernel-regression" not in names
-    with pytest.raises(InputError, match="the network maps 4 inputs to 1 outputs, but the task has 3 inputs"):
+    with pytest.raises(
+        InputError, match=r"the network has input and output dimensions \(4, 1\), but the task has dimensions \(3, 1\)"
+    ):
         which(TASK, MLP((4, 5, 1)), scale=1.0)
     perceptron = drawn(eqx.nn.MLP, 4, 1, 5, 2)
     found = {each.name: each for each in which(TASK, perceptron, scale=1.0)}

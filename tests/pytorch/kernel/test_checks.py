@@ -71,7 +71,7 @@ REFUSED = {
         (lambda w, x: nn.functional.batch_norm(x @ w, None, None, training=True), WEIGHT, X),
         "alone.*fixed statistics for batch normalisation in a function or in a custom layer",
     ),
-    "a centred batch": ((lambda w, x: (x - x.mean(0)) @ w, WEIGHT, X), "depend on its batch"),
+    "a centred batch": ((lambda w, x: (x - x.mean(0)) @ w, WEIGHT, X), "depend on the other examples in the batch"),
     "several outputs": ((nn.LSTM(3, 2).double(), None, X), r"tuple.*network\(x\)\[0\]"),
     "classes": ((lambda w, x: (x @ w).argmax(1), WEIGHT, X), "torch.int64.*logits"),
     "no outputs": ((lambda w, x: (x @ w)[:, :0], WEIGHT, X), "shape"),

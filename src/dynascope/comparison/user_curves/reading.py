@@ -96,10 +96,10 @@ def user_curve(
         learning_rate = rate_of_each_step(numbers("learning_rate", logged.rates), places)
     require(
         clock == "step" or momentum == 0,
-        "momentum is given, but the curve is over time, the sum of learning rates",
+        f"momentum is {momentum:g}, but the curve is given over time, the sum of learning rates",
         argument="momentum",
         value=momentum,
-        remedy="omit momentum, and sum learning rate / (1 − momentum) instead",
+        remedy="omit momentum, and compute the time as the sum of learning rate / (1 − momentum)",
     )
     time, rate, largest = _on_clock(places, clock, learning_rate)
     farther = 1 / (1 - momentum)
@@ -153,7 +153,7 @@ def _checked_losses(losses: Any, clock: str, places: Float[np.ndarray, " m"] | N
 def _checked_places(places: Float[np.ndarray, " m"], clock: str, length: int) -> Float[np.ndarray, " n"]:
     require(
         len(places) == length,
-        f"there are {length} losses, but {len(places)} {clock}s",
+        f"losses has length {length}, but steps has length {len(places)}",
         argument="steps",
         value=(length, len(places)),
         remedy=f"give one {clock} for each loss",
@@ -177,16 +177,16 @@ def _on_clock(
     if clock == _TIME:
         require(
             learning_rate is None,
-            "a learning rate is given, but the curve is over time, the sum of learning rates",
+            "learning_rate is given, but the curve is given over time, the sum of learning rates",
             argument="learning_rate",
-            remedy="omit it, or name the column 'step' if it counts steps",
+            remedy="omit learning_rate, or name the column 'step' if it counts steps",
         )
         return places, None, 0.0
     require(
         learning_rate is not None,
-        "the curve is over steps, but the learning rate is missing",
+        "the curve is given over steps, but the learning rate is missing",
         argument="learning_rate",
-        remedy="give learning_rate= as one number or one per step, or add a column of that name",
+        remedy="give `learning_rate`, as one number or one number per step, or add a column of this name",
     )
     if bool(np.isscalar(learning_rate)) or getattr(learning_rate, "ndim", None) == 0:
         single = learning_rate.detach().cpu() if hasattr(learning_rate, "detach") else learning_rate
@@ -330,7 +330,7 @@ def numbers(name: str, values: Any) -> Float[np.ndarray, " n"]:
     row = np.asarray(array_or_frame(values, name))
     require(
         row.dtype.kind in "biuf",
-        f"{name} has values that are not numbers",
+        f"{name} contains values that are not numbers",
         argument=name,
         value=type(values).__name__,
         remedy="give an array of real numbers",

@@ -148,7 +148,7 @@ def resolve_jumps(
     )
     against = [
         (staircase.slow, [names.SLOW] * len(drops)),
-        (below, ["the curve starts below it"] * len(drops)),
+        (below, ["the curve starts below the level before this jump"] * len(drops)),
         (blur > allowed / 2, [f"{each} determine the time" for each in rarely]),
         (closeness < _APART * gaps, [f"{each} separate neighbouring jumps" for each in rarely]),
         (np.full(len(drops), late > TOO_ROUGH), [_LATE] * len(drops)),

@@ -255,7 +255,7 @@ def in_steps(
     if batch_size is not None:
         require(
             "samples" in predicted.attrs,
-            "the task is not a finite set of samples, so epochs are undefined",
+            f"batch_size is {batch_size}, but epochs are undefined, because the task has no samples",
             argument="batch_size",
             value=batch_size,
             remedy="omit batch_size",

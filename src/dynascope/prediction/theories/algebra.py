@@ -57,7 +57,7 @@ ALGEBRA = (
                 kind="two-layer quadratic",
                 time_offset=1.0,
                 time_floor=0.0,
-                time_offset_reason="times are known up to the time in which neurons grow by a factor of e",
+                time_offset_reason="times are known to within the time in which neurons grow by a factor of e",
                 slope_tolerance=0.05,
                 slope_reason="the neglected part of the times is nearly the same at both scales",
             ),

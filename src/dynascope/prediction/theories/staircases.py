@@ -64,7 +64,7 @@ def _diagonal(case: Case) -> Staircase:
     case.require_dimensions(len(u), 1)
     require(
         bool(np.all(u == u[0]) and u[0] > 0 and np.all(v == 0)),
-        "the initial weights of the diagonal network are not u = constant, v = 0",
+        "the initial weights of the diagonal network do not have the form u = constant, v = 0",
         argument="network",
         remedy="use the default weights of DiagonalLinear",
     )

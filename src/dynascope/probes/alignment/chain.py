@@ -15,10 +15,10 @@ def check_chain(weights: Sequence[Any], *, least: int) -> Any:
     """Return the array namespace of the weight matrices, after checking that their shapes form a chain."""
     require(
         len(weights) >= least,
-        f"there are {len(weights)} layers",
+        f"weights has length {len(weights)}",
         argument="weights",
         value=len(weights),
-        remedy=f"give a sequence of at least {least} matrices",
+        remedy=f"give a sequence of at least {least} matri{'ces' if least > 1 else 'x'}",
     )
     xp = array_namespace(*weights)
     shapes = [tuple(each.shape) for each in weights]
@@ -30,7 +30,7 @@ def check_chain(weights: Sequence[Any], *, least: int) -> Any:
         f"the shapes {', '.join(map(str, shapes))} are not those of consecutive layers",
         argument="weights",
         value=shapes,
-        remedy="give matrices W of x @ W, all with a leading time axis or all without",
+        remedy="give matrices of shape (inputs, outputs), all with or all without a leading time axis",
     )
     for each in weights:
         require_finite_values("weights", each, floating=True)

@@ -118,16 +118,15 @@ def data_alignment(
         require_axes(name, values, 2)
     require(
         inputs.shape[0] == targets.shape[0],
-        f"there are {inputs.shape[0]} inputs and {targets.shape[0]} targets",
+        f"inputs has length {inputs.shape[0]}, but targets has length {targets.shape[0]}",
         argument="targets",
         value=tuple(targets.shape),
-        remedy="give inputs (n, d) and targets (n, c) of the same samples",
+        remedy="give inputs of shape (n, d) and targets of shape (n, c) for the same samples",
     )
     got = (inputs.shape[1], targets.shape[1])
     require(
         got == expected,
-        f"the network maps {expected[0]} inputs to {expected[1]} outputs, but the data have {got[0]} inputs and "
-        f"{got[1]} targets",
+        f"the data have input and output dimensions {got}, but the network has dimensions {expected}",
         argument="inputs",
         value=got,
         remedy="give the data on which the network was trained",

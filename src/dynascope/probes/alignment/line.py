@@ -67,14 +67,14 @@ def line_alignment(first: Any, second: Any, direction: Any) -> LineAlignment:
         f"first {shape}, second {tuple(second.shape)} and direction {tuple(direction.shape)} do not fit together",
         argument="second",
         value=tuple(second.shape),
-        remedy="give shapes (d, h), (h,) and (d,); the weights may have a leading time axis",
+        remedy="give arrays of shapes (d, h), (h,) and (d,), optionally with a leading time axis for both weights",
     )
     require(
         holds(xp.any(direction != 0)),
-        "direction has length zero",
+        "direction is zero",
         argument="direction",
         value=0.0,
-        remedy="give the direction of the line along which the inputs lie",
+        remedy="give the direction of the line that contains the inputs",
     )
     # Divide by the largest entries, because products of small numbers can underflow.
     scaled = first / largest(first, (-2, -1))

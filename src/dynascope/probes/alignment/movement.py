@@ -61,29 +61,29 @@ def weight_movement(weights: Sequence[Any], initial: Sequence[Any]) -> WeightMov
     )
     require(
         0 < len(weights) == len(initial),
-        f"weights contains {len(weights)} arrays, and initial contains {len(initial)}",
+        f"weights has length {len(weights)}, and initial has length {len(initial)}",
         argument="initial",
         value=len(initial),
         remedy="give the initial weights of each layer, in the same order",
     )
     xp = array_namespace(*weights, *initial)
     times = tuple(weights[0].shape)[: max(len(weights[0].shape) - len(initial[0].shape), 0)]
-    for layer, (each, start) in enumerate(zip(weights, initial, strict=True), 1):
+    for layer, (each, start) in enumerate(zip(weights, initial, strict=True)):
         require_finite_values("weights", each, floating=True)
         require_finite_values("initial", start, floating=True)
         require(
             len(times) < 2 and tuple(each.shape) == (*times, *start.shape),
-            f"array {layer} has shape {tuple(each.shape)}, but its initial shape is {tuple(start.shape)}",
+            f"weights[{layer}] has shape {tuple(each.shape)}, but initial[{layer}] has shape {tuple(start.shape)}",
             argument="weights",
             value=tuple(each.shape),
-            remedy="give the same shapes, with a leading time axis for all weights or none",
+            remedy="give arrays of the same shapes, with a leading time axis for all weights or for none",
         )
         require(
             math.prod(start.shape) > 0 and holds(xp.any(start != 0)),
-            f"initial array {layer} is zero",
+            f"initial[{layer}] is zero",
             argument="initial",
             value=layer,
-            remedy="omit it, because its relative change is undefined",
+            remedy="omit this layer, because its relative change is undefined",
         )
     now = [xp.reshape(each, (*times, -1)) for each in weights]
     start = [xp.reshape(each, (-1,)) for each in initial]

@@ -81,7 +81,7 @@ def fit_exponent(
     require_finite_values("squared_displacements", squared_displacements, floating=True)
     require(
         first < last,
-        f"last is {last}, which is not greater than first, {first}",
+        f"last is {last}, but first is {first}",
         argument="last",
         value=last,
         remedy=f"choose an integer of at least {first + 1}",
@@ -98,16 +98,16 @@ def fit_exponent(
     logarithms = np.log(clock[chosen])
     require(
         len(np.unique(logarithms)) >= 3,
-        f"only {len(chosen)} of the steps are between {first} and {last}",
+        f"fewer than three different steps are between {first} and {last}",
         argument="first",
         value=(first, last),
-        remedy="record at least three steps in the window, or choose a longer window",
+        remedy="record at least three steps in this window, or choose a longer window",
     )
     xp = array_namespace(squared_displacements)
     inside = xp.stack([squared_displacements[:, int(place)] for place in chosen], axis=1)
     require(
         holds(xp.all(inside > 0)),
-        "squared_displacements contains values in the window that are not positive",
+        "squared_displacements contains zero or negative values in the window",
         argument="squared_displacements",
         remedy="begin the window after the first step",
     )

@@ -150,10 +150,10 @@ def curvature_product(
     """
     require(
         model is not None or not gauss_newton,
-        "gauss_newton is True, but there is no model",
+        "gauss_newton is True, but model is missing",
         argument="model",
         value=None,
-        remedy="give model, the function that maps the weights to the outputs that the loss takes",
+        remedy="give as model the function that maps the weights to the outputs from which the loss is computed",
     )
     leaves, structure = jax.tree.flatten(weights)
     for leaf in leaves or [None]:

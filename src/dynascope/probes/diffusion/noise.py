@@ -37,7 +37,7 @@ class GradientNoise:
             "the two estimates have different numbers of directions",
             argument="other",
             value=tuple(other.total.shape),
-            remedy="add estimates of the same checkpoint and the same directions",
+            remedy="add estimates from the same checkpoint and along the same directions",
         )
         return GradientNoise(
             self.total + other.total,
@@ -110,7 +110,7 @@ def gradient_noise(
         require_finite_values(name, each, floating=True)
     require(
         require_axes("full_gradient", full_gradient, 1) == (size,),
-        f"full_gradient has shape {tuple(full_gradient.shape)}, but batch_gradients has {(count, size)}",
+        f"full_gradient has shape {tuple(full_gradient.shape)}, but batch_gradients has shape {(count, size)}",
         argument="full_gradient",
         value=tuple(full_gradient.shape),
         remedy="give the gradient with respect to the same weights",
@@ -129,7 +129,7 @@ def gradient_noise(
     if directions is not None:
         require(
             require_axes("directions", directions, 2)[1] == size,
-            f"directions has shape {tuple(directions.shape)}, but gradients have {size} entries",
+            f"directions has shape {tuple(directions.shape)}, but each gradient has {size} entries",
             argument="directions",
             value=tuple(directions.shape),
             remedy="give each direction as a row with one entry per weight",

@@ -140,7 +140,7 @@ def feature_metrics(
     else:
         require(
             len(held_out) in (2, 3),
-            f"held_out has {len(held_out)} elements",
+            f"held_out has length {len(held_out)}",
             argument="held_out",
             value=len(held_out),
             remedy="give (features, outputs) or (features, outputs, targets), or moments",
@@ -185,7 +185,7 @@ def _rows(features: Any, outputs: Any, targets: Any, output_function: OutputFunc
             "moments were given together with outputs, targets or another output_function",
             argument="output_function",
             value=output_function,
-            remedy=f"give only the moments; they contain the outputs (as {features.output_function}) and the targets",
+            remedy=f"give only the moments, which contain the targets and the outputs (as {features.output_function})",
         )
         return features.rows()
     require(
@@ -216,7 +216,7 @@ def _check_same(rows: Rows, held_out: Rows) -> None:
     shapes = [(each.features.shape[1], each.outputs.shape[1]) for each in (rows, held_out)]
     require(
         shapes[0] == shapes[1],
-        f"the samples have {shapes[0]} features and outputs, but the held-out samples have {shapes[1]}",
+        f"held_out has widths (features, outputs) {shapes[1]}, but the samples have widths {shapes[0]}",
         argument="held_out",
         value=shapes[1],
         remedy="measure the same network on both sets of samples",
@@ -226,8 +226,8 @@ def _check_same(rows: Rows, held_out: Rows) -> None:
 def _warn(rows: Rows) -> None:
     if rows.samples < rows.features.shape[1]:
         warnings.warn(
-            f"There are {rows.samples} samples and {rows.features.shape[1]} features: only one mode per sample can "
-            "be measured.",
+            f"There are {rows.samples} samples and {rows.features.shape[1]} features, so only one mode per sample "
+            "can be measured.",
             stacklevel=3,
         )
     if rows.targets is None or rows.targets.shape[1] < 2:

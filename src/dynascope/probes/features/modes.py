@@ -151,7 +151,7 @@ def effective_dimension(weights: Any, *, exclude_first: bool = False) -> Any:
     largest = xp.max(weights, axis=-1)
     require(
         holds(xp.all(xp.isfinite(weights)) & xp.all(weights >= 0) & xp.all(largest > 0)),
-        "the weights are negative, not finite, or all zero",
+        "weights contains negative or non-finite values, or only zeros",
         argument="weights",
         value=tuple(weights.shape),
         remedy="give non-negative numbers, at least one of them positive",

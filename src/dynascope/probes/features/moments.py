@@ -47,7 +47,7 @@ class FeatureMoments:
         mine, theirs = ((each.widths, each.output_function) for each in (self, other))
         require(
             mine == theirs,
-            f"batches with (widths, output_function) {mine} and {theirs} do not fit together",
+            f"batches with (widths, output_function) {mine} and {theirs} cannot be added",
             argument="other",
             value=str(theirs),
             remedy="add batches of the same network, with the same output_function",

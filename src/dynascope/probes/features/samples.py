@@ -50,7 +50,7 @@ def sample_rows(features: Any, outputs: Any, targets: Any | None, output_functio
     for name, each in (("outputs", f), ("targets", y)):
         require(
             each is None or each.shape[0] == h.shape[0],
-            f"features have {h.shape[0]} rows and {name} {0 if each is None else each.shape[0]}",
+            f"features has length {h.shape[0]}, but {name} has length {0 if each is None else each.shape[0]}",
             argument=name,
             value=None if each is None else tuple(each.shape),
             remedy="give one row per sample in both arrays",
@@ -74,11 +74,11 @@ def finite_matrix(name: str, values: Any) -> tuple[Any, float]:
         f"{name} has shape {shape}",
         argument=name,
         value=shape,
-        remedy="pass an array with 2 axes, none of them empty" + (", or integer labels" if name == "targets" else ""),
+        remedy="pass a non-empty array with 2 axes" + (", or integer labels" if name == "targets" else ""),
     )
     if xp.isdtype(values.dtype, "complex floating"):
         raise InputError(
-            f"{name} has complex values", argument=name, value=str(values.dtype), remedy="pass real numbers"
+            f"{name} contains complex values", argument=name, value=str(values.dtype), remedy="pass real numbers"
         )
     double = xp.__array_namespace_info__().dtypes().get("float64", xp.float32)
     coarse = xp.finfo(values.dtype).eps if xp.isdtype(values.dtype, "real floating") else 0.0
@@ -136,9 +136,9 @@ def _one_hot(labels: Any, outputs: Any) -> Any:
     )
     require(
         holds(xp.all((labels >= 0) & (labels < classes))),
-        f"labels are outside 0 to {classes - 1}",
+        f"targets contains labels outside the range from 0 to {classes - 1}",
         argument="targets",
-        remedy="number the classes from zero, with one output per class",
+        remedy="number the classes from zero, and give one output per class",
     )
     # A cumulative sum of ones stays on the device of the outputs.
     order = xp.cumulative_sum(xp.ones_like(outputs[0, :]), axis=0) - 1

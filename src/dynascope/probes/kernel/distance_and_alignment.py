@@ -152,8 +152,8 @@ def centred_alignment(kernel: Any, other: Any, *, debiased: bool = False) -> Any
     if not holds(shuffled <= _BIASED):
         warnings.warn(
             # The message omits the value, so that Python shows the warning only once in a loop.
-            f"the alignment of these {one.shape[0]} samples is biased: its average over random permutations exceeds "
-            f"{_BIASED}; set debiased=True, or give more samples",
+            f"the alignment of kernels of {one.shape[0]} samples is biased: the average over random permutations "
+            f"exceeds {_BIASED}; set debiased=True, or give more samples",
             stacklevel=4,  # skips the argument checks
         )
     return xp.sum(one * two)
@@ -190,7 +190,7 @@ def target_alignment(kernel: Any, targets: Any, *, centred: bool = False) -> Any
     y = targets[:, None] if len(targets.shape) == 1 else targets
     require(
         len(kernel.shape) == 2 and len(y.shape) == 2 and tuple(kernel.shape) == (y.shape[0],) * 2 and min(y.shape) > 0,
-        f"kernel has shape {tuple(kernel.shape)} and targets {tuple(targets.shape)}",
+        f"kernel has shape {tuple(kernel.shape)}, and targets has shape {tuple(targets.shape)}",
         argument="targets",
         value=tuple(targets.shape),
         remedy="give a kernel of shape (n, n) and targets of shape (n, c)",

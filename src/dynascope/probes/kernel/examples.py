@@ -43,4 +43,6 @@ def require_independence(alone: Any, together: Any, epsilon: float, *, remedy: s
         # Products of other shapes round differently; batch statistics change the outputs by far more.
         tolerance = epsilon**0.5 * abs(alone).max()
         same = bool((abs(together.reshape(alone.shape) - alone) <= tolerance).all())
-    require(same, "the outputs for one example depend on its batch", argument="apply", remedy=remedy)
+    require(
+        same, "the outputs for one example depend on the other examples in the batch", argument="apply", remedy=remedy
+    )

@@ -110,13 +110,13 @@ def check_inputs(model: Model, arrays: Arrays, inputs: Any) -> None:
         f"apply returns outputs of shape {together.shape} for {len(alone)} examples",
         argument="apply",
         value=together.shape,
-        remedy="give a function from inputs (n, ...) to outputs (n, c); wrap a function of one example in jax.vmap",
+        remedy="give a function that maps inputs (n, ...) to outputs (n, c), for example with jax.vmap",
     )
     require(
         bool(np.isfinite(alone).all()),
         "the outputs are not finite",
         argument="x",
-        remedy="check the parameters and the inputs for values that are not finite",
+        remedy="check the parameters and the inputs for NaN or infinite values",
     )
     require_independence(
         alone,

@@ -53,11 +53,11 @@ def layer_rates(
         fits = fits and first.shape == each.shape and (first is each or holds(xp.all(first == each)))
     require(
         fits,
-        "rates does not match the parameters",
+        "rates does not match params",
         argument="rates",
         value=jax.tree.map(np.shape, rates),
-        remedy=f"give one finite non-negative number, or one for each branch or {kind} of params, or {kind}s of their "
-        "shapes",
+        remedy=f"give one finite non-negative number, one such number for each branch or {kind} of params, or {kind}s "
+        "of such numbers with the shapes of params",
     )
     return tuple(found[place] for place in range(len(parameters)))
 

@@ -117,7 +117,7 @@ def redundant_units(
             f"active has shape {tuple(active.shape)}",
             argument="active",
             value=tuple(active.shape),
-            remedy=f"give one count per unit, shape {tuple(gone.shape)}",
+            remedy=f"give one count per unit, in an array of shape {tuple(gone.shape)}",
         )
         dead = active <= 0
         out = gone | dead

@@ -91,7 +91,7 @@ def normal_hessians(
     )
     require(
         len(counts) == 1,
-        f"the arrays in batches have different numbers of batches: {sorted(counts)}",
+        f"the arrays in batches have different numbers of batches ({', '.join(map(str, sorted(counts)))})",
         argument="batches",
         value=sorted(counts),
         remedy="give arrays with the same number of batches",
