@@ -193,7 +193,7 @@ def test_the_prediction_of_a_module_is_that_of_its_weights():
     large = jax.tree.map(lambda leaf: 1e5 * leaf if eqx.is_array(leaf) else leaf, module)
     with pytest.raises(InputError, match=r"the weights have scale .* predict before training"):
         predict(task, large)
-    with pytest.raises(InputError, match="the network maps 3 inputs to 2 outputs"):
+    with pytest.raises(InputError, match=r"the network has input and output dimensions \(3, 2\)"):
         predict(Task(draw.normal(size=(20, 4)), draw.normal(size=(20, 2))), module)
 
 

@@ -174,7 +174,7 @@ def test_values_that_a_killed_writer_left_uncounted_do_not_come_back(path, monke
         (row(0) | {"other": 1.0}, "but the record has"),
         (row(0) | {"loss": [1.0, 2.0]}, "has shape"),
         (row(0) | {"strength": np.ones(2)}, "has shape"),
-        (rows(0, 3) | {"loss": np.ones(2)}, r"have \[2, 3\] rows"),
+        (rows(0, 3) | {"loss": np.ones(2)}, r"different numbers of rows \(2, 3\)"),
         (row(0) | {"step": 0.5}, "type int64 of 'step' cannot represent this float64"),
         (row(0) | {"loss": "one"}, "cannot represent"),
         (row(0) | {"loss": 1j}, "cannot represent"),

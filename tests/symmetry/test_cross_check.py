@@ -92,5 +92,5 @@ def test_positions_undo_what_the_table_is_shifted_by_where_each_is_also_shifted_
 
 def test_other_parameters_are_refused():
     apply, params, inputs, _ = NETWORKS["ReLU"]
-    with pytest.raises(InputError, match="params has 3 numbers"):
+    with pytest.raises(InputError, match="params contains 3 numbers"):
         cross_check(structure_of("ReLU"), discover(apply, params, inputs, levels=0), {"w": np.ones(3)})

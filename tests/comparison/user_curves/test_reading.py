@@ -268,7 +268,7 @@ def test_a_curve_alone_has_a_page_in_its_own_units():
         ("losses", "1 point:", {"losses": [1.0]}),
         ("losses", "0 points", {"losses": []}),
         ("losses", "first loss is zero", {"losses": [0.0, 0.0]}),
-        ("steps", "3 losses, but 2 steps", {"steps": [0, 1]}),
+        ("steps", "losses has length 3, but steps has length 2", {"steps": [0, 1]}),
         ("steps", "steps is not increasing, since 5 follows 10: sort the curve", {"steps": [0, 10, 5]}),
         ("steps", "steps is not increasing, since 10 follows 10", {"steps": [0, 10, 10]}),
         ("steps", "the first step is -1", {"steps": [-1, 0, 1]}),
@@ -300,6 +300,6 @@ def test_a_curve_over_time_has_no_learning_rate(tmp_path):
     path = tmp_path / "run.csv"
     path.write_text("time,loss\n0,1.0\n0.5,0.5\n")
     np.testing.assert_array_equal(curve(path, learning_rate=None)["time"], [0, 0.5])
-    with pytest.raises(InputError, match="omit it") as caught:
+    with pytest.raises(InputError, match="omit learning_rate") as caught:
         curve(path)
     assert caught.value.argument == "learning_rate"

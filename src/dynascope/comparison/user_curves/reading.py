@@ -96,7 +96,7 @@ def user_curve(
         learning_rate = rate_of_each_step(numbers("learning_rate", logged.rates), places)
     require(
         clock == "step" or momentum == 0,
-        f"momentum is {momentum:g}, but the curve is given over time, the sum of learning rates",
+        f"momentum is {momentum:g}, but the curve is a function of time, the sum of learning rates",
         argument="momentum",
         value=momentum,
         remedy="omit momentum, and compute the time as the sum of learning rate / (1 − momentum)",
@@ -177,14 +177,14 @@ def _on_clock(
     if clock == _TIME:
         require(
             learning_rate is None,
-            "learning_rate is given, but the curve is given over time, the sum of learning rates",
+            "learning_rate is given, but the curve is a function of time, the sum of learning rates",
             argument="learning_rate",
             remedy="omit learning_rate, or name the column 'step' if it counts steps",
         )
         return places, None, 0.0
     require(
         learning_rate is not None,
-        "the curve is given over steps, but the learning rate is missing",
+        "the learning rate is missing, but the curve is a function of the step",
         argument="learning_rate",
         remedy="give `learning_rate`, as one number or one number per step, or add a column of this name",
     )
