@@ -193,7 +193,7 @@ def test_a_side_that_has_a_variable_over_something_else_is_left_out(tree):
         (Chart("strength", error="sprad"), "variables", "one of the figures contains 'sprad'"),
         (Chart("strength", over="step"), "over", "over 'step', but 'strength' has dimensions mode, time"),
         (Chart("strength", over="accuracy"), "over", "draws 'strength' over 'accuracy'"),
-        (Chart("strength", members={"mode": (3,)}), "members", "selects mode 3, but 'strength' has no such label.*choose from 1, 2"),
+        (Chart("strength", members={"mode": (3,)}), "members", "mode 3, but 'strength' has no such .* from 1, 2"),
     ],
 )
 def test_what_the_tree_lacks_is_bad_input_that_names_it(tree, chart, argument, problem):

@@ -352,7 +352,7 @@ def test_bad_arguments_are_named():
 )
 @pytest.mark.parametrize("ask", [which, predict])
 def test_a_network_of_other_dimensions_than_the_data_is_refused(ask, network):
-    with pytest.raises(InputError, match="inputs") as caught:
+    with pytest.raises(InputError, match="input") as caught:
         ask(PLAIN, network, scale=1e-3)
     assert caught.value.argument == "network"
 
