@@ -69,7 +69,7 @@ def test_without_a_scored_jump_the_shared_times_of_the_curve_count():
     theory = theory.assign_coords(time=TIME).assign_attrs(curve_variables="other variables than those of the run")
     told = compare(run(LEVELS, TIMES, end=20.0), theory, tolerance={"curve": 0.05}).verdict
     assert (told.outcome, told.share_of_fall) == ("agree", pytest.approx(0.3, abs=1e-3))
-    assert "times shared by both curves account for only 30 %" in told.sentence
+    assert "time span shared by both curves accounts for only 30 %" in told.sentence
 
 
 def test_of_curves_the_shared_times_count():

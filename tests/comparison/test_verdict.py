@@ -45,7 +45,7 @@ def test_without_a_scored_jump_the_sentence_is_about_the_curve():
     sentence = verdict_sentence([unscored, curve], stairs, share=0.4, unscored={"level": "it is early"})
     assert "The observed loss follows the predicted loss curve at this scale" in sentence
     assert "0.002 (tolerance 0.017)" in sentence
-    assert "the times shared by both curves account for only 40 %" in sentence
+    assert "the time span shared by both curves accounts for only 40 %" in sentence
     assert "could not be scored." not in sentence
     one = staircase([1.0, 2.0], [1.0, 2.0], ["judged", "slow"])
     assert "follows" not in verdict_sentence([unscored, curve], one, share=0.4)

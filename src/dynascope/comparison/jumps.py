@@ -151,7 +151,7 @@ def _obstacles_to_levels(
         (unsettled, "the next jump begins before the loss is flat"),
         (
             np.zeros(jumps, bool) if allowed is None else ~np.isfinite(allowed),
-            "its estimated error exceeds a quarter of the adjacent drop in the loss",
+            "the estimated error of the level exceeds a quarter of the adjacent drop in the loss",
         ),
     ]
 

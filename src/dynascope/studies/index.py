@@ -119,7 +119,7 @@ def find_study(name: str) -> type[Study]:
         f"no study is called {shown(name)!r}",
         argument="study",
         value=name,
-        remedy=f"did you mean {close[0]}? `dynascope list` shows all studies"
+        remedy=f"did you mean {close[0]}? Otherwise, list all studies with `dynascope list`"
         if close
         else f"choose from {', '.join(entries)}",
     )

@@ -165,7 +165,7 @@ def window_steps(first: int, last: int) -> Float[np.ndarray, " steps"]:
     """Distinct, logarithmically spaced steps of a window."""
     require(
         last > first,
-        f"last is {last}, which is not greater than first = {first}",
+        f"last is {last}, but first is {first}",
         argument="last",
         value=last,
         remedy="choose a later step",
