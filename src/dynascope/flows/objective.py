@@ -142,7 +142,7 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
             f"a statistic has the name {name!r}",
             argument="statistics",
             value=name,
-            remedy=f"choose a name that is neither the name of a dimension nor one of the reserved names {', '.join(_TAKEN)}",
+            remedy=f"choose a name other than those of the dimensions and the reserved names {', '.join(_TAKEN)}",
         )
         require(
             not set(dimensions) & set(_TAKEN),
