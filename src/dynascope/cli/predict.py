@@ -190,7 +190,7 @@ class Predict:
                 f"{name} applies to jumps, but the theory {theory} predicts only the loss over time",
                 argument=name,
                 value=given,
-                remedy=f"omit --{name}, or choose a theory for small initial weights with dynascope which",
+                remedy=f"omit --{name}, or use `dynascope which` to find a theory that predicts jumps",
             )
 
     def _checked(self, task: Any, network: Any, predicted: xr.Dataset) -> Comparison:

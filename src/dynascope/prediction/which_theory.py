@@ -235,6 +235,6 @@ def chosen(case: Case, name: str) -> Candidate:
         f"the theory {name!r} does not apply here ({'; '.join(map(str, broken))})",
         argument="theory",
         value=name,
-        remedy=f"{broken[0].assumption.remedy}, or choose a theory that dynascope.which lists" if broken else "",
+        remedy=f"{broken[0].assumption.remedy}, or use dynascope.which to find another theory" if broken else "",
     )
     return candidate
