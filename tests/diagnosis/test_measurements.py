@@ -162,7 +162,7 @@ def test_collapse_needs_labels_and_a_readout():
 
 
 def test_targets_of_another_length_are_rejected():
-    with pytest.raises(InputError, match="3 targets for 4 rows"):
+    with pytest.raises(InputError, match="targets of the reference batch have length 3"):
         measure_alignment(snapshot(forward=forward(np.ones((4, 2)), features={"h": A}), targets=np.arange(3)))
 
 

@@ -353,6 +353,6 @@ def test_errors_name_the_argument(path, options, argument):
 
 def test_parameters_of_another_structure_are_rejected(path):
     with recorder(path) as running:
-        with pytest.raises(InputError, match="a different structure"):
+        with pytest.raises(InputError, match="the structure of params differs"):
             running.step({"in": PARAMS["in"]})
         running.step(PARAMS)

@@ -40,7 +40,7 @@ def test_a_network_that_does_not_fit_the_task_is_refused(network, message):
         ({"stop_time": (jnp.sum, [])}, "has the name 'stop_time'"),
         ({"norm": (jnp.sum, ["norm"])}, "has the name 'norm'"),
         ({"norm": (jnp.sum, ["unit"]), "unit": (jnp.sum, [])}, "has the name 'unit'"),
-        ({"norm": (jnp.sum, ["time"])}, "dimensions for time and members, which are added"),
+        ({"norm": (jnp.sum, ["time"])}, "dimensions of time and members, which are implicit"),
     ],
 )
 def test_statistics_that_do_not_fit_a_record_are_refused(statistics, message):

@@ -96,7 +96,7 @@ def test_weights_and_running_statistics_are_told_apart():
 
 
 def test_a_batch_of_one_value_has_no_variance():
-    with pytest.raises(InputError, match="a single value per channel"):
+    with pytest.raises(InputError, match="only one value per channel"):
         LAYER.apply(jnp.ones((1, 4)), training=True)
     assert LAYER.apply(jnp.ones((1, 4)), training=False)[0].shape == (1, 4)
 

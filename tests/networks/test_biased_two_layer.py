@@ -41,6 +41,6 @@ def test_each_neuron_is_homogeneous_and_the_bias_is_not_part_of_it(factor, neuro
 
 def test_hidden_biases_need_an_activation_of_degree_one():
     quadratic = TwoLayer(4, 6, 1, activation="quadratic")
-    with pytest.raises(InputError, match="hidden neurons have biases, and the activation quadratic has degree 2"):
+    with pytest.raises(InputError, match="hidden neurons have biases, but the activation quadratic has degree 2"):
         BiasedTwoLayer(quadratic)
     assert BiasedTwoLayer(quadratic, np.zeros(1), has_hidden_biases=False).degree == 3

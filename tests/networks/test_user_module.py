@@ -76,7 +76,7 @@ def test_a_network_of_equinox_with_biases_computes_the_same(module, kind):
 @pytest.mark.parametrize(
     ("module", "said"),
     [
-        (mlp(jnp.square, use_bias=True), "the hidden neurons have biases, and the activation quadratic has degree 2"),
+        (mlp(jnp.square, use_bias=True), "the hidden neurons have biases, but the activation quadratic has degree 2"),
         (mlp(depth=2), "the network has 3 linear layers"),
         (equinox(linear(3, 6), jax.nn.relu), "the network has 1 linear layer:"),
         (mlp(jnp.tanh), "tanh is not homogeneous"),

@@ -97,5 +97,5 @@ def test_batches_that_are_not_pairs_are_named(batches, problem):
 
 def test_a_reduction_that_contradicts_the_loss_is_rejected():
     batches = [(torch.ones(2, 3), torch.ones(2, 1))]
-    with pytest.raises(InputError, match="reduction is 'sum', but that of the loss is 'mean'"):
+    with pytest.raises(InputError, match="reduction is 'sum', but the loss has reduction 'mean'"):
         top_curvatures(nn.MSELoss(), nn.Linear(3, 1), 1, batches=batches, reduction="sum")

@@ -77,7 +77,7 @@ def linear():
 
 # In training mode.
 TRAINING = {
-    "dropout": (lambda: nn.Sequential(nn.Linear(3, 2), nn.Dropout()), "training mode with Dropout '1'"),
+    "dropout": (lambda: nn.Sequential(nn.Linear(3, 2), nn.Dropout()), "training mode and contains Dropout '1'"),
     "alpha dropout": (lambda: nn.Sequential(nn.Linear(3, 2), nn.AlphaDropout()), "AlphaDropout '1'"),
     "nested": (lambda: nn.ModuleDict({"a": nn.Sequential(nn.Dropout(), nn.Linear(3, 2))})["a"], "Dropout '0'"),
     "batch normalisation": (lambda: nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)), "BatchNorm1d '1'.*eval"),
@@ -219,7 +219,7 @@ ALL = TensorDataset(X, Y)
     ids=["shuffled without the last", "augmented", "hardly augmented", "emptied"],
 )
 def test_batches_that_change_between_passes_are_rejected(batches):
-    with pytest.raises(InputError, match=r"in one pass and .* in the next.*without shuffling and random aug") as caught:
+    with pytest.raises(InputError, match=r"in one pass and .* in the next.*without shuffling or random aug") as caught:
         top_curvatures(LOSS, linear(), 1, batches=batches)
     assert caught.value.argument == "batches"
 
@@ -255,8 +255,8 @@ def test_a_random_loss_is_rejected():
     ("batches", "message"),
     [
         ([(X * torch.nan, Y)], "the loss is nan"),
-        ([(X[:, :2], Y)], "fails on a batch with RuntimeError"),
-        ([(X, None)], "fails on a batch with AttributeError"),
+        ([(X[:, :2], Y)], "raised RuntimeError on a batch"),
+        ([(X, None)], "raised AttributeError on a batch"),
         ([({"x": X}, Y)], "pair of tensors"),
     ],
 )

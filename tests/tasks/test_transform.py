@@ -61,7 +61,7 @@ def test_one_target_alone_keeps_its_way_back():
 
 
 def test_data_of_another_shape_are_refused():
-    with pytest.raises(InputError, match="the task has 3 inputs and 1 targets, but the transform expects 3 and 2"):
+    with pytest.raises(InputError, match="targets are 3 and 1, but the transform expects 3 and 2"):
         TASK.standardised().transform.apply(TASK.only("a"))
 
 

@@ -63,7 +63,7 @@ class ForwardFunction:
         unknown = sorted({*layers} - {*found})
         require(
             not unknown,
-            f"there are no features {', '.join(map(repr, unknown))}",
+            f"there are no features named {' or '.join(map(repr, unknown))}",
             argument="layers",
             value=unknown,
             remedy=f"choose from {', '.join(map(repr, found))}"

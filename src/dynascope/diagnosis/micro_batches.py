@@ -45,10 +45,10 @@ class MicroBatchGradients:
         """Add the gradient of one micro-batch."""
         require(
             self._size in (0, size),
-            f"size is {size}, but the previous micro-batch had {self._size} examples",
+            f"size is {size}, but the size of the previous micro-batch was {self._size}",
             argument="size",
             value=size,
-            remedy="use micro-batches of one size, or omit micro_batch",
+            remedy="use micro-batches of equal size, or omit micro_batch",
         )
         now = {name: as_numpy(each).astype(np.float64) for name, each in self._read(gradients).items()}
         self._squares.append(dot(now, now))

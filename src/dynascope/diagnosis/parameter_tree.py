@@ -68,7 +68,7 @@ class ParameterTree:
         leaves, structure = jax.tree.flatten(params)
         require(
             structure == self._structure,
-            "params has a different structure than the initial parameters",
+            "the structure of params differs from that of the initial parameters",
             argument="params",
             value=len(leaves),
             remedy="give the parameters of the same model in each step",
@@ -109,7 +109,7 @@ class ParameterTree:
         known = {name: jnp.asarray(found[name]) for name in self._recorded if name in found}
         require(
             known,
-            "gradients has no leaf at the path of a parameter",
+            "no leaf of gradients has the path of a parameter",
             argument="gradients",
             value=sorted(found)[:3],
             remedy="give the tree that jax.grad returns for these parameters",

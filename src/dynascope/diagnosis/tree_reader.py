@@ -250,11 +250,11 @@ class TreeReader:
         shape = self._tree.leaf(self.params, self._readout, "readout").shape
         require(
             shape == expected,
-            f"the readout {self._readout!r} has shape {shape}, but features {name!r} of width "
-            f"{features[name].shape[1]} and {outputs.shape[1]} outputs require {expected}",
+            f"the readout {self._readout!r} has shape {shape}, but the features {name!r} and the "
+            f"outputs require shape {expected}",
             argument="readout",
             value=shape,
-            remedy='check layout ("inputs_outputs" for x @ W, "outputs_inputs" for W @ x), and let layers end with the '
+            remedy='check layout ("inputs_outputs" for x @ W, "outputs_inputs" for W @ x), and end layers with the '
             "features that the last layer receives",
         )
         if self._readout_bias is not None:

@@ -225,7 +225,7 @@ def gather(
     """
     several = isinstance(network, list | tuple)
     networks = tuple(network) if several else (network,)
-    require(len(networks) > 0, "the list of networks is empty", argument="network", value=0, remedy="give a network")
+    require(len(networks) > 0, "the list of networks is empty", argument="network", value=0, remedy="give at least one")
     # Ensembles can contain thousands of references to the same initial network.
     distinct = {id(each): each for each in networks}
     place = {own: number for number, own in enumerate(distinct)}
@@ -306,7 +306,7 @@ def _positive(name: str, values: Any, dimensions: dict[str, np.ndarray], setting
         f"{name} is {values}",
         argument=name,
         value=values,
-        remedy="give a finite positive number, or a sequence of them",
+        remedy="give a finite positive number, or a sequence of such numbers",
     )
     kept: dict[str, Any] = dimensions if array.ndim else settings
     kept[name] = array if array.ndim else float(array)

@@ -143,7 +143,7 @@ def langevin(
     recorded = np.rint(clock / time_step)
     require(
         recorded.max() < 2**31 and (np.diff(recorded) > 0).all(),
-        f"time_step is {time_step:g}, so the times in whole steps are not increasing or exceed 2^31",
+        f"time_step is {time_step:g}, so the times, rounded to whole steps, are not increasing or exceed 2^31 steps",
         argument="time_step",
         value=time_step,
         remedy="choose a time step below the spacing of the times and above a billionth of the last time",

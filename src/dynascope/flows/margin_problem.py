@@ -98,7 +98,7 @@ def signs_of(model: Model, parameters: Any, frozen: Any, leaves: Any, labels: Ar
         f"labels contains {wrong[0] if wrong.size else 0:g}",
         argument="labels",
         value=wrong[:1].tolist(),
-        remedy="give -1 and 1 for one output" if classes == 1 else f"give integers from 0 to {classes - 1}",
+        remedy="give labels of -1 and 1 for one output" if classes == 1 else f"give integers from 0 to {classes - 1}",
     )
     if classes == 1:
         return y[:, None, None]

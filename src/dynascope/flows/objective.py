@@ -132,24 +132,24 @@ def check_statistics(statistics: Mapping[str, tuple[Callable[[Any], Any], Sequen
         f"statistics is {statistics!r}",
         argument="statistics",
         value=str(statistics),
-        remedy="give a dictionary that maps each name to a function and the names of the dimensions of its value",
+        remedy="give a dictionary {name: (function, dimensions)}, where dimensions names the axes of the value",
     )
     checked = tuple((name, function, tuple(dimensions)) for name, (function, dimensions) in (statistics or {}).items())
     axes = {axis for _, _, dimensions in checked for axis in dimensions}
     for name, _, dimensions in checked:
         require(
             name not in _TAKEN and name not in axes,
-            f"a statistic has the name {name!r}",
+            f"a statistic has the name {name!r}, which is reserved or also names a dimension",
             argument="statistics",
             value=name,
-            remedy=f"choose a name other than those of the dimensions and the reserved names {', '.join(_TAKEN)}",
+            remedy=f"choose a name that is neither a dimension nor one of {', '.join(_TAKEN)}",
         )
         require(
             not set(dimensions) & set(_TAKEN),
             f"the statistic {name!r} has the dimensions {dimensions}",
             argument="statistics",
             value=name,
-            remedy=f"omit dimensions for time and members, which are added, and avoid the names {', '.join(_TAKEN)}",
+            remedy=f"omit the dimensions of time and members, which are implicit, and avoid {', '.join(_TAKEN)}",
         )
     return checked
 

@@ -145,20 +145,20 @@ def train_with_feedback(
     lengths = {len(each) for each in parts if isinstance(each, Sequence)}
     require(
         len(lengths) < 2 and 0 not in lengths,
-        f"networks, rule and training have the lengths {sorted(lengths)}",
+        f"networks, rule and training have lengths {sorted(lengths)}",
         argument="networks",
         value=sorted(lengths),
-        remedy="give sequences of the same length",
+        remedy="give non-empty sequences of equal length",
     )
     count = max(lengths, default=1)
     every, rules, settings = (_repeated(each, count) for each in parts)
-    _require_same("training", [each.schedule for each in settings])
-    _require_same("networks", [_architecture(each) for each in every])
+    _require_same("training", "training schedules", [each.schedule for each in settings])
+    _require_same("networks", "architectures", [_architecture(each) for each in every])
     require(
         len(_feedback_layers(every[0])) > 0,
-        "networks have no layer with feedback weights",
+        "networks contains no layer with feedback weights",
         argument="networks",
-        remedy="give networks of two or more layers, with feedback weights in all but the first",
+        remedy="give networks of two or more layers, with feedback weights in every layer except the first",
     )
     _require_fit(every[0], data)
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *every)
@@ -202,10 +202,10 @@ def _require_fit(network: FeedbackNetwork, data: Labelled) -> None:
     classes = data.output_dimension
     require(
         outputs[-1] >= classes,
-        f"the networks have {outputs[-1]} outputs, and data has {classes} classes",
+        f"data has {classes} classes, but the output dimension of the networks is {outputs[-1]}",
         argument="networks",
         value=outputs[-1],
-        remedy=f"give networks with {classes} outputs",
+        remedy=f"give networks with at least {classes} outputs",
     )
 
 
@@ -213,11 +213,11 @@ def _repeated(each: Any, count: int) -> list[Any]:
     return list(each) if isinstance(each, Sequence) else [each] * count
 
 
-def _require_same(name: str, described: Sequence[Any]) -> None:
+def _require_same(name: str, what: str, described: Sequence[Any]) -> None:
     for k, each in enumerate(described):
         if each != described[0]:
             raise InputError(
-                f"{name} of member {k} is {each}, but that of member 0 is {described[0]}",
+                f"members 0 and {k} have different {what}",
                 argument=name,
                 value=each,
                 remedy="train these members in separate calls",
@@ -247,8 +247,8 @@ def _report(failed: np.ndarray, network: FeedbackNetwork, settings: Sequence[Cre
         what, remedy = "the loss is not finite", "lower learning_rate, or increase warm_up"
     time = step * settings[member].learning_rate
     if diverged.all():
-        raise DivergenceError(f"{what} from step {step}", time=time, remedy=remedy)
-    problem = f"{diverged.sum()} of {len(diverged)} members diverged; in member {member}, {what} from step {step}"
+        raise DivergenceError(f"{what} at step {step}", time=time, remedy=remedy)
+    problem = f"{diverged.sum()} of {len(diverged)} members diverged; in member {member}, {what} at step {step}"
     warnings.warn(DivergenceWarning(problem, time=time, remedy=remedy), stacklevel=3)
 
 

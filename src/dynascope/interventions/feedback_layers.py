@@ -178,7 +178,7 @@ class FeedbackConvolution(FeedbackLayer):
             f"weights has kernels of {side} × {weights.shape[1]} pixels",
             argument="weights",
             value=weights.shape,
-            remedy="give square kernels with an odd side",
+            remedy="give square kernels with an odd side length",
         )
         require(
             groups == 1,

@@ -67,7 +67,7 @@ def masked(
                     shape == each.shape,
                     f"the mask of {path} has shape {each.shape}"
                     if shape is not None
-                    else f"mask contains {path}, which is no array of the network",
+                    else f"mask contains {path}, which is not an array of the network",
                     argument="mask",
                     value=each.shape,
                     remedy=f"give a mask of shape {shape}" if shape is not None else "give the mask of this network",

@@ -91,13 +91,13 @@ def unprotected(names: Sequence[str], protect: Sequence[str]) -> list[str]:
             f"protect contains {each!r}, which matches no layer of the network",
             argument="protect",
             value=each,
-            remedy=f"choose names, or whole parts between dots, from {', '.join(names)}",
+            remedy=f"choose full names, or parts of names between dots, from {', '.join(names)}",
         )
         covered |= found
     left = [name for name in names if name not in covered]
     require(
         len(left) > 0,
-        "every layer is protected",
+        "protect matches every layer",
         argument="protect",
         value=list(protect),
         remedy="leave at least one layer unprotected",
@@ -109,7 +109,7 @@ def require_pairs(inputs: Any, targets: Any) -> None:
     """Raise `InputError` unless there are as many targets as inputs, and at least one."""
     require(
         len(inputs) == len(targets) > 0,
-        f"data has {len(inputs)} inputs and {len(targets)} targets",
+        f"the inputs and targets in data have lengths {len(inputs)} and {len(targets)}",
         argument="data",
         value=(len(inputs), len(targets)),
         remedy="give one target for each sample",
@@ -121,7 +121,7 @@ def require_classes(labels: Any, outputs: int) -> None:
     least, most = int(labels.min()), int(labels.max())
     require(
         least >= 0 and most < outputs,
-        f"data has labels from {least} to {most}, and the network has {outputs} outputs",
+        f"data has labels from {least} to {most}, but the output dimension of the network is {outputs}",
         argument="data",
         value=(least, most),
         remedy=f"give labels from 0 to {outputs - 1}",

@@ -163,7 +163,7 @@ def require_data(method: Method, data: Any) -> None:
         data is not None or method not in NEEDS_DATA,
         f"the method {method} requires data",
         argument="data",
-        remedy="give inputs and targets, about ten samples per class",
+        remedy="give inputs and targets, with about ten samples per class",
     )
 
 
@@ -185,8 +185,8 @@ def prune_network(
         f"{method} with {rounds} round{'s' * (rounds > 1)} removes all weights of {', '.join(collapsed)}",
         argument="compression",
         value=compression,
-        remedy="choose a lower compression, more rounds or another method, protect these layers, or pass "
-        "allow_collapse=True",
+        remedy="choose a lower compression, more rounds or another method; alternatively, protect these layers, or "
+        "pass allow_collapse=True",
     )
     (mask, pruned), remaining = network.result(masks), flow.remaining(masks)
     kept = sum(int(each.sum()) for each in masks)

@@ -97,13 +97,12 @@ class RankSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.regularization is not None:
             require_kind(PositiveFloat, regularization=self.regularization)
         x: Any = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64)
-        samples, features = x.shape
         require(
             self.n_components <= min(x.shape),
-            f"n_components is {self.n_components}, and X has {samples} sample(s) and {features} feature(s)",
+            f"n_components is {self.n_components}, but X has shape {x.shape}",
             argument="n_components",
             value=self.n_components,
-            remedy="choose at most as many components as samples and features",
+            remedy=f"choose n_components of at most {min(x.shape)}",
         )
         left, sigma, directions = self._train(x)
         require(

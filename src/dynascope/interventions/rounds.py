@@ -83,7 +83,7 @@ def require_reachable(compression: float, sizes: Sequence[int], allow_collapse: 
     keep, most = round(sum(sizes) / compression), sum(sizes) / len(sizes)
     require(
         allow_collapse or keep >= len(sizes),
-        f"compression is {compression:.6g}, which leaves {keep} weights in {len(sizes)} layers",
+        f"compression is {compression:.6g}, which leaves fewer weights ({keep}) than layers ({len(sizes)})",
         argument="compression",
         value=compression,
         remedy=f"choose at most {most:.6g}, or pass allow_collapse=True",

@@ -49,13 +49,13 @@ def balanced_linear(
         array([[1.5, 0. ],
                [0. , 1.5]])
     """
-    outer = outputs if balance > 0 else inputs
+    outer, limit = (outputs, "outputs") if balance > 0 else (inputs, "inputs")
     require(
         balance == 0 or width <= outer,
-        f"a balance of {balance:g} is not possible with {width} hidden neurons, {inputs} inputs and {outputs} outputs",
+        f"width is {width}, but a balance of {balance:g} limits it to the number of {limit}, {outer}",
         argument="width",
         value=width,
-        remedy=f"choose at most {outer} hidden neurons, or a balance of zero",
+        remedy=f"choose a width of at most {outer}, or a balance of zero",
     )
     draw = np.random.default_rng(seed)
     small, large = (inputs, outputs) if balance >= 0 else (outputs, inputs)

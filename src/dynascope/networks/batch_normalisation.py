@@ -94,7 +94,7 @@ class BatchNormalisation(eqx.Module):
         count = x.size // x.shape[-1]
         require(
             count > 1,
-            "a training batch has a single value per channel",
+            "x contains only one value per channel",
             argument="x",
             value=x.shape,
             remedy="give at least two samples, or larger images",
@@ -119,7 +119,7 @@ class BatchNormalisation(eqx.Module):
             vanishes = deviation == 0
             require(
                 holds(~jnp.any(vanishes)),
-                f"epsilon is {self.epsilon} and the variance of a channel is zero",
+                f"epsilon is {self.epsilon}, but the variance of a channel is zero",
                 argument="epsilon",
                 value=self.epsilon,
                 remedy="choose a positive epsilon, or give inputs without constant channels",

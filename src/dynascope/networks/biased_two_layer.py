@@ -49,7 +49,7 @@ class BiasedTwoLayer(eqx.Module):
         degree = inner.activation.degree
         require(
             not has_hidden_biases or degree == 1,
-            f"the hidden neurons have biases, and the activation {inner.activation.name} has degree {degree}",
+            f"the hidden neurons have biases, but the activation {inner.activation.name} has degree {degree}",
             argument="network",
             value=degree,
             remedy="omit the biases of the hidden layer (bias=False), or use an activation of degree one, such as ReLU",

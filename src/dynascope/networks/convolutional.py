@@ -84,7 +84,8 @@ class Convolutional(eqx.Module):
         shrunk = [side // _POOLED ** len(channels) for side in image_shape]
         require(
             min(shrunk) > 0,
-            f"image_shape is {tuple(image_shape)}, which cannot be halved {len(channels)} times",
+            f"image_shape is {tuple(image_shape)}, which is too small for {len(channels)} "
+            f"convolution{'s' * (len(channels) > 1)}",
             argument="image_shape",
             value=tuple(image_shape),
             remedy=f"choose a height and width of at least {_POOLED ** len(channels)}, or fewer convolutions",

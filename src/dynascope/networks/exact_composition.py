@@ -204,7 +204,7 @@ def _blocks(group: Group, encoding: ArrayLike, *, real: bool) -> list[_Block]:
         f"the encoding has values up to {np.abs(x).max():.3g}, whose squares overflow",
         argument="encoding",
         value=float(np.abs(x).max()),
-        remedy="choose units in which the squares do not overflow",
+        remedy="rescale the encoding so that the squares do not overflow",
     )
     require(
         size > 0 and abs(x.sum()) <= _VANISHES * size * math.sqrt(group.order),

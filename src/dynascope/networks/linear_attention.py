@@ -191,8 +191,8 @@ def context_and_query(
         f"each row of prompts has {width} numbers",
         argument="prompts",
         value=width,
-        remedy=f"give rows of (N + 1)·{dimension + 1} numbers: an input and a label for each of N ≥ 1 examples and "
-        "the query",
+        remedy=f"give rows of (N + 1)·{dimension + 1} numbers, which contain an input and a label for each of N ≥ 1 "
+        "examples and the query",
     )
     tokens = prompts.reshape(*prompts.shape[:-1], -1, dimension + 1)
     inputs, labels, query = tokens[..., :-1, :-1], tokens[..., :-1, -1], tokens[..., -1, :-1]

@@ -73,7 +73,8 @@ class NormalisedConvolutional(eqx.Module):
         left = side // _POOLED ** len(channels)
         require(
             left > 0,
-            f"channels has {len(channels)} entries, but images of {side} × {side} pixels cannot be halved as often",
+            f"channels has length {len(channels)}, but images of {side} × {side} pixels are too small for "
+            "this number of convolutions",
             argument="channels",
             value=tuple(channels),
             remedy="choose fewer convolutions",

@@ -99,7 +99,7 @@ def elements(x: Float[Array | np.ndarray, "... k_m"], length: int) -> Float[Arra
     columns = x.shape[-1]
     require(
         columns >= 2 * length and columns % length == 0,
-        f"x has {columns} columns, but the length of an element is {length}",
+        f"x has shape {x.shape}, but the length of an element is {length}",
         argument="x",
         value=columns,
         remedy="give at least two whole elements per row",

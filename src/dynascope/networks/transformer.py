@@ -175,10 +175,11 @@ class Transformer(eqx.Module):
         vocabulary, length = len(self.embedding) - 1, len(self.positions) - 1
         require(
             x.shape[-1] == length * vocabulary,
-            f"inputs has {x.shape[-1]} columns",
+            f"inputs has shape {x.shape}",
             argument="inputs",
             value=x.shape[-1],
-            remedy=f"give {length * vocabulary} columns: {length} concatenated one-hot tokens of length {vocabulary}",
+            remedy=f"give {length * vocabulary} columns, which contain {length} concatenated one-hot tokens of length "
+            f"{vocabulary}",
         )
         tokens = jnp.reshape(x, (*x.shape[:-1], length, vocabulary)) @ self.embedding[:-1]
         ends = jnp.broadcast_to(self.embedding[-1], (*x.shape[:-1], 1, tokens.shape[-1]))

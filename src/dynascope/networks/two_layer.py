@@ -203,7 +203,7 @@ def _require_no_draw(inputs: int | None, outputs: int | None, **drawing: float) 
     """Raise `InputError` if only one dimension is given, or if arguments of the draw are given without dimensions."""
     for name, value in {"input_dimension": inputs, "output_dimension": outputs}.items():
         require(
-            value is None, f"only {name} is given", argument=name, value=value, remedy="give both dimensions or none"
+            value is None, f"only {name} is given", argument=name, value=value, remedy="give both dimensions or neither"
         )
     for name, value in drawing.items():
         require(

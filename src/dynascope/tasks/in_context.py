@@ -124,7 +124,8 @@ class InContextRegression(eqx.Module):
         matrix: Any = getattr(network, "matrix", None)
         require(
             np.shape(matrix) == covariance.shape,
-            f"the matrix of the network has shape {np.shape(matrix)}, but the task has {len(covariance)} inputs",
+            f"the matrix of the network has shape {np.shape(matrix)}, but the task has input dimension "
+            f"{len(covariance)}",
             argument="network",
             value=np.shape(matrix),
             remedy=f"pass a linear attention network with input dimension {len(covariance)}",

@@ -210,7 +210,7 @@ def _check_inputs(inputs: np.ndarray) -> None:
         bool(np.isfinite([inputs.min(), inputs.max()]).all()),
         "inputs contains values that are not finite",
         argument="inputs",
-        remedy="drop or fill them first",
+        remedy="drop or replace these values first",
     )
 
 
@@ -225,7 +225,7 @@ def _checked_names(names: Any, largest: int) -> tuple[str, ...]:
     names = tuple(names) or tuple(f"class {label}" for label in range(largest + 1))
     require(
         len(names) >= _FEWEST,
-        "there is only one class",
+        "labels contains only one class",
         argument="class_names",
         value=len(names),
         remedy="give labels from at least two classes, or list all classes in class_names",

@@ -85,10 +85,10 @@ class MultiIndex(eqx.Module):
         inputs, coordinates = first.shape[0], self.directions.shape[1]
         require(
             inputs == coordinates,
-            f"the network has {inputs} inputs, but the directions have {coordinates} coordinates",
+            f"the input dimension of the network is {inputs}, but the directions have length {coordinates}",
             argument="network",
             value=inputs,
-            remedy="choose equal numbers of inputs and coordinates",
+            remedy="give directions whose length is the input dimension",
         )
         return _loss(self.links, self.directions, first, factor * second[:, 0], degree)
 

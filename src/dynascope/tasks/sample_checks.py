@@ -47,7 +47,7 @@ def check_samples(x: np.ndarray, y: np.ndarray) -> None:
     )
     require(
         x.shape[1] > 0 and y.shape[1] > 0,
-        f"x has {x.shape[1]} columns and y has {y.shape[1]}",
+        f"x has shape {x.shape}, and y has shape {y.shape}",
         argument="x",
         value=x.shape,
         remedy="give at least one input and one target",
@@ -83,7 +83,7 @@ def column_names(field: str, names: Sequence[str], letter: str, width: int) -> t
     names = tuple(names) or tuple(f"{letter}{i + 1}" for i in range(width))
     require(
         len(names) == width,
-        f"{field} has {len(names)} names for {width} columns",
+        f"{field} has length {len(names)}, but the number of columns is {width}",
         argument=field,
         value=len(names),
         remedy="give one name per column",

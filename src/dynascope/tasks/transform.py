@@ -65,8 +65,8 @@ class Transform:
         )
         require(
             given == expected,
-            f"the task has {given[0]} inputs and {given[1]} targets, but the transform expects {expected[0]} and "
-            f"{expected[1]}",
+            f"the numbers of inputs and targets are {given[0]} and {given[1]}, but the transform expects {expected[0]} "
+            f"and {expected[1]}",
             argument="task",
             value=given,
             remedy="give data that are not yet preprocessed",

@@ -44,7 +44,7 @@ def top_curvatures(
             f"{name} is given for a PyTorch module",
             argument=name,
             value=shown(value),
-            remedy=f"omit {name}, which applies to JAX functions only",
+            remedy=f"omit {name}, which applies only to JAX functions",
         )
     loss = with_reduction(loss, reduction)
     return module_curvatures(weights, loss, batches, count, gauss_newton=gauss_newton, seed=seed, argument="weights")
@@ -136,7 +136,7 @@ def with_reduction(loss: Any, reduction: Reduction | None) -> Any:
     stated = getattr(loss, "reduction", reduction)
     require(
         stated == reduction,
-        f"reduction is {reduction!r}, but that of the loss is {stated!r}",
+        f"reduction is {reduction!r}, but the loss has reduction {stated!r}",
         argument="reduction",
         value=reduction,
         remedy="omit reduction, which a torch.nn loss already defines",
@@ -212,7 +212,7 @@ def _samples_of_repeatable_loss(
         f"the loss of all batches is {one:.9g} in one pass and {two:.9g} in the next",
         argument="batches",
         value=[one, two],
-        remedy="give list(loader), or a loader without shuffling and random augmentation",
+        remedy="give list(loader), or a loader without shuffling or random augmentation",
     )
     return passes[0][0]
 
@@ -231,9 +231,9 @@ def _calling() -> Iterator[None]:
         raise
     except Exception as error:  # user code may raise anything
         raise InputError(
-            f"the module or the loss fails on a batch with {type(error).__name__}: {shown_error(error)}",
+            f"the module or the loss raised {type(error).__name__} on a batch ({shown_error(error)})",
             argument="batches",
-            remedy="give pairs of inputs for the module and targets for the loss",
+            remedy="give batches (inputs, targets) that the module and the loss accept",
         ) from error
 
 

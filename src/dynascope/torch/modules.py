@@ -96,7 +96,7 @@ def require_shapes(argument: str, module: torch.nn.Module) -> None:
     lazy = [name for name, each in module.named_parameters() if isinstance(each, torch.nn.UninitializedParameter)]
     require(
         not lazy,
-        f"the parameters {', '.join(lazy)} have no shape yet",
+        f"the module contains uninitialised parameters ({', '.join(lazy)})",
         argument=argument,
         value=lazy,
         remedy="call the module once on a batch of inputs",

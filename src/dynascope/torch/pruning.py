@@ -134,7 +134,7 @@ class TorchNetwork:
         for name, each in self._trained.items():
             require(
                 bool(torch.isfinite(each).all()),
-                f"{name} is not finite",
+                f"{name} contains values that are not finite",
                 argument="network",
                 value=name,
                 remedy="give finite weights",
@@ -273,17 +273,17 @@ def _require_plain(module: nn.Module) -> None:
     """Raise `InputError` if weights are computed from other parameters, by masks or by a normalisation of weights."""
     require(
         not is_pruned(module),
-        "the network has masks of torch.nn.utils.prune",
+        "the network contains masks from torch.nn.utils.prune",
         argument="network",
         remedy="make them permanent with torch.nn.utils.prune.remove before you prune again",
     )
     computed = [name for name, each in module.named_modules() if parametrize.is_parametrized(each)]
     require(
         not computed,
-        f"{', '.join(computed)} has parametrised weights, such as those of weight or spectral normalisation",
+        f"the weights of {', '.join(computed)} are parametrised, for example by weight or spectral normalisation",
         argument="network",
         value=computed,
-        remedy="make them permanent with torch.nn.utils.parametrize.remove_parametrizations before you prune",
+        remedy="make the weights permanent with torch.nn.utils.parametrize.remove_parametrizations before you prune",
     )
 
 
@@ -294,7 +294,7 @@ def _require_untied(module: nn.Module, names: Sequence[str]) -> None:
         other = first.setdefault(id(each), name)
         require(
             other == name or other not in names,
-            f"{other} and {name} are the same weight, and the conservation of synaptic flow requires separate weights",
+            f"{other} and {name} are the same weight, but the conservation of synaptic flow requires separate weights",
             argument="network",
             value=(other, name),
             remedy=f"give the layers separate weights, or pass protect=[{other!r}]",

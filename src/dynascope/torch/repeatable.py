@@ -27,7 +27,7 @@ __all__ = [
 BATCH_NORMS = nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
 _DROPOUTS = nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout
 _ROUNDINGS = 100  # sums of 10⁴ terms in a different order differ by about √10⁴ ε
-_STILL = "disable dropout (module.eval(), training=False in functions), and draw noise once before the call"
+_STILL = "disable dropout (module.eval(), or training=False in functions), and draw noise once before the call"
 _SAME = "disable random operations (module.eval()), and avoid state that changes between calls"
 
 Result = TypeVar("Result")
@@ -42,7 +42,8 @@ def require_evaluation_mode(argument: str, module: nn.Module, *, purpose: str) -
     ]
     require(
         not moving,
-        f"the module is in training mode with {', '.join(moving[:3])}{' and others' if len(moving) > 3 else ''}",
+        f"the module is in training mode and contains {', '.join(moving[:3])}"
+        f"{' and others' if len(moving) > 3 else ''}",
         argument=argument,
         value=moving,
         remedy=f"call module.eval() first, so that {purpose}",

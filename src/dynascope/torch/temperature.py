@@ -95,8 +95,9 @@ def temperature(
     sizes = {len(inputs) for inputs, _ in drawn}
     require(
         len(drawn) >= 2 and len(sizes) == 1,
-        f"batches contains {len(drawn)} batch{'es' * (len(drawn) != 1)} of {' or '.join(map(str, sorted(sizes)))} "
-        f"sample{'s' * (sizes != {1})}",
+        f"batches contains batches of {' and '.join(map(str, sorted(sizes)))} samples"
+        if len(sizes) > 1
+        else f"batches contains {len(drawn) or 'no'} batch{'es' * (not drawn)}",
         argument="batches",
         value=len(drawn),
         remedy="give at least two batches of equal size, for example from a loader with drop_last=True",
@@ -163,8 +164,8 @@ def _warn_of_dependent_batches(batches: Any, count: int) -> None:
         )
         warnings.warn(
             f"the loader draws the batches {how} ({type(sampler).__name__}), but the prediction assumes independent "
-            f"batches: if you train with this loader, {effect}. Train with RandomSampler(data, replacement=True) for "
-            "independent batches.",
+            f"batches: if you train with this loader, {effect}. To draw independent batches, train with "
+            "RandomSampler(data, replacement=True).",
             SamplingWarning,
             stacklevel=_CALLER,
         )

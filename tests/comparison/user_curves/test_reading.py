@@ -106,7 +106,7 @@ def test_a_column_of_numbers_with_commas_is_not_cut_at_them(tmp_path):
         np.testing.assert_array_equal(curve(write(tmp_path, text))["time"], [0, 10, 20])
     for text in ("loss\n1,0\n0,75\n0,5\n", "1,0;\n0,75;\n0,5;\n"):
         np.testing.assert_array_equal(curve(write(tmp_path, text))["loss"], LOSSES)
-    with pytest.raises(InputError, match=r"rows of run\.csv have 3 fields, but line 1 has 2 names"):
+    with pytest.raises(InputError, match=r"rows of run\.csv have 3 fields, but line 1 names only 2 of them"):
         curve(write(tmp_path, "step,loss\n0,3,5\n1,2,5\n2,1,5\n"))
 
 

@@ -53,18 +53,18 @@ def product(w, x):
 # What is given, and what the message names.
 REFUSED = {
     "dropout": ((nn.Sequential(LINEAR, nn.Dropout()), None, X), r"Dropout '1': call module.eval\(\)"),
-    "batch normalisation": ((nn.Sequential(LINEAR, NORMALISED), None, X), "training mode with BatchNorm1d '1'"),
+    "batch normalisation": ((nn.Sequential(LINEAR, NORMALISED), None, X), "training mode and contains BatchNorm1d '1'"),
     "the same in a function": ((lambda m, x: m(x), nn.Sequential(LINEAR, nn.Dropout()), X), "training mode"),
-    "dropout in a function": ((Sideways(), None, X), r"draws random numbers.*module.eval\(\), training=False"),
+    "dropout in a function": ((Sideways(), None, X), r"draws random numbers.*module.eval\(\), or training=False"),
     "statistics of the batch": (
         (nn.Sequential(LINEAR, UNTRACKED).eval(), None, X),
-        "batch statistics of BatchNorm1d '1': track_running_stats is False.*use track_running_stats=True.*or assign",
+        "batch statistics of BatchNorm1d '1', because track_running_stats is False.*use track_running.*or assign",
     ),
     "the same in training mode": (
         (nn.Sequential(LINEAR, UNTRACKED), None, X),
-        "of BatchNorm1d '1': track_running",
+        "of BatchNorm1d '1', because track_running",
     ),
-    "the same of images": ((IMAGES.eval(), None, networks.draw(3, 2, 4, 4)), "BatchNorm2d '0.inner.1': track_running"),
+    "the same of images": ((IMAGES.eval(), None, networks.draw(3, 2, 4, 4)), "BatchNorm2d '0.inner.1', because"),
     "the same in a function of a module": ((lambda m, x: m(x), nn.Sequential(LINEAR, UNTRACKED), X), "track_running"),
     "the same hidden from the module": ((lambda w, x: UNTRACKED(x @ w), WEIGHT, X), "alone.*track_running_stats=True"),
     "statistics by a function": (
@@ -78,7 +78,7 @@ REFUSED = {
     "one number": ((lambda w, x: (x @ w).sum(), WEIGHT, X), r"shape \(\) for 2 examples"),
     "outputs that are not finite": ((lambda w, x: (x @ w) / 0, WEIGHT, X), "outputs are not finite"),
     "no derivative": ((lambda w, x: Silent.apply(x @ w), WEIGHT, X), "cannot differentiate apply.*NotImplemented"),
-    "an error of its own": ((product, WEIGHT, X[:, :2]), "apply fails on 2 examples with RuntimeError: mat1"),
+    "an error of its own": ((product, WEIGHT, X[:, :2]), r"apply raised RuntimeError on 2 examples \(mat1"),
     "another precision": ((product, WEIGHT, X.float()), "same dtype"),
     "no function": ((3, WEIGHT, X), "apply is of type int"),
     "arrays": ((LINEAR, None, X.numpy()), "ndarray.*give PyTorch tensors"),

@@ -80,7 +80,7 @@ def test_checkpoints_give_the_rows_of_a_recorder(form, preset, tmp_path):
         (lambda path: path.write_bytes(b"damaged"), {}, "not a checkpoint of this model"),
         (lambda path: torch.save({"9.weight": torch.ones(2)}, path), {}, "not a checkpoint of this model"),
         (lambda path: torch.save([1, 2], path), {}, "not a checkpoint of this model"),
-        (lambda path: None, {"steps": [0]}, "1 steps for 2 checkpoints"),
+        (lambda path: None, {"steps": [0]}, "steps has length 1, but paths has length 2"),
         (lambda path: None, {"steps": [5, 0]}, "steps"),
     ],
 )

@@ -302,7 +302,7 @@ class FirstSeen(nn.Module):
 @pytest.mark.parametrize(
     ("make", "options", "match"),
     [
-        (lambda: nn.LazyLinear(3), {}, "no shape yet"),
+        (lambda: nn.LazyLinear(3), {}, "uninitialised parameters"),
         (lambda: mlp().requires_grad_(False), {}, "no trainable parameters"),
         (mlp, {"parameters": "9.*"}, "no trainable parameters"),
         (mlp, {"layers": ["9"]}, "no layers '9'"),

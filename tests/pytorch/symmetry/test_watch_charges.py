@@ -342,7 +342,7 @@ def test_an_optimizer_that_has_made_steps_or_changes_its_momentum_is_refused():
         optimizer.param_groups[0]["momentum"] = 0.5
         with pytest.raises(InputError, match="momentum of the optimizer changed"):
             optimizer.step()
-    with pytest.raises(InputError, match="has already made steps"):
+    with pytest.raises(InputError, match="has already taken steps"):
         watch_charges(model, optimizer, SYMMETRIES)
 
 

@@ -117,12 +117,12 @@ def test_row_names_have_the_name_that_pandas_gives_them(table, text, names):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("step,loss\n0,3,5\n1,2,5\n2,1,5\n", "the rows of trees.csv have 3 fields, but line 1 has 2 names"),
-        ("kind,loss\noak,3,5\nelm,2,5\n", "the rows of trees.csv have 3 fields, but line 1 has 2 names"),
-        ("a;y\n1.5;1;2\n1.5;3;4\n", "the rows of trees.csv have 3 fields, but line 1 has 2 names"),
-        ("loss\n0,3\n1,2\n2,1\n", "the rows of trees.csv have 2 fields, but line 1 has 1 names"),
-        ("a,y\n1,2\n3,4,5\n", "line 3 of trees.csv has 3 fields, but there are 2 columns"),
-        ("y a b\n1 2 3\n4   6\n", "line 3 of trees.csv has 2 fields, but there are 3 columns"),
+        ("step,loss\n0,3,5\n1,2,5\n2,1,5\n", "the rows of trees.csv have 3 fields, but line 1 names only 2 of them"),
+        ("kind,loss\noak,3,5\nelm,2,5\n", "the rows of trees.csv have 3 fields, but line 1 names only 2 of them"),
+        ("a;y\n1.5;1;2\n1.5;3;4\n", "the rows of trees.csv have 3 fields, but line 1 names only 2 of them"),
+        ("loss\n0,3\n1,2\n2,1\n", "the rows of trees.csv have 2 fields, but line 1 names only 1 of them"),
+        ("a,y\n1,2\n3,4,5\n", "line 3 of trees.csv has 3 instead of 2 fields"),
+        ("y a b\n1 2 3\n4   6\n", "line 3 of trees.csv has 2 instead of 3 fields"),
         ("# x\na\ty\n" + "".join(f"{i}\t1\t2\n" for i in range(50000)) + "50000\t1\n", "line 50003 of .* has 2 fields"),
         ("Station\nUnits\n1,2,3\n4,5,6\n", "no line of trees.csv names the 3 columns"),
         ("# a\n\n# b\n", "trees.csv contains only comments"),

@@ -115,7 +115,7 @@ def _rows(snapshot: Snapshot) -> _Rows:
     if targets is not None:
         require(
             targets.shape[0] == count,
-            f"the reference batch has {targets.shape[0]} targets for {count} rows of outputs",
+            f"the targets of the reference batch have length {targets.shape[0]}, but the outputs have {count} rows",
             argument="reference",
             value=count,
             remedy="give one target per example, or per position of a sequence",

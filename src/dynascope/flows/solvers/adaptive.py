@@ -137,7 +137,7 @@ def integrate_adaptively(
                 f"{'the step size underflowed' if stuck else f'max_steps ({max_steps}) was reached'} "
                 f"at time {float(time):.6g}",
                 time=float(time),
-                remedy="standardise the inputs, shorten the duration, or raise max_steps (and operations)",
+                remedy="standardise the inputs, shorten the duration, or raise max_steps and operations",
             )
         report_time(float(time), duration, tried, max_steps if partial else None)
         if overdue():

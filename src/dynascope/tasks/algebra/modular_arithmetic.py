@@ -72,7 +72,7 @@ class ModularArithmetic:
         )
         require(
             not self.symmetric or self.operation in ("addition", "multiplication"),
-            f"symmetric is set, but {self.operation} is not a symmetric operation",
+            f"symmetric is True, but {self.operation} is not a symmetric operation",
             argument="symmetric",
             value=self.symmetric,
             remedy="omit symmetric, or choose addition or multiplication",

@@ -77,7 +77,7 @@ def read_delimited(path: Path, *, argument: str = "path", header: bool = True) -
         short = len(row) < len(names) and (layout.separator == " " or layout.row_names)
         require(
             not short and not "".join(row[len(names) :]).strip(),
-            f"line {line + layout.skipped} of {path.name} has {len(row)} fields, but there are {len(names)} columns",
+            f"line {line + layout.skipped} of {path.name} has {len(row)} instead of {len(names)} fields",
             argument=argument,
             value=path.name,
             remedy="give each row one field per column, and quote text that contains the separator",

@@ -106,7 +106,8 @@ def find_layout(lines: Sequence[str], source: str, *, argument: str, header: boo
         return single
     require(
         not layout.row_names or _may_name_rows(layout),
-        f"the rows of {source} have {layout.width} fields, but line {layout.skipped} has {layout.width - 1} names",
+        f"the rows of {source} have {layout.width} fields, but line {layout.skipped} names only "
+        f"{layout.width - 1} of them",
         argument=argument,
         value=source,
         remedy="name the first column, and either write numbers with decimal points or separate columns by semicolons",

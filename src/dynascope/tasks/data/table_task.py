@@ -54,7 +54,7 @@ def assembled(
     """
     require(
         centre or not standardise,
-        "standardise is set without centre",
+        "standardise is True, but centre is False",
         argument="standardise",
         value=standardise,
         remedy="set centre=True, because standardised data have mean 0",

@@ -66,7 +66,7 @@ def _frame(table: Any) -> pd.DataFrame:
                 f"table is not a dictionary of columns ({error})",
                 argument="table",
                 value=list(table),
-                remedy="give a dictionary that maps the names of columns to columns of equal length",
+                remedy="give a dictionary that maps column names to columns of equal length",
             ) from None
     frame = array_or_frame(table, "table")
     if isinstance(frame, pd.DataFrame):

@@ -45,10 +45,10 @@ def encode_targets(
         classification = len(names) == 1 and (column.label or column.kind == "truth" or integers)
     require(
         len(names) == 1 or not classification,
-        f"{len(names)} targets of {source} cannot be one class label",
+        f"{source} has {len(names)} targets, but classification requires exactly one",
         argument="classification",
         value=classification,
-        remedy="give a single column of labels",
+        remedy="give one column of labels",
     )
     if not classification or column.kind in ("date", "other"):
         verb = "are quantities" if len(names) > 1 else "is a quantity"

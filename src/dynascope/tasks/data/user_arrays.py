@@ -65,7 +65,7 @@ def given_targets(
     """
     table = array_or_frame(value, "y")
     if isinstance(table, np.ndarray):
-        _require_axes("y", table, (1, 2), "pass an array (samples, targets), or one value per sample")
+        _require_axes("y", table, (1, 2), "pass an array of shape (samples, targets), or one value per sample")
         if table.ndim == 2 and not classification and table.dtype.kind not in "USO":
             return require_array("y", table, (None, None)), (), ()
     columns = columns_of(table, "y", argument="y")
@@ -85,7 +85,7 @@ def require_same_rows(inputs: Any, targets: Any) -> None:
         not mixed,
         "x and y have the same rows in different orders",
         argument="y",
-        remedy="pass y.loc[x.index], or apply reset_index(drop=True) to both if their current order matches",
+        remedy="pass y.loc[x.index], or apply reset_index(drop=True) to both if the current orders match",
     )
 
 
@@ -108,5 +108,5 @@ def _require_whole(columns: dict[str, Column], name: str) -> None:
         f"{name} has missing or infinite values in {counted(gaps)}",
         argument=name,
         value=gaps,
-        remedy="drop or fill them first",
+        remedy="drop or replace these values first",
     )

@@ -96,12 +96,12 @@ class SparseParity(Stream):
             f"relevant_bits is {self.relevant_bits}, but bits is {self.bits}",
             argument="relevant_bits",
             value=self.relevant_bits,
-            remedy=f"choose at most {self.bits} relevant bits",
+            remedy=f"choose relevant_bits of at most {self.bits}",
         )
         needed = self.skills * self.relevant_bits
         require(
             self.subsets == "random" or needed <= self.bits,
-            f"{self.skills} skills with {self.relevant_bits} bits each need {needed} bits, but bits is {self.bits}",
+            f"bits is {self.bits}, but skills={self.skills} and relevant_bits={self.relevant_bits} require {needed}",
             argument="bits",
             value=self.bits,
             remedy="choose more bits, fewer skills or random subsets",

@@ -25,8 +25,8 @@ from dynascope.validation import require, require_finite_values, shown_error
 __all__ = ["check", "differentiable"]
 
 _APART = (
-    "compute the outputs of an example from that example alone: use fixed statistics for batch normalisation in a "
-    "function or in a custom layer, and eval() and track_running_stats=True for layers of torch.nn"
+    "compute the outputs for each example from that example alone, with fixed statistics in custom batch "
+    "normalisation, and with eval() and track_running_stats=True for torch.nn layers"
 )
 
 
@@ -66,7 +66,7 @@ def _require_examples(argument: str, inputs: Any, device: torch.device) -> None:
     strange = [type(each).__name__ for each in found if not isinstance(each, torch.Tensor)]
     require(
         not strange,
-        f"{argument} contains values of type {', '.join(sorted(set(strange)))}",
+        f"{argument} contains values of type {' and '.join(sorted(set(strange)))}",
         argument=argument,
         value=strange,
         remedy="give PyTorch tensors, alone or in dictionaries, lists and tuples",
@@ -101,9 +101,9 @@ def _check_outputs(model: Model, few: Any) -> bool:
         raise
     except Exception as error:
         raise InputError(
-            f"apply fails on {count_rows(few)} examples with {type(error).__name__}: {shown_error(error)}",
+            f"apply raised {type(error).__name__} on {count_rows(few)} examples ({shown_error(error)})",
             argument="apply",
-            remedy="give a function that maps the parameters and inputs (n, ...) to outputs (n, c)",
+            remedy="give a function that maps the parameters and inputs of shape (n, ...) to outputs of shape (n, c)",
         ) from error
     _require_outputs(together, few)
     together = together.detach()
@@ -112,7 +112,7 @@ def _check_outputs(model: Model, few: Any) -> bool:
         alone = outputs_of(model, few, mapped=mapped)
     except Exception as error:
         raise InputError(
-            f"apply fails on a single example with {type(error).__name__}: {shown_error(error)}",
+            f"apply raised {type(error).__name__} on a single example ({shown_error(error)})",
             argument="apply",
             remedy=_APART,
         ) from error
@@ -137,7 +137,7 @@ def _require_outputs(outputs: Any, few: Any) -> None:
         f"apply returns outputs of shape {tuple(outputs.shape)} for {count} examples",
         argument="apply",
         value=tuple(outputs.shape),
-        remedy="give a function that maps inputs (n, ...) to outputs (n, c)",
+        remedy="give a function that maps inputs of shape (n, ...) to outputs of shape (n, c)",
     )
     require(
         outputs.is_floating_point(),
@@ -148,9 +148,9 @@ def _require_outputs(outputs: Any, few: Any) -> None:
     )
     require(
         bool(torch.isfinite(outputs).all()),
-        "the outputs are not finite",
+        "apply returns outputs that are not finite",
         argument="x",
-        remedy="remove values that are not finite from the parameters and the inputs",
+        remedy="give parameters and inputs for which the outputs are finite",
     )
 
 

@@ -85,9 +85,9 @@ def pushforward(model: Model, directions: Sequence[torch.Tensor], examples: Any)
             return torch.func.jvp(outputs, model.parameters, tuple(directions))[1]
     except (RuntimeError, NotImplementedError) as error:
         raise InputError(
-            f"PyTorch cannot compute forward derivatives of apply ({shown_error(error)})",
+            f"PyTorch cannot compute forward-mode derivatives of apply ({shown_error(error)})",
             argument="algorithm",
-            remedy='choose "structured" or "layerwise"',
+            remedy='choose the algorithm "structured" or "layerwise"',
         ) from error
 
 

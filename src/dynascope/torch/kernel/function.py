@@ -88,7 +88,7 @@ class TorchFunction(Differentiable):
             f"the algorithm {algorithm!r} requires torch.func.vmap, which cannot vectorise apply over examples",
             argument="algorithm",
             value=algorithm,
-            remedy='choose "structured" or "layerwise", with more memory or smaller batches if necessary',
+            remedy='choose "structured" or "layerwise", and use smaller batches if the memory is too small',
         )
 
 

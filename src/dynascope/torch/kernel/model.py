@@ -80,20 +80,20 @@ def _of_module(module: torch.nn.Module, params: Any, network: torch.nn.Module | 
         "no parameter of the module requires a gradient",
         argument="params",
         value=len(named),
-        remedy="unfreeze parameters, or give {name: tensor} with names of module.named_parameters()",
+        remedy="unfreeze parameters, or give {name: tensor} with names from module.named_parameters()",
     )
     require(
         isinstance(chosen, Mapping) and len(chosen) > 0 and all(name in named for name in chosen),
-        "params is not a dictionary of parameters of the module",
+        "params is not a dictionary of the module's parameters",
         argument="params",
         value=sorted(map(str, chosen)) if isinstance(chosen, Mapping) else type(chosen).__name__,
-        remedy="give None for all parameters that require a gradient, or {name: tensor} with names of "
+        remedy="give None for all parameters that require a gradient, or {name: tensor} with names from "
         "module.named_parameters()",
     )
     wrong = [name for name, each in chosen.items() if getattr(each, "shape", None) != named[name].shape]
     require(
         not wrong,
-        f"{', '.join(wrong)} in params has a different shape than in the module",
+        f"params contains {', '.join(wrong)} with another shape than in the module",
         argument="params",
         value=wrong,
         remedy="give tensors with the shapes of module.named_parameters()",
@@ -205,7 +205,8 @@ def _require_separate_examples(module: torch.nn.Module) -> None:
     ]
     require(
         not untracked,
-        f"eval() does not turn off the batch statistics of {', '.join(untracked[:3])}: track_running_stats is False",
+        f"eval() does not turn off the batch statistics of {', '.join(untracked[:3])}, because track_running_stats is "
+        "False",
         argument="apply",
         value=untracked,
         remedy="use track_running_stats=True and train again, or assign running_mean and running_var",

@@ -73,7 +73,7 @@ def record_checkpoints(
     numbers = _steps_of(files) if steps is None else [int(step) for step in steps]
     require(
         len(numbers) == len(files),
-        f"there are {len(numbers)} steps for {len(files)} checkpoints",
+        f"steps has length {len(numbers)}, but paths has length {len(files)}",
         argument="steps",
         value=len(numbers),
         remedy="give one step for each checkpoint",
@@ -95,7 +95,7 @@ def _steps_of(files: Sequence[Path]) -> list[int]:
     missing = [file.name for file, numbers in zip(files, found, strict=True) if not numbers]
     require(
         not missing,
-        f"the name {''.join(missing[:1])!r} contains no step",
+        f"the file name {''.join(missing[:1])!r} contains no step",
         argument="steps",
         remedy="pass the step of each checkpoint as steps",
     )
@@ -130,7 +130,7 @@ def _read(file: Path) -> dict[str, Any]:
             loader = importlib.import_module("safetensors.torch")
         except ModuleNotFoundError:
             raise ModuleNotFoundError(
-                f"{file.name} needs safetensors: run python -m pip install safetensors.", name="safetensors"
+                f"reading {file.name} requires safetensors: run python -m pip install safetensors.", name="safetensors"
             ) from None
         return loader.load_file(file)
     found = torch.load(file, map_location="cpu", weights_only=True)

@@ -37,10 +37,10 @@ class MicroBatchGradients:
         """Read the gradient of one micro-batch."""
         require(
             self._size in (0, size),
-            f"size is {size}, but the previous micro-batch had {self._size} examples",
+            f"size is {size}, but the size of the previous micro-batch was {self._size}",
             argument="size",
             value=size,
-            remedy="use micro-batches of one size, or omit micro_batch",
+            remedy="use micro-batches of equal size, or omit micro_batch",
         )
         now = self._read() or {}
         before = self._before

@@ -25,6 +25,6 @@ def outputs_of(found: Any) -> torch.Tensor:
         f"the model returns an object of type {type(found).__name__} without floating-point tensors",
         argument="output",
         value=type(found).__name__,
-        remedy="pass output, a function that returns the outputs from this result",
+        remedy="pass output, a function that extracts the outputs from this object",
     )
     return tensors[0]

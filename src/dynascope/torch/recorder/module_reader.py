@@ -93,7 +93,7 @@ class ModuleReader:
         unknown = sorted({*layers} - {*known})
         require(
             not unknown,
-            f"the model has no layers {', '.join(map(repr, unknown))}",
+            f"the model has no layer named {' or '.join(map(repr, unknown))}",
             argument="layers",
             value=unknown,
             remedy="choose names from model.named_modules()",
@@ -253,7 +253,7 @@ class ModuleReader:
             f"the model no longer has the parameter {''.join(missing[:1])!r}",
             argument="model",
             value=missing,
-            remedy="add parametrizations and replace layers before the recorder is created",
+            remedy="add parametrisations or replace layers before you create the recorder",
         )
         return {name: found[name] for name in self._names}
 
@@ -288,14 +288,14 @@ class ModuleReader:
                 f"the model fails on the reference batch ({shown_error(error)})",
                 argument="reference",
                 value=type(error).__name__,
-                remedy="give inputs like those of training, on which the model runs in evaluation mode",
+                remedy="give inputs like those used in training, which the model accepts in evaluation mode",
             ) from error
         require(
             outputs.ndim > 0,
             "the model returns a number instead of one output per example",
             argument="output",
             value=0,
-            remedy="pass output, a function that returns the outputs from the result of the model",
+            remedy="pass output, a function that extracts the outputs from the object that the model returns",
         )
         return float(counter.get_total_flops())
 

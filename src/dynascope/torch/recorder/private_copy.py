@@ -49,7 +49,7 @@ def private_copy(module: nn.Module) -> nn.Module:
             f"the model cannot be copied ({shown_error(error)})",
             argument="model",
             value=type(module).__name__,
-            remedy="make copy.deepcopy(model) work, for example by removing the attribute in question",
+            remedy="make copy.deepcopy(model) succeed, for example by removing the attribute that cannot be copied",
         ) from error
     for inner, original in zip(copied.modules(), module.modules(), strict=True):
         # A forward method that another package has replaced would run the original module.
@@ -69,7 +69,7 @@ def originals_never_run(model: nn.Module) -> Iterator[None]:
             f"the model reaches its layer {names.get(id(module))!r} through a closure or another object",
             argument="model",
             value=names.get(id(module)),
-            remedy="refer to layers by attributes of the model only",
+            remedy="refer to layers only through attributes of the model",
         )
 
     hook = register_module_forward_pre_hook(refuse)

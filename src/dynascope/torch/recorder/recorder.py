@@ -164,7 +164,7 @@ class Recorder:
                 f"resume is {resume}, but charges cannot be resumed, because their laws require every step",
                 argument="charges",
                 value=resume,
-                remedy="omit resume, and start a new record at another path with first_step",
+                remedy="omit resume, and pass first_step to start a new record at another path",
             )
             self._charges = watched_charges(inner, optimizer, charges, reader.inputs)
             self.symmetries, settings = self._charges.symmetries, self._charges.settings

@@ -81,7 +81,7 @@ def network(model: Any, example_inputs: Any, params: Any) -> Network:
             "params is given for a module, which has its own parameters",
             argument="params",
             value=type(params).__name__,
-            remedy="omit params, and freeze untrained parameters with requires_grad_(False)",
+            remedy="omit params, and call requires_grad_(False) on parameters that are not trained",
         )
         return _of_module(module, None if module is unwrapped(model) else uncompiled(model), inputs_of, tensors, arrays)
     function = uncompiled(model)
@@ -154,7 +154,7 @@ def _input(leaf: Any) -> torch.Tensor:
         "example_inputs contains a tensor that is empty or not finite",
         argument="example_inputs",
         value=tuple(leaf.shape),
-        remedy="give a batch like those in training",
+        remedy="give a batch like those used in training",
     )
     return leaf.detach()
 
@@ -165,7 +165,7 @@ def _parameter(name: str, leaf: Any) -> torch.Tensor:
         f"the parameter {name} is {shown(leaf) if not isinstance(leaf, torch.Tensor) else 'not real and finite'}",
         argument="params",
         value=str(getattr(leaf, "dtype", type(leaf).__name__)),
-        remedy="give tensors of real finite numbers",
+        remedy="give tensors of finite real numbers",
     )
     return leaf
 
@@ -173,7 +173,7 @@ def _parameter(name: str, leaf: Any) -> torch.Tensor:
 def _require_some(parameters: list[torch.Tensor]) -> None:
     require(
         sum(each.numel() for each in parameters) > 0,
-        "the model has no trained parameters",
+        "the model has no trainable parameters",
         argument="params",
         value=len(parameters),
         remedy="give a module with parameters that require a gradient, or a function with a tree of tensors",

@@ -54,11 +54,10 @@ class OptimizerSettings:
         )
         require(
             rule is not None or isinstance(optimizer, torch.optim.SGD),
-            f"rule is missing, and the law is known only for torch.optim.SGD, not for {type(optimizer).__name__}",
+            f"rule is missing, and the charge laws under {type(optimizer).__name__} are unknown",
             argument="rule",
             remedy="train with torch.optim.SGD, or declare rule='heavy_ball', 'nesterov' or 'decoupled' for a custom "
-            "optimizer that implements it; the audit then tests exactly this rule, which adaptive optimizers such as "
-            "Adam violate",
+            "optimizer that implements this rule (adaptive optimizers, such as Adam, implement none of them)",
         )
         self._groups = groups
         # Declared settings are tested by the training, so they need not match those of the groups.
@@ -72,7 +71,7 @@ class OptimizerSettings:
         unlike += ["nesterov in some groups"] if len(set(self._found.get("nesterov", [0]))) > 1 else []
         require(
             not unlike,
-            f"the optimizer has {' and '.join(unlike)}, for which no law is available",
+            f"the optimizer has {' and '.join(unlike)}, for which no charge law is available",
             argument="optimizer",
             value=unlike,
             remedy="train without these settings, or declare the momentum of an equivalent heavy-ball optimizer",
@@ -87,10 +86,10 @@ class OptimizerSettings:
         self._rates = [rate / rates[0] if rates[0] else 1.0 for rate in rates]
         require(
             all(rate > 0 for rate in self._rates),
-            "some groups of the optimizer have learning rate zero, and others do not",
+            "some parameter groups of the optimizer have learning rate zero, but others do not",
             argument="optimizer",
             value=rates,
-            remedy="use the symmetries of parameters with a positive learning rate",
+            remedy="pass only symmetries of parameters with a positive learning rate",
         )
         if len(set(self._rates)) > 1:
             self.declared["rates"] = dict(zip(groups, self._rates, strict=True))
@@ -111,7 +110,7 @@ class OptimizerSettings:
             changed.append("the ratio of the rates of groups")
         require(
             not changed,
-            f"{', '.join(changed)} of the optimizer changed while its charges were tracked",
+            f"{', '.join(changed)} of the optimizer changed while the charges were tracked",
             argument="optimizer",
             value=changed,
             remedy="keep these settings constant, for example with cycle_momentum=False, or call watch_charges with a "

@@ -128,7 +128,7 @@ def _results(found: Network) -> _Results:
             raise
         except Exception as error:
             raise InputError(
-                f"the model fails on example_inputs: {type(error).__name__}: {_in_a_line(error)}",
+                f"the model raised {type(error).__name__} on example_inputs ({_in_a_line(error)})",
                 argument="example_inputs",
                 value=type(error).__name__,
                 remedy="give the inputs of the model, in the precision of its parameters",
@@ -161,7 +161,7 @@ def _evaluated(found: Network, *, wide: bool) -> _Results:
             all(np.isfinite(each).all() for each in arrays),
             f"{what} of the model are not finite",
             argument="example_inputs",
-            remedy="give parameters and inputs of order one, for which the model is finite",
+            remedy="give parameters and inputs of order one, for which outputs and gradients are finite",
         )
     return _Results(values, weights, gradients, wide, drew)
 
@@ -199,7 +199,7 @@ def _exported(found: Network, expected: _Results) -> Any:
     except Exception as error:  # programs without a graph may raise anything
         require_no_draws("apply", expected.drew)
         raise InputError(
-            f"torch.export.export cannot export the model: {type(error).__name__}: {_in_a_line(error)}",
+            f"torch.export.export cannot export the model ({type(error).__name__}: {_in_a_line(error)})",
             argument="apply",
             value=type(error).__name__,
             remedy="replace code that reads values of tensors with operations on tensors, such as torch.where",
@@ -236,7 +236,7 @@ def _require_same(apply: Translation, found: Network, expected: _Results, tolera
             gradient, outputs = jit(jax.grad(total, has_aux=True))(found.params)
     except Exception as error:  # anything that JAX cannot trace or differentiate
         raise InputError(
-            f"JAX cannot run the program of the model: {type(error).__name__}: {_in_a_line(error)}",
+            f"JAX cannot run the translated program ({type(error).__name__}: {_in_a_line(error)})",
             argument="apply",
             value=type(error).__name__,
             remedy="use other operations, or pass a JAX function to dynascope.symmetry.find_symmetries",
@@ -251,8 +251,8 @@ def _require_near(what: str, ours: Sequence[Any], theirs: Sequence[np.ndarray], 
     largest, furthest = max(sizes), max(errors)
     require(
         all(error <= tolerance * (size + _ROUNDING * largest) for error, size in zip(errors, sizes, strict=True)),
-        f"the {what} of the program, of size {largest:.1e}, differ from those of PyTorch by {furthest:.1e}",
+        f"the {what} of the translated program, up to {largest:.1e}, differ from those of PyTorch by {furthest:.1e}",
         argument="apply",
         value=furthest,
-        remedy="avoid detached tensors, custom gradients, and state that is kept between calls",
+        remedy="avoid detached tensors, custom gradients and state that is kept between calls",
     )

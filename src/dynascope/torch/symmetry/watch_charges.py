@@ -107,7 +107,7 @@ def watch_charges(
         f"optimizer is of type {type(optimizer).__name__}, whose charge laws are unknown",
         argument="optimizer",
         value=type(optimizer).__name__,
-        remedy="give a torch.optim optimizer that uses one gradient per step",
+        remedy="give a torch.optim optimizer that evaluates one gradient per step (any except LBFGS)",
     )
     require_symmetries(symmetries, remedy="give at least one symmetry from symmetry.find_symmetries")
     require(
@@ -132,7 +132,7 @@ def watch_charges(
     law = ChargeLaw(symmetries, declared, tensors.arrays(tensors.watched))
     require(
         law.largest_momentum == 0 or not any(optimizer.state.get(each) for each in tensors.watched.values()),
-        "the optimizer has already made steps, whose momentum is unknown",
+        "the optimizer has already taken steps, so its initial momentum is unknown",
         argument="optimizer",
         value=type(optimizer).__name__,
         remedy="call watch_charges before the first step of the optimizer",

@@ -46,18 +46,18 @@ class WatchedTensors:
         missing = sorted(wanted - self.watched.keys())
         require(
             not missing,
-            f"the model has no parameter {', '.join(missing[:3])}",
+            f"the model has no parameter {' or '.join(missing[:3])}",
             argument="model",
             value=missing[:3],
-            remedy="give the model to which these symmetries belong",
+            remedy="give the model in which these symmetries were found",
         )
         kinds = {str(each.dtype) for each in self.watched.values()}
         require(
             kinds in ({"torch.float32"}, {"torch.float64"}),
-            f"the symmetries contain parameters of type {' and '.join(sorted(kinds))}",
+            f"the symmetries act on parameters of type {' and '.join(sorted(kinds))}",
             argument="model",
             value=sorted(kinds),
-            remedy="keep all weights in torch.float32 or all in torch.float64, as autocast does",
+            remedy="keep all weights in torch.float32 or all in torch.float64, and use autocast for mixed precision",
         )
         charges(self.arrays(self.watched), symmetries)
 
