@@ -32,7 +32,7 @@ def once_differentiable(value: Array, function: str, argument: str) -> Array:
 @once_differentiable.defjvp
 def _(function: str, argument: str, primals: Any, tangents: Any) -> Any:
     raise InputError(
-        f"{function} is differentiated twice, but supports first derivatives only",
+        f"{function} is differentiated twice, but supports only first derivatives",
         argument=argument,
         remedy="use finite differences of the first derivative",
     )

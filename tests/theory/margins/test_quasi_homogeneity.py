@@ -102,7 +102,7 @@ def test_batch_normalisation_before_the_readout_frees_the_layers_below(gain, eps
 
 
 def test_a_batch_that_has_no_spread_is_refused():
-    with pytest.raises(InputError, match="if the network normalises over the batch, add inputs") as caught:
+    with pytest.raises(InputError, match="more inputs if the network normalises over the batch") as caught:
         quasi_homogeneity(over_the_batch, {name: RESIDUAL[name] for name in ("in", "shift", "out")}, X[:1])
     assert caught.value.argument == "example_inputs"
 
@@ -124,7 +124,7 @@ def test_above_tanh_only_the_last_layer_has_a_rate():
     [
         (lambda p, x: x @ p["a"] + 1.0, "the Euler identity fails"),
         (lambda p, x: jax.nn.sigmoid(x @ p["a"]), "the Euler identity fails"),
-        (lambda p, x: x @ p["a"] / p["b"][0] ** 2, "some rates would be negative"),
+        (lambda p, x: x @ p["a"] / p["b"][0] ** 2, "some growth rates would be negative"),
     ],
 )
 def test_what_is_not_quasi_homogeneous_is_refused(apply, why):

@@ -54,7 +54,7 @@ def test_steep_spectra_keep_to_the_exponent_in_the_window_though_their_modes_res
 @pytest.mark.parametrize("modes", [1000, MODES, 2**62])
 @pytest.mark.parametrize("power", [30.0, 70.0])
 def test_where_modes_rest_too_far_apart_there_is_no_window(power, modes):
-    with pytest.raises(InputError, match="no wide enough range of steps") as caught:
+    with pytest.raises(InputError, match="no sufficiently wide range of steps") as caught:
         diffusion_window(power=power, modes=modes, learning_rate=0.01)
     assert caught.value.argument == "modes"
 

@@ -81,7 +81,7 @@ def loss(
         worst = np.argmin(given - least * (1 - _SHARE))
         require(
             bool(np.all(given >= least * (1 - _SHARE))),
-            f"target_power is {given[worst]:g}, below ‖Σ‖² = {least[worst]:g}",
+            f"target_power is {given[worst]:g}, which is below ‖Σ‖² = {least[worst]:g}",
             argument="target_power",
             value=float(given[worst]),
             remedy="give the mean of ‖y‖² over the samples from which target_map was computed",

@@ -104,7 +104,7 @@ def fixed_steps(speed: float | None, times: Any, steps: int) -> Steps:
     if not is_traced(times):
         require(
             bool(np.all(gaps >= 0)),
-            "times decrease, which is not possible with a given number of steps",
+            "times decreases, which is not possible if steps is given",
             argument="times",
             value=times.shape,
             remedy="sort the times, or omit steps",

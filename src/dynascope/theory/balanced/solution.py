@@ -190,7 +190,7 @@ def solve_gram(network: TwoLayers, target_map: Any, times: Any, approximate: boo
             speed is not None and not is_traced(times),
             "steps is None, but the number of steps cannot be computed from traced values",
             argument="steps",
-            remedy="give the number of steps between neighbouring times",
+            remedy="give the number of steps between consecutive times",
         )
         assert speed is not None
         plan = plan_steps(speed, np.asarray(times))

@@ -74,7 +74,7 @@ class OverfittingSetup:
             f"target_mode is {self.target_mode}, but there are only {self.modes} modes",
             argument="target_mode",
             value=self.target_mode,
-            remedy="choose an index from 1 to modes",
+            remedy=f"choose an index from 1 to {self.modes}",
         )
 
     @property

@@ -110,7 +110,7 @@ def class_modes(class_sizes: ClassSizes, *, bias: bool = False) -> ClassModes:
     classes, roots = len(sizes), np.sqrt(sizes)
     require(
         classes >= 2,
-        f"class_sizes is {sizes.tolist()}, which is fewer than two classes",
+        f"class_sizes is {sizes.tolist()}, which contains fewer than two classes",
         argument="class_sizes",
         value=sizes.tolist(),
         remedy="give the number of samples of two or more classes",
@@ -273,7 +273,7 @@ def _start(
         shape = np.shape(each)
         require(
             shape in ((), modes.strength.shape),
-            f"{name} has shape {shape}, but there are {len(modes.strength)} modes",
+            f"{name} has shape {shape}, but the number of modes is {len(modes.strength)}",
             argument=name,
             value=shape,
             remedy="give one number for all modes, or one per mode",

@@ -106,7 +106,7 @@ def conserved_matrices(
     chosen = [1.0] * count if rates is None else list(rates)
     require(
         len(chosen) == count,
-        f"rates has {len(chosen)} values, but there are {count} layers",
+        f"rates has length {len(chosen)}, but there are {count} layers",
         argument="rates",
         value=len(chosen),
         remedy="give one rate per layer",
@@ -215,7 +215,7 @@ def single_output_preconditioner(
             "coefficients is zero for a neuron with a negative imbalance",
             argument="coefficients",
             value=0.0,
-            remedy="give a nonzero map, which determines the direction of the weights",
+            remedy="give nonzero coefficients, to determine the direction of the weights",
         )
     require_broadcast(coefficients=beta.shape[:-1], **rate_shapes(rates))
     return _single_output(MapStart(beta, delta, LayerRates._make(broadcast_known(*rates))))

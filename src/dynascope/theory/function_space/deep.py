@@ -146,7 +146,7 @@ def deep_isotropic_flow(
         f"coefficients has shape {start.shape}, which is not square",
         argument="coefficients",
         value=start.shape,
-        remedy="give a square matrix; the widths of all layers must be equal",
+        remedy="give a square matrix, because all layers have the same width",
     )
     require_shape("gaps", gaps, (..., None))
     samples, t = Samples.checked(inputs, targets, times, start.shape)

@@ -81,7 +81,7 @@ class _IsotropicMap(NamedTuple):
                 f"the rank of coefficients is greater than the width {width}",
                 argument="coefficients",
                 value=width,
-                remedy="choose a map of lower rank or a larger width",
+                remedy="choose coefficients of lower rank or a larger width",
             )
         values: tuple[Any, ...] = (beta, delta, kappa, width)
         return cls(*values)
@@ -213,7 +213,7 @@ def isotropic_flow(
         "coefficients and imbalance are both zero, which is a fixed point of the flow",
         argument="coefficients",
         value=0.0,
-        remedy="choose a nonzero map or imbalance",
+        remedy="choose nonzero coefficients or a nonzero imbalance",
     )
     return require_integrated(_flow(start, samples, t), t)
 

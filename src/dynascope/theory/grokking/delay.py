@@ -155,7 +155,7 @@ def _require_one_unit(curves: Mapping[str, np.ndarray], levels: Mapping[str, flo
             f"{name} reaches {largest:.4g}, but {name}_threshold is {level:g}",
             argument=name,
             value=largest,
-            remedy="give accuracies, not losses, as fractions (percentages divided by 100), or thresholds in percent",
+            remedy="give accuracies instead of losses, with curves and thresholds in the same units",
         )
         # A curve of at most one may be in percent; it is ambiguous only if it would reach the threshold as a fraction.
         require(

@@ -63,7 +63,7 @@ def composition_utility(
     require_shape("output_vector", output_vector, (group.order,))
     require(
         k in range(2, 21),
-        f"input_vectors has {k} rows",
+        f"input_vectors has length {k}",
         argument="input_vectors",
         value=k,
         remedy="give 2 to 20 rows, one per element of a sequence",

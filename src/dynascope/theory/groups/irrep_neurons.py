@@ -68,7 +68,7 @@ def neurons_near_irreps(
     used = np.array([each for each in projections if np.abs(each @ x).max() > _ROUND_OFF * np.abs(x).max()])
     require(
         neurons >= len(used),
-        f"neurons is {neurons}, but there are {len(used)} irreps",
+        f"neurons is {neurons}, but the number of irreps is {len(used)}",
         argument="neurons",
         value=neurons,
         remedy="give at least one neuron per irrep",

@@ -76,7 +76,7 @@ def autoencoder_path(
     require_shape("initial", c, (None,))
     require(
         0 < c.size <= np.size(singular_values),
-        f"initial has {c.size} entries, but there are {np.size(singular_values)} singular values",
+        f"initial has length {c.size}, but singular_values has length {np.size(singular_values)}",
         argument="initial",
         value=c.size,
         remedy="give at least one entry, and at most one per singular value",

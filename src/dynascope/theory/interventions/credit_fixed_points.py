@@ -88,7 +88,7 @@ def alignment_fixed_point(
         )
         require(
             bool(rates.min(initial=np.inf) > _SINGULAR * rates.max(initial=0.0)),
-            f"with these coefficients, a mode of the feedback weights has the rate {rates.min(initial=np.inf):.3g}",
+            f"with these coefficients, a mode of the feedback weights has rate {rates.min(initial=np.inf):.3g}",
             argument="coefficients",
             value=coefficients,
             remedy="choose a positive decay, so that the fixed point is unique",

@@ -234,7 +234,7 @@ def critical_autoencoder(
     _, sigma, rows = np.linalg.svd(x, full_matrices=False)
     require(
         sigma[-1:].all() and latents <= len(sigma),
-        f"latents is {latents}, but only {np.count_nonzero(sigma)} singular values of the data are non-zero",
+        f"latents is {latents}, but the rank of the data is {np.count_nonzero(sigma)}",
         argument="latents" if sigma[-1:].all() else "data",
         value=latents,
         remedy="choose fewer latents, or drop inputs that are linear combinations of others",
@@ -279,10 +279,10 @@ def require_spectrum(
     )
     require(
         latents <= len(sigma),
-        f"latents is {latents}, but there are only {len(sigma)} singular values",
+        f"latents is {latents}, but the number of singular values is {len(sigma)}",
         argument="latents",
         value=latents,
-        remedy="choose at most as many latents as singular values",
+        remedy=f"choose latents of at most {len(sigma)}",
     )
     with np.errstate(over="ignore", under="ignore"):
         squares = sigma**2
@@ -306,7 +306,7 @@ def require_learned(
     chosen = np.unique(values.astype(int))
     require(
         len(chosen) == len(values) and len(chosen) <= latents,
-        f"learned has {len(values)} entries, of which {len(chosen)} are distinct, and latents is {latents}",
+        f"learned is {values.tolist()}, and latents is {latents}",
         argument="learned",
         value=len(values),
         remedy="give distinct directions, at most one per latent",

@@ -112,10 +112,10 @@ def _chain(weights: Sequence[FiniteNumbers]) -> list[np.ndarray]:
     fits = fits and all(one[1] == other[0] for one, other in itertools.pairwise(shapes))
     require(
         fits,
-        f"the weights have the shapes {shapes}",
+        f"weights has layers of shapes {shapes}",
         argument="weights",
         value=shapes,
-        remedy="give one matrix per layer, of shape (width before, width after)",
+        remedy="give matrices of shape (input width, output width), such that consecutive widths match",
     )
     for each in layers:
         require_finite_values("weights", each)

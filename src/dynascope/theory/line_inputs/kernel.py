@@ -76,7 +76,7 @@ def tangent_kernel(
     for name, each in (("inputs", x), ("other_inputs", other)):
         require(
             each.shape[1] == w.shape[-2],
-            f"{name} has shape {each.shape}, but network.first has {w.shape[-2]} inputs",
+            f"{name} has shape {each.shape}, but the input dimension of network.first is {w.shape[-2]}",
             argument=name,
             value=each.shape,
             remedy="give one sample per row, with as many columns as W has inputs",

@@ -150,7 +150,7 @@ def margin_shares(gradients: Elements, parameters: Elements, rates: Rates) -> Ma
     fits = slopes.shape[-1:] == rows.shape and (theta.ndim == 1 or theta.shape == slopes.shape)
     require(
         fits,
-        f"gradients has shape {slopes.shape}, but there are {rows.size} rates",
+        f"gradients has shape {slopes.shape}, but rates has length {rows.size}",
         argument="gradients",
         value=slopes.shape,
         remedy="give the gradient with respect to each element",
@@ -180,14 +180,14 @@ def _elements(parameters: ArrayLike, rates: ArrayLike) -> tuple[np.ndarray, np.n
     theta, rows = np.asarray(parameters), np.asarray(rates)
     require(
         bool((rows > 0).any()),
-        f"rates has {rows.size} values from {rows.min(initial=0.0):.3g} to {rows.max(initial=0.0):.3g}",
+        f"rates has length {rows.size} and values from {rows.min(initial=0.0):.3g} to {rows.max(initial=0.0):.3g}",
         argument="rates",
         value=float(rows.min(initial=0.0)),
         remedy="give one rate λ ≥ 0 for each element, with at least one positive rate",
     )
     require(
         theta.shape[-1:] == rows.shape,
-        f"parameters has shape {theta.shape}, but there are {rows.size} rates",
+        f"parameters has shape {theta.shape}, but rates has length {rows.size}",
         argument="parameters",
         value=theta.shape,
         remedy="give one parameter per rate, along the last axis",

@@ -154,7 +154,7 @@ def quasi_homogeneity(
         f"params has {sum(sizes)} elements, but rates per element are limited to {_MOST}",
         argument="per",
         value=per,
-        remedy='use "array", or a smaller network of the same architecture',
+        remedy='use per="array", or a smaller network of the same architecture',
     )
     owners = np.repeat(np.arange(len(sizes)), sizes)  # index of the array of each element
     count = len(sizes) if kind == "array" else sum(sizes)
@@ -185,10 +185,11 @@ def quasi_homogeneity(
         rates = balanced_rates(solution, generators, discarded=slow.tolist())
     except InputError as error:
         raise InputError(
-            "the network is not quasi-homogeneous, because some rates would be negative",
+            "the network is not quasi-homogeneous, because some growth rates would be negative",
             argument="apply",
             value=float(solution.min()),
-            remedy="avoid terms that decrease as parameters grow (quotients), and set ε to 0 in normalisation layers",
+            remedy="avoid terms that decrease as parameters grow, such as quotients, and set ε to 0 in normalisation "
+            "layers",
         ) from error
     if kind == "array":
         rates, solution = rates[owners], solution[owners]
@@ -220,7 +221,7 @@ def _equations(
         f"outputs or gradients of apply are finite at only {len(rows)} of {len(given)} random points",
         argument="example_inputs",
         value=len(rows),
-        remedy="give inputs of order one with finite outputs; if the network normalises over the batch, add inputs",
+        remedy="give inputs of order one with finite outputs, and more inputs if the network normalises over the batch",
     )
     found, right = np.array(rows), np.array(outputs)
     scale = np.maximum(np.linalg.norm(found, axis=1), np.finfo(float).tiny)

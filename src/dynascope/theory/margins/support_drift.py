@@ -64,7 +64,7 @@ def support_drift(data: Data, factors: Factors = 1) -> Float[np.ndarray, " input
         "every growing coefficient is a product of weights, a case that the formula does not cover",
         argument="factors",
         value=each.tolist(),
-        remedy="include inputs with single weights that are needed to separate the data",
+        remedy="include inputs with one weight each that are needed to separate the data",
     )
     vectors = z[z @ found.weights < 1 + _ACTIVE]
     _, values, right = np.linalg.svd(vectors)
@@ -143,16 +143,16 @@ def support_offset(data: Data, factors: Factors = 1) -> Float[np.ndarray, " inpu
     values = np.linalg.svd(vectors, compute_uv=False)
     require(
         touching == len(vectors) <= z.shape[1] and values[-1] > _ACTIVE * values[0],
-        f"the {touching} samples at the margin are linearly dependent, or some have a multiplier of zero",
+        f"the samples at the margin ({touching}) are linearly dependent, or some have a multiplier of zero",
         argument="data",
         value=touching,
         remedy="remove duplicate samples",
     )
     require(
         len(vectors) == z.shape[1] or bool(np.min(factors) == 1),
-        f"there are {len(vectors)} support vectors, but all {z.shape[1]} inputs have products of weights",
+        f"data has {len(vectors)} support vectors for {z.shape[1]} inputs, but no factor is one",
         argument="data",
         value=len(vectors),
-        remedy="give data with as many support vectors as inputs",
+        remedy="give data with one support vector per input",
     )
     return np.linalg.lstsq(vectors, np.log(alpha.sum() / alpha[support]), rcond=None)[0]

@@ -54,7 +54,7 @@ class Spectrum:
         self.p = len(x)
         require(
             self.p >= 3,
-            f"the encoding has {self.p} entries",
+            f"the encoding has length {self.p}",
             argument="encoding",
             value=self.p,
             remedy="give at least three entries",

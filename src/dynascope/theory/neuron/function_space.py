@@ -218,7 +218,7 @@ class MapStart(NamedTuple):
                 f"{name} is zero and imbalance is not positive",
                 argument=name,
                 value=0.0,
-                remedy="give a nonzero map, which determines the direction of the weights",
+                remedy=f"give nonzero {name}, to determine the direction of the weights",
             )
         delta, *known = broadcast_known(delta, *rates)
         return cls(beta, delta, LayerRates._make(known))

@@ -192,7 +192,7 @@ def diffusion_window(
     first, last = np.ceil(tau[low] / unit), np.floor(tau[high] / unit)
     require(
         bool(high > low and last >= 3 * first),
-        f"with {d} modes and power {p:g}, no wide enough range of steps has a slope within {tolerance:g} of "
+        f"modes is {d} and power is {p:g}, so no sufficiently wide range of steps has a slope within {tolerance:g} of "
         f"{exponent:.3g}",
         argument="modes",
         value=d,

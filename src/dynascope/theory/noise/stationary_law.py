@@ -200,7 +200,7 @@ def _warn_of_large_steps(chosen: NoisySteps) -> None:
     if steepest > _STEEP * (1 + chosen.momentum):
         error = steepest / chosen.edge
         warnings.warn(
-            f"learning_rate times the largest curvature is {steepest:.3g}: the variances in continuous time "
+            f"learning_rate times the largest curvature is {steepest:.3g}, so the continuous-time variances "
             f"are {100 * error:.0f} % lower than those under discrete steps; use discrete_stationary_moments",
             stacklevel=4,
         )

@@ -60,7 +60,7 @@ class ExtremalDirections:
         """Angles of the directions in the plane, in [0, 2π)."""
         require(
             self.directions.shape[1] == 2,
-            f"directions has {self.directions.shape[1]} coordinates",
+            f"the directions have dimension {self.directions.shape[1]}",
             argument="directions",
             value=self.directions.shape[1],
             remedy="use angles only for inputs in the plane",

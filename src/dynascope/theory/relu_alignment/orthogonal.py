@@ -201,7 +201,7 @@ def _require_orthogonal(x: np.ndarray) -> None:
     largest = float(cosines.max(initial=0.0))
     require(
         largest < _ORTHOGONAL,
-        f"inputs has two samples with a cosine similarity of {largest:.3g}",
+        f"inputs contains two samples with a cosine similarity of {largest:.3g}",
         argument="inputs",
         value=largest,
         remedy="give mutually orthogonal inputs (at most as many samples as dimensions)",

@@ -209,7 +209,7 @@ def plan(
                 f"floor is {floor:.6g}, but the losses of {name} fall to {highest:.6g}",
                 argument="floor",
                 value=floor,
-                remedy="give the irreducible loss, below the floors of time and parameters; fit_joint estimates it",
+                remedy="give an irreducible loss below the floors of time and parameters, for example from fit_joint",
             )
         for number in (law.prefactor, law.exponent):
             require(
@@ -217,7 +217,7 @@ def plan(
                 f"{name} has prefactor {law.prefactor} and exponent {law.exponent}, which must be finite and positive",
                 argument=name,
                 value=(law.prefactor, law.exponent),
-                remedy="give the law of a loss that falls",
+                remedy="give a law fitted to a loss that decreases",
             )
     t, n = time.exponent, parameters.exponent
     ratio = math.log(parameters.prefactor) - math.log(time.prefactor)

@@ -229,7 +229,7 @@ def fit(
             chosen = chosen[first:last]
     require(
         len(chosen) >= (3 if floor is not None else 5),
-        f"only {len(chosen)} points are in the window",
+        f"the window contains too few points ({len(chosen)})",
         argument="window" if window is not None else "losses",
         value=len(chosen),
         remedy="record more points, or widen the window",
@@ -326,8 +326,8 @@ def _warn_of_floor(x: np.ndarray, law: RaisedPowerLaw, floors: tuple[float, floa
     last = float(np.exp(law.logarithm(x[-1:]))[0])
     if floors[0] <= 0 and floors[1] > last / 2:
         warnings.warn(
-            f"the losses do not determine the floor: it may lie anywhere from zero to {floors[1]:.3g} (the last "
-            f"loss is {last:.3g}); continue the runs, or give the floor",
+            f"the losses do not determine the floor, which may be anywhere from zero to {floors[1]:.3g} (the "
+            f"last loss is {last:.3g}); continue the runs, or give the floor",
             stacklevel=CALLER + 1,
         )
 

@@ -127,10 +127,10 @@ class JointLaw(NamedTuple):
         a, b = self.parameters_exponent, self.data_exponent
         require(
             min(a, b, self.parameters_prefactor, self.data_prefactor) > 0,
-            "a term of the law does not fall",
+            "a term of the law does not decrease",
             argument="law",
             value=tuple(self),
-            remedy="fit losses that fall with both parameters and data",
+            remedy="fit losses that decrease with both parameters and data",
         )
         levels = math.log(a * self.parameters_prefactor) - math.log(b * self.data_prefactor)
         total = np.log(compute) - math.log(cost)

@@ -49,16 +49,16 @@ def checked_runs(
     n, d, values = (each.ravel() for each in np.broadcast_arrays(n, d, values))
     require(
         values.size >= _FEWEST,
-        f"there are only {values.size} losses",
+        f"the number of losses is only {values.size}",
         argument="losses",
         value=values.size,
-        remedy=f"give at least {_FEWEST} for a law with five parameters",
+        remedy=f"give at least {_FEWEST} losses, because the law has five parameters",
     )
     for name, each in (("parameters", n), ("data", d)):
         different = len(np.unique(each))
         require(
             different >= 3,
-            f"{name} has only {different} distinct values",
+            f"{name} has too few distinct values ({different})",
             argument=name,
             value=different,
             remedy="give at least three distinct values, or fit the other resource alone with fit",

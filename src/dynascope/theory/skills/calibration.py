@@ -181,7 +181,7 @@ def calibrate(
     if lows[0] <= 0:
         several = f"{len(runs)} runs" if len(runs) > 1 else "the points of one run"
         warnings.warn(
-            f"{several} do not determine the rate: it may lie anywhere from zero to {highs[0] / unit:.3g}; "
+            f"{several} do not determine the rate, which may be anywhere from zero to {highs[0] / unit:.3g}; "
             f"{'give more runs' if len(runs) > 1 else 'record more often'}",
             stacklevel=2,
         )

@@ -283,6 +283,6 @@ def _checked_times(times: ArrayLike) -> Float[np.ndarray, " times"]:
             "times is not a one-dimensional array of non-negative numbers",
             argument="times",
             value=str(times)[:80],
-            remedy="give a one-dimensional array of numbers from zero to infinity",
+            remedy="give a one-dimensional array of non-negative numbers",
         )
     return array.astype(np.float64)

@@ -251,7 +251,7 @@ def half_saturation_times(
     highest = logarithms[:3].max()
     require(
         bool(highest < level),
-        f"start has a neuron at {np.exp(highest):g}, which must be below half its final value, {target_scale:g}",
+        f"start has a neuron at {np.exp(highest):g}, which is not below half the final value, {target_scale:g}",
         argument="start",
         value=float(np.exp(highest)),
         remedy="give A, B and G below target_scale",

@@ -99,7 +99,7 @@ def names_of_inputs(inputs: np.ndarray, targets: np.ndarray, names: Sequence[str
     given = [f"x{i + 1}" for i in range(dimension)] if names is None else list(names)
     require(
         len(given) == dimension,
-        f"feature_names has {len(given)} names for {dimension} inputs",
+        f"feature_names has length {len(given)}, but the number of inputs is {dimension}",
         argument="feature_names",
         value=len(given),
         remedy="give one name per input",

@@ -148,10 +148,10 @@ def charge_integral(
     damping, frequency = oscillator(sgd, degree=2)
     require(
         sgd.momentum > 0 or not speed.any(),
-        "without momentum, the charge has no independent initial velocity",
+        "velocity is nonzero, but without momentum, the charge has no independent velocity",
         argument="velocity",
         value=float(np.abs(speed).max(initial=0.0)),
-        remedy="keep velocity at zero",
+        remedy="set velocity to zero",
     )
     require_steps(steps, len(q))
     rate = float(sgd.learning_rate)

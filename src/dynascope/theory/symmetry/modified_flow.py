@@ -160,7 +160,7 @@ def convergence_orders(learning_rates: PositiveNumbers, errors: PositiveNumbers)
     steps = np.diff(np.log(rates))
     require(
         len(steps) > 0 and bool(np.all(steps != 0)),
-        "learning_rates has fewer than two values, or equal neighbours",
+        "learning_rates has fewer than two values, or equal consecutive values",
         argument="learning_rates",
         value=rates.tolist(),
         remedy="give at least two learning rates, each different from the one before",

@@ -139,7 +139,7 @@ def _series(record: xr.Dataset, name: str) -> np.ndarray:
         f"record has no {name} along step",
         argument="record",
         value=", ".join(map(str, record)),
-        remedy=f"record {name} at every step, with the dimensions step, group if there are groups, and charge",
+        remedy=f"record {name} at every step, with the dimensions step, group (if present) and charge",
     )
     return record[name].to_numpy().astype(np.float64)
 
@@ -152,7 +152,7 @@ def _step_series(record: xr.Dataset, name: str) -> np.ndarray:
         f"{name} has shape {values.shape}",
         argument="record",
         value=values.shape,
-        remedy=f"record {name} with the dimensions of charge_value, at two steps or more",
+        remedy=f"record {name} with the dimensions of charge_value, at two or more steps",
     )
     return require_array("record", values[1:], values[1:].shape)
 

@@ -85,10 +85,10 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
         cosine = abs(np.vdot(one, other)) / (norm * (np.linalg.norm(other) or 1.0))
         require(
             bool(cosine <= _RADIAL),
-            f"the cosine of gradient and weights is {cosine:.3g}, but it is zero for scale-invariant weights",
+            f"the cosine between gradient and weights is {cosine:.3g}, but must vanish for scale-invariant weights",
             argument="gradient",
             value=float(cosine),
-            remedy="give together all weights and biases that precede one normalization, and use a small ε",
+            remedy="combine all weights and biases that precede one normalisation layer, and use a small ε",
         )
         return np.asarray(norm * largest * g)
 

@@ -63,7 +63,7 @@ def per_step(name: str, value: ArrayLike, count: int) -> Float[np.ndarray, " ste
     array = np.asarray(value)
     require(
         array.shape in ((), (count,)),
-        f"{name} has shape {array.shape}, but {count} values are needed",
+        f"{name} has shape {array.shape}, but the expected length is {count}",
         argument=name,
         value=array.shape,
         remedy="give one number, or one for each step or group",

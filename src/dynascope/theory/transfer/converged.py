@@ -222,7 +222,7 @@ def _require_unique(strengths: np.ndarray, balance: float, width: int, shape: tu
     widest = outputs if balance > 0 else inputs
     require(
         balance == 0 or width <= widest,
-        f"width is {width}, too large for a balance of {balance:.6g}",
+        f"width is {width}, which is too large for a balance of {balance:.6g}",
         argument="width",
         value=width,
         remedy=f"choose a width of at most {widest}, the number of {'outputs' if balance > 0 else 'inputs'}",
