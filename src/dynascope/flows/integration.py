@@ -32,7 +32,7 @@ _REMEDIES = {
     "the initial loss or gradient is not finite": "choose a smaller scale, or check the network",
     "the step size underflowed": "loosen the tolerances, or use float64 weights",
     "max_steps was reached": (
-        "raise max_steps, as in GradientFlow(solver=Solver(max_steps=…)), shorten the duration, loosen the tolerance, "
+        "raise max_steps, as in GradientFlow(solver=Solver(max_steps=…)), shorten the duration, loosen the tolerances, "
         "or choose another solver"
     ),
     "the solver failed": "choose another solver",

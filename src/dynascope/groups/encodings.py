@@ -185,6 +185,6 @@ def _singular_values(irrep: Irrep, amplitude: ArrayLike) -> np.ndarray:
         f"the amplitudes of the quaternionic irrep {irrep.name!r} differ",
         argument="amplitudes",
         value=values.tolist(),
-        remedy="give one number for all of them",
+        remedy="give one number for all amplitudes of this irrep",
     )
     return np.broadcast_to(values, (irrep.dimension,))

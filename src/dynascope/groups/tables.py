@@ -141,7 +141,7 @@ def _valid_table(table: ArrayLike) -> np.ndarray:
             f"entry {_first(moved)} of {line} 0 of the table is not {_first(moved)}",
             argument="table",
             value=_first(moved),
-            remedy="number the elements from 0, starting with the identity; row 0 and column 0 must list them in order",
+            remedy="number the elements from 0, starting with the identity, so that row 0 and column 0 are in order",
         )
         incomplete = np.flatnonzero((np.sort(lines, axis=1) != elements).any(axis=1))
         require(

@@ -139,7 +139,7 @@ def warn_of_large_scale(name: str, scale: Any, assumed: Assumption = SMALL_START
         return
     largest = float(np.max(np.asarray(scale)))
     if largest > assumed.almost:
-        problem = f"{name} assumes a {assumed.name}, but the scale is {largest:.3g}, above {assumed.almost:g}"
+        problem = f"{name} assumes a {assumed.name}, but the scale is {largest:.3g}, which is above {assumed.almost:g}"
         warnings.warn(f"{problem}: {assumed.growth}; {assumed.remedy}", stacklevel=3)
 
 

@@ -69,7 +69,7 @@ def require_moment(covariance: Any, assumptions: Iterable[Assumption], theory: s
             _require_near(MEASURED[each.name](moment), each, f"{theory} assumes {each.name}", each.measure, each.remedy)
     if WHITE_INPUTS in assumptions:
         power = float(np.trace(moment)) / len(moment)
-        remedy = f"divide the inputs by {power**0.5:.4g}, or whiten them: task.whitened()"
+        remedy = f"divide the inputs by {power**0.5:.4g}, or whiten them with task.whitened()"
         _require_near(abs(power - 1), WHITE_INPUTS, f"{theory} assumes inputs of unit power", f"{power:.4g}", remedy)
 
 

@@ -242,8 +242,8 @@ def test_files_that_are_not_there_or_not_readable_are_refused(tmp_path):
     assert "there is no file" in refused(tmp_path / "oaks.csv")
     assert "is a directory" in refused(tmp_path)
     remedies = {
-        "oaks": "give a .npz, .npy, .csv, .tsv or .parquet file",
-        "oaks.csv.gz": "decompress the file, and give a .npz",
+        "oaks": "give an .npz, .npy, .csv, .tsv or .parquet file",
+        "oaks.csv.gz": "decompress the file, and give an .npz",
         "oaks.xlsx": "save the file as .csv, or read the file with pandas",
     }
     for name, remedy in remedies.items():
@@ -352,7 +352,7 @@ def test_arrays_with_gaps_are_filled_or_cut_like_tables(npz):
 def test_an_array_without_its_partner_is_refused(tmp_path):
     np.save(tmp_path / "trees.npy", FIVE)
     np.save(tmp_path / "trees-x.npy", FIVE)
-    assert "name the files NAME-x.npy and NAME-y.npy" in refused(tmp_path / "trees.npy")
+    assert "save NAME-x.npy and NAME-y.npy" in refused(tmp_path / "trees.npy")
     assert "there is no file trees-y.npy next to trees-x.npy" in refused(tmp_path / "trees-x.npy")
 
 

@@ -46,7 +46,7 @@ def final_growth(settings: Iterable[Setting]) -> list[float]:
         path = solve_ivp(velocity, (0.0, end), start, "DOP853", rtol=_ACCURACY, atol=smallest)
         if not path.success:
             raise DivergenceError(
-                "the solver failed before the end of the training of a scalar network",
+                "the solver failed before the training of a scalar network ended",
                 time=float(path.t[-1]),
                 remedy="choose a target and a factor closer to one",
             )

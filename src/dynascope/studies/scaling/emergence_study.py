@@ -99,6 +99,6 @@ class EmergenceStudy(Study):
         """Require enough bits for the skills."""
         needed = self.skills * self.relevant_bits
         problem = (
-            f"{self.skills} skills with {self.relevant_bits} bits each need {needed} bits, but bits is {self.bits}"
+            f"bits is {self.bits}, but skills={self.skills} and relevant_bits={self.relevant_bits} require {needed}"
         )
         self.require(needed <= self.bits, "bits", "choose more bits or fewer skills", problem=problem)

@@ -136,8 +136,8 @@ class SkillNeeds(EmergenceExperiment):
             return {name: self.need(amounts, runs, name) for name, runs in curves.items()}
         except InputError as error:
             raise InputError(
-                f"with {amounts[0]} to {amounts[-1]} {self.resource}, networks trained on one skill do not cross half "
-                "strength",
+                f"with {amounts[0]} to {amounts[-1]} {self.resource}, the strengths of networks trained on one skill "
+                "do not cross one half",
                 argument=self.resource,
                 value=self.amounts,
                 remedy="choose a wider range or more steps",

@@ -60,7 +60,7 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def _read_npy_pair(path: Path) -> tuple[np.ndarray, np.ndarray]:
     check = partial(require, argument="path", value=str(path))
     problem = f"{path.name} holds a single array, but inputs and targets are required"
-    remedy = "name the files NAME-x.npy and NAME-y.npy, and give the path of the first"
+    remedy = "save NAME-x.npy and NAME-y.npy, and give the path of the first file"
     check(re.fullmatch(r"(.*[-_])?x", path.stem), problem, remedy=remedy)
     sibling = path.with_name(f"{path.stem[:-1]}y{path.suffix}")
     check(

@@ -80,7 +80,7 @@ def _check_file(path: Path) -> None:
     elif not path.is_file():
         problem, remedy = f"there is no file {path}", "check the path"
     elif path.suffix.lower() not in (*TABLES, *_ARRAYS):
-        problem, remedy = f"{path.name} has an unknown extension", "give a .npz, .npy, .csv, .tsv or .parquet file"
+        problem, remedy = f"{path.name} has an unknown extension", "give an .npz, .npy, .csv, .tsv or .parquet file"
         if path.suffix.lower() in _PACKED:
             remedy = f"decompress the file, and {remedy}"
         elif path.suffix.lower() in _OTHER_TABLES:

@@ -39,7 +39,7 @@ def read_idx(path: Path, allow: Callable[[int, str], None]) -> Iterator[tuple[st
     beside = [path.with_name(each) for each in (name, plain, f"{plain}.gz") if path.with_name(each).is_file()]
     check(beside, f"there is no file {name} next to {path.name}", remedy="save the labels under this name")
     pixels, labels = _read(path, 3, "images", allow), _read(beside[0], 1, "labels", allow)
-    problem = f"{path.name} has {len(pixels)} images and {beside[0].name} has {len(labels)} labels"
+    problem = f"{path.name} has {len(pixels)} images, but {beside[0].name} has {len(labels)} labels"
     check(len(pixels) == len(labels), problem, remedy="use images and labels of the same part")
     yield path.name, pixels[..., None], labels
 
@@ -65,7 +65,7 @@ def _read(path: Path, axes: int, what: str, allow: Callable[[int, str], None]) -
         except (OSError, EOFError, zlib.error) as error:
             problem = f"{path.name} cannot be decompressed ({error})"
             raise InputError(problem, argument="path", value=str(path), remedy="download this file again") from None
-    problem = f"{path.name} states the shape {tuple(shape)} and holds {'more than ' * goes_on}{len(data)} bytes"
+    problem = f"{path.name} declares shape {tuple(shape)}, but contains {'more than ' * goes_on}{len(data)} bytes"
     remedy = "download this file again" if size else f"give a file that contains {what}"
     check(len(data) == size > 0 and not goes_on, problem, remedy=remedy)
     return np.frombuffer(data, np.uint8).reshape(shape)

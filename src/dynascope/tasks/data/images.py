@@ -54,7 +54,7 @@ class Images:
         object.__setattr__(self, "labels", np.asarray(self.labels))
         shape, classes = self.pixels.shape, len(self.class_names)
         problem = f"pixels has shape {shape} and type {self.pixels.dtype}"
-        remedy = "pass an array (samples, height, width, channels) of uint8 or float32"
+        remedy = "pass an array of shape (samples, height, width, channels) and type uint8 or float32"
         valid = len(shape) == 4 and min(shape) > 0 and self.pixels.dtype in (np.uint8, np.float32)
         require(valid, problem, argument="pixels", value=shape, remedy=remedy)
         problem = f"there is only one class among {shape[0]} images"
@@ -62,9 +62,9 @@ class Images:
         require_labels("labels", self.labels, shape[0], classes=classes)
         if self.test is not None:
             other = self.test.pixels.shape
-            problem = (
-                f"training images have shape {shape[1:]} and test images have {other[1:]}, or their classes differ"
-            )
+            problem = "training and test images have different classes"
+            if other[1:] != shape[1:]:
+                problem = f"training images have shape {shape[1:]}, but test images have shape {other[1:]}"
             remedy = "resize all images to one size, and give both parts the same classes"
             same = (other[1:], self.test.class_names) == (shape[1:], self.class_names)
             require(same, problem, argument="test", value=other[1:], remedy=remedy)

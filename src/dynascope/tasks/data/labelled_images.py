@@ -76,7 +76,7 @@ def labelled_images(
         name, classes = images.name, len(images.class_names)
         scaling = images.description[len(description) :]
     most = len(pixels) - 2 * (test is None)
-    problem = f"samples is {samples} and there are {len(pixels)} images"
+    problem = f"samples is {samples}, but there are {len(pixels)} images"
     remedy = f"choose at most {most}" + (", to leave some for testing" if test is None else "")
     require(samples <= most, problem, argument="samples", value=samples, remedy=remedy)
     draw = np.random.default_rng(seed)

@@ -45,7 +45,7 @@ def array_or_frame(value: Any, argument: str) -> np.ndarray | pd.DataFrame | pd.
     elif value is None or isinstance(value, str | bytes | dict) or callable(value):
         problem, remedy = f"is {_type_of(value)}", "pass an array, a list of rows, a data frame or a series"
     elif isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        problem, remedy = "has masked values", "drop or fill them first"
+        problem, remedy = "has masked values", "drop or replace these values first"
     require(not problem, f"{argument} {problem}", argument=argument, value=type(value).__name__, remedy=remedy)
     try:
         array = np.asarray(_numpy(value))

@@ -293,14 +293,14 @@ def _undetermined_terms(found: JointLawFit, scaled: Scaled, least: float) -> tup
         exponents, prefactors = (getattr(found, f"{of}_{name}_interval") for name in ("exponent", "prefactor"))
         if exponents[0] <= 0 or exponents[1] >= UPPER[3] or prefactors[0] <= 0:
             sentences.append(
-                f"the losses do not determine the term in {resource}: its exponent may lie anywhere from "
+                f"the losses do not determine the term in {resource}, whose exponent may be anywhere from "
                 f"{exponents[0]:.3g} to {exponents[1]:.3g}; record more losses, or a wider range of {resource}"
             )
     low, high = found.floor_interval
     if low <= 0 and high > least / 2:
         sentences.append(
-            f"the losses do not determine the floor: it may lie anywhere from zero to {high:.3g} (the smallest loss "
-            f"is {least:.3g}); add larger runs"
+            f"the losses do not determine the floor, which may be anywhere from zero to {high:.3g} (the smallest "
+            f"loss is {least:.3g}); add larger runs"
         )
     return tuple(sentences)
 

@@ -186,7 +186,7 @@ class Experiment:
         resting = self.times[-1] - self.jump_times(ranks)[0]
         steps = resting * self.study.depth * self.targets[0] ** (2 - 2 / self.study.depth) / 3
         problem = f"with training_gammas {gammas}, the solver would need {steps:.0e} steps for the last plateaus"
-        remedy = "choose a smaller last value, or singular values closer to each other"
+        remedy = "choose a smaller last value, or singular values that are closer together"
         require(steps < _MOST_STEPS, "training_gammas", remedy, problem=problem)
 
 

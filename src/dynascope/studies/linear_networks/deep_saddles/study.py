@@ -125,7 +125,7 @@ class DeepSaddles(Study):
         self.require(
             set(self.gammas) != {1.0},
             "gammas",
-            "add a value other than 1; at γ = 1 the NTK does not scale with the width",
+            "add a value other than 1, because the NTK does not scale with the width at γ = 1",
         )
 
     def trained(self) -> Values:

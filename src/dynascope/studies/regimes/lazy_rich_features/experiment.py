@@ -61,7 +61,7 @@ class Experiment:
         study.require(study.samples > data.classes, "samples", remedy, problem=problem)
         # With fewer neurons, some output dimensions would be filled only by higher orders of the expansion.
         enough, remedy = 2 * study.width + 1 >= data.classes, f"choose {data.classes // 2} or more neurons"
-        study.require(enough, "width", remedy, problem=f"width is {study.width}, too small for {data.classes} classes")
+        study.require(enough, "width", remedy, problem=f"width is {study.width}, which is too small for the classes")
         return data
 
     @functools.cached_property

@@ -85,7 +85,7 @@ class Experiment(EmergenceExperiment):
             return calibrate(steps, strength, learning_rate=study.learning_rate, target_scale=study.target_scale)
         except InputError as error:
             raise InputError(
-                f"{study.calibration_steps} steps of training on one skill do not suffice to calibrate the law",
+                f"calibration_steps is {study.calibration_steps}, which is too few to calibrate the law on one skill",
                 argument="calibration_steps",
                 value=study.calibration_steps,
                 remedy="choose enough calibration steps to learn the skill",

@@ -185,7 +185,10 @@ class ModifiedFlow(Study):
             atol=1e-12,
         )
         self.require(
-            found.success, "duration", "choose a shorter duration", problem=f"the solver stopped early: {found.message}"
+            found.success,
+            "duration",
+            "choose a shorter duration",
+            problem=f"the solver stopped early ({found.message})",
         )
         paths = found.y.reshape(*starts.shape, -1)
         ends, many = paths[..., -1], len(rates)
