@@ -444,7 +444,7 @@ def bad(folder, data, table):
         (["predict", "single.npz"], "1 sample"),
         (["predict", "constant.npz"], "the target y is constant"),
         (["predict", "still.npz"], "the input x is constant"),
-        (["predict", "short.npz"], "x has 30 samples, but y has 20"),
+        (["predict", "short.npz"], "x and y in short.npz have 30 and 20 samples"),
         (["predict", "parity.npz"], "pass targets that vary with the inputs"),
         (["predict", "trees.npz", "--scale", 1], "scale is 1.0"),
         (["predict", "trees.npz", "--scale", 3], "scale is 3.0"),

@@ -114,7 +114,7 @@ class RunRecorder:
             unchanged = (np.array_equal(as_numpy(snapshot.weights[name]), each) for name, each in found.weights.items())
             if resume > 0 and all(unchanged):
                 self._runner.note(
-                    f"resume={resume}, but the model has its initial weights; load the weights of the checkpoint "
+                    f"resume={resume}, but the model still has its initial weights; load the weights of the checkpoint "
                     "before you create the recorder"
                 )
             self.epoch, self._started = int(last["epoch"]), self._started - float(last["seconds"])

@@ -57,8 +57,8 @@ def weights_from_file(
         first, second = first.T, second.T
     require(
         (len(first), second.shape[1]) == (inputs, outputs) and first.shape[1] == len(second),
-        f"W1 has shape {first.shape} and W2 has shape {second.shape}, but the task has {inputs} inputs "
-        f"and {outputs} outputs",
+        f"W1 has shape {first.shape} and W2 has shape {second.shape}, but the task has input dimension "
+        f"{inputs} and output dimension {outputs}",
         argument="path",
         value=(first.shape, second.shape),
         remedy=f"save W1 with shape ({inputs}, width) and W2 with shape (width, {outputs}), or save both transposed",

@@ -108,7 +108,7 @@ class Task:
         shape = shape if image_shape is None else tuple(image_shape)
         require(
             shape is None or (len(shape) == 2 and min(shape) > 0 and math.prod(shape) == x.shape[1]),
-            f"image_shape is {shape}, but x has {x.shape[1]} columns",
+            f"image_shape is {shape}, but x has shape {x.shape}",
             argument="image_shape",
             value=shape,
             remedy="give a height and a width whose product is the number of columns",

@@ -51,7 +51,7 @@ class SGD:
     def __post_init__(self):
         require(
             self.samples is None or self.batch_size <= self.samples,
-            f"batch_size is {self.batch_size}, but there are only {self.samples} samples",
+            f"batch_size is {self.batch_size}, but samples is only {self.samples}",
             argument="batch_size",
             value=self.batch_size,
             remedy="choose a smaller batch, or omit samples to draw batches with replacement",

@@ -10,7 +10,7 @@ from dynascope.validation import face
 for _needed, _for in (("torch", "PyTorch"), ("array_api_compat", "array-api-compat")):
     if importlib.util.find_spec(_needed) is None:
         raise ModuleNotFoundError(
-            f"dynascope.torch needs {_for}, which is missing: run python -m pip install '.[torch]' in a checkout.",
+            f"dynascope.torch requires {_for}, which is missing: run python -m pip install '.[torch]' in a checkout.",
             name=_needed,
         )
 

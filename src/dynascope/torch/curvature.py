@@ -102,8 +102,8 @@ def _gauss_newton_operator(module: torch.nn.Module, loss: Any, parameters: Any, 
         from curvlinops import GGNLinearOperator
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "gauss_newton=True needs curvlinops-for-pytorch, which is missing: run python -m pip install '.[torch]' in "
-            "a checkout.",
+            "gauss_newton=True requires curvlinops-for-pytorch, which is missing: run python -m pip install '.[torch]' "
+            "in a checkout.",
             name="curvlinops",
         ) from None
     return GGNLinearOperator(module, loss, parameters, batches, check_deterministic=False).to_scipy()

@@ -273,7 +273,7 @@ def test_groups_with_rates_and_decays_of_their_own_are_read_off_the_optimizer(ne
 
     model = network()
     optimizer = with_groups(model, {"lr": 3 * RATE}, {})
-    with pytest.raises(InputError, match="the ratio of the rates"):
+    with pytest.raises(InputError, match="the ratio of learning rates"):
         train(model, optimizer, change=faster)
 
 

@@ -217,7 +217,7 @@ def test_too_few_neurons_are_warned_of():
     for options in ({"scale": 1e-6}, {"scale": 1e-2, "normalised": False}):
         staircase = modular_addition_staircase(GOLDEN, neurons=rows, **options)
         assert all(staircase.slow)
-        assert sum("needs 6" in warning for warning in staircase.warnings) == 3
+        assert sum("requires 6" in warning for warning in staircase.warnings) == 3
 
 
 def test_equal_phase_differences_are_warned_of():

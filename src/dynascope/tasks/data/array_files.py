@@ -42,7 +42,7 @@ def read_arrays(path: Path) -> tuple[np.ndarray, np.ndarray]:
         remedy = "save an array of shape (samples, columns)" + (" or (samples, height, width)" if name == "x" else "")
         problem = f"the array {name} in {path.name} has shape {array.shape}"
         check(1 <= array.ndim <= most and array.size > 0, problem, remedy=remedy)
-    problem = f"x has {len(x)} samples, but y has {len(y)} in {path.name}"
+    problem = f"x and y in {path.name} have {len(x)} and {len(y)} samples"
     check(len(x) == len(y), problem, remedy="give one target for each sample")
     return _native(x), _native(y)
 

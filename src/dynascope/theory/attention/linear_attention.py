@@ -109,8 +109,9 @@ def linear_attention_staircase(
     else:
         steps, warnings = _from_heads(modes, rows, scale)
     if len(steps) < len(modes.variances):
-        left = len(modes.variances) - len(steps)
-        warnings += (f"{count} heads learn {len(steps)} of {len(modes.variances)} modes; {left} remain unlearned.",)
+        warnings += (
+            f"With {count} head{'s' * (count > 1)}, only {len(steps)} of {len(modes.variances)} modes are learned.",
+        )
     if np.any(np.diff(modes.variances) >= -_DEGENERATE * modes.variances[0]):
         warnings += ("Some eigenvalues are equal, so the order of their directions depends on the initial heads.",)
     return Staircase(
@@ -179,7 +180,7 @@ def _from_heads(
 def _disturbance(limit: Activation, actual: Activation) -> str:
     """Return the reason why the times of later jumps are uncertain; empty if they are not."""
     if limit.heads != actual.heads:
-        return "at this scale, the heads activate in a different order than in the limit of small scales"
+        return "at this scale, the heads activate in a different order from that in the limit of small scales"
     if actual.mixing > _MIXED:
         return "at this scale, the head of an earlier jump learned a mixture of modes"
     if actual.crowding > _CROWDED:

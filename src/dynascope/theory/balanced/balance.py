@@ -75,7 +75,7 @@ class TwoLayers(NamedTuple):
             f"first has shape {first.shape} and second has shape {second.shape}",
             argument="second",
             value=second.shape,
-            remedy="give second as many rows as first has columns",
+            remedy="give layers with the same number of hidden neurons",
         )
         require_broadcast(
             first=first.shape[:-2],

@@ -117,10 +117,10 @@ def conserved_matrices(
     for first, second, *each in zip(layers, layers[1:], chosen, chosen[1:], strict=False):
         require(
             first.shape[1] == second.shape[0],
-            f"weights has neighbouring layers of shapes {first.shape} and {second.shape}, which do not match",
+            f"weights has consecutive layers of shapes {first.shape} and {second.shape}, which do not match",
             argument="weights",
             value=second.shape,
-            remedy="give each layer as many rows as the previous layer has columns",
+            remedy="give layers whose consecutive widths match",
         )
         pairs.append(TwoLayers(first, second, LayerRates(*each)))
     return _conserved(pairs)

@@ -285,8 +285,8 @@ def _warnings(coefficients: list[tuple[Irrep, np.ndarray]], jumps: list[list[_Pa
         )
     if len(coefficients) > 1:
         sentences.append(
-            "An irrep is learned at the predicted time only if enough neurons start in its basin. Gaussian initial "
-            "weights may leave no neuron for a weak irrep."
+            "An irrep is learned at the predicted time only if enough neurons start in its basin of attraction. "
+            "Gaussian initial weights may leave no neuron for a weak irrep."
         )
     if lost:
         sentences.append(f"A Fourier coefficient is singular, so a loss of {lost / 2:.3g} remains.")

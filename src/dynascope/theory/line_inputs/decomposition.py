@@ -281,7 +281,8 @@ def _require_shapes(first: Any, second: Any, direction: Any) -> None:
     inputs, shapes = direction.size, [getattr(each, "shape", ()) for each in (first, second)]
     require(
         len(shapes[0]) >= 2 and len(shapes[1]) >= 1 and shapes[0][-2:] == (inputs, shapes[1][-1]) and second.size,
-        f"network.first has shape {shapes[0]} and network.second {shapes[1]}, but data.direction has {inputs} entries",
+        f"network.first and network.second have shapes {shapes[0]} and {shapes[1]}, but data.direction has "
+        f"length {inputs}",
         argument="network.first",
         value=shapes[0],
         remedy="pass W of shape (..., d, h) and u of shape (..., h), for f(x) = γ x W u",

@@ -79,7 +79,7 @@ def tangent_kernel(
             f"{name} has shape {each.shape}, but the input dimension of network.first is {w.shape[-2]}",
             argument=name,
             value=each.shape,
-            remedy="give one sample per row, with as many columns as W has inputs",
+            remedy="give one sample per row, with the input dimension of W",
         )
     multiplier = {"network.multiplier": getattr(network.multiplier, "shape", ())}
     rates = {f"network.{name}": shape for name, shape in rate_shapes(network.rates).items()}

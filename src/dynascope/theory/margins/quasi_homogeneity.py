@@ -80,7 +80,7 @@ class QuasiHomogeneity:
             "params does not contain the arrays of the network",
             argument="params",
             value=list(named),
-            remedy=f"give arrays of these names and shapes: {shapes}",
+            remedy=f"give arrays with the names and shapes {shapes}",
         )
         return np.concatenate([named[path].ravel() for path in self.rates])
 

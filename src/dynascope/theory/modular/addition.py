@@ -301,7 +301,10 @@ def _warnings(spectrum: Spectrum, jumps: list[Jump], starts: Starts | None, scal
         few = shortage(spectrum, frequency, *(learning or [0]))
         if few:
             needed = enough_neurons(p, frequency)
-            yield f"{few.capitalize()}, which needs {needed}: it may be learned late, in part, or not at all."
+            yield (
+                f"{few.capitalize()}, which requires {needed}, so the frequency may be learned late, in part or not at "
+                "all."
+            )
         # The phases of p/2 are 0 or π.
         if len(phases) > 1 and 2 * frequency != p and abs(np.exp(1j * phases).mean()) > _SAME_PHASE:
             yield f"All neurons of frequency {frequency} have the same phase difference, so they cannot learn it."

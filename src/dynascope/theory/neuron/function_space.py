@@ -238,7 +238,7 @@ def samples(inputs: Any, targets: Any) -> tuple[Any, Any]:
     require_shape("inputs", inputs, (..., None, None))
     require(
         np.shape(targets) in ((len(inputs),), (len(inputs), 1)),
-        f"targets has shape {np.shape(targets)}, but there are {len(inputs)} samples",
+        f"targets has shape {np.shape(targets)}, but inputs has length {len(inputs)}",
         argument="targets",
         value=np.shape(targets),
         remedy="give one target per sample",

@@ -195,7 +195,7 @@ def _regression(inputs: ArrayLike, targets: ArrayLike, sgd: SGD) -> _Regression:
     x, y = checked_regression(inputs, targets)
     require(
         sgd.samples in (None, len(x)),
-        f"samples is {sgd.samples}, but the data have {len(x)} samples",
+        f"samples is {sgd.samples}, but inputs has length {len(x)}",
         argument="samples",
         value=sgd.samples,
         remedy="set samples to the number of rows of inputs, or omit samples to draw batches with replacement",

@@ -130,7 +130,8 @@ def _read(file: Path) -> dict[str, Any]:
             loader = importlib.import_module("safetensors.torch")
         except ModuleNotFoundError:
             raise ModuleNotFoundError(
-                f"reading {file.name} requires safetensors: run python -m pip install safetensors.", name="safetensors"
+                f"reading {file.name} requires safetensors, which is missing: run python -m pip install safetensors.",
+                name="safetensors",
             ) from None
         return loader.load_file(file)
     found = torch.load(file, map_location="cpu", weights_only=True)

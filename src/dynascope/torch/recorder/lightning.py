@@ -14,7 +14,8 @@ try:
     from lightning.pytorch.callbacks import Callback
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"LightningRecorder needs {error.name}: run python -m pip install '.[integrations]' in a checkout.",
+        f"LightningRecorder requires {error.name}, which is missing: run python -m pip install '.[integrations]' in a "
+        "checkout.",
         name=error.name,
     ) from None
 

@@ -13,7 +13,8 @@ try:
     from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"TransformersRecorder needs {error.name}: run python -m pip install '.[integrations]' in a checkout.",
+        f"TransformersRecorder requires {error.name}, which is missing: run python -m pip install '.[integrations]' in "
+        "a checkout.",
         name=error.name,
     ) from None
 

@@ -107,7 +107,7 @@ class OptimizerSettings:
         rates = [float(group["lr"]) for group in self._groups.values()]
         expected = zip(rates, self._rates, strict=True)
         if not all(math.isclose(rate, rates[0] * ratio, rel_tol=_EQUAL) for rate, ratio in expected):
-            changed.append("the ratio of the rates of groups")
+            changed.append("the ratio of learning rates between groups")
         require(
             not changed,
             f"{', '.join(changed)} of the optimizer changed while the charges were tracked",

@@ -122,7 +122,7 @@ def watch_charges(
         f"grad_scaler is {shown(grad_scaler)}",
         argument="grad_scaler",
         value=type(grad_scaler).__name__,
-        remedy="give the torch.amp.GradScaler of the loop, or omit it",
+        remedy="give the torch.amp.GradScaler of the training loop, or omit grad_scaler",
     )
     tensors = WatchedTensors(model, symmetries)
     group_of = {id(each): group for group in optimizer.param_groups for each in group["params"]}
