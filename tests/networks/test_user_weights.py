@@ -40,7 +40,7 @@ def test_biases_are_read(tmp_path, kind, biases):
         ({"W1": FIRST}, "start.npz has no W2; it has W1: save the weights with np.savez"),
         ({"weight": FIRST}, "has no W1 and no W2; it has weight"),
         ({"W1": FIRST, "W2": SECOND[1:]}, r"W1 with shape \(3, width\) and W2 with shape \(width, 2\)"),
-        ({"W1": FIRST[1:], "W2": SECOND}, "the task has 3 inputs and 2 outputs"),
+        ({"W1": FIRST[1:], "W2": SECOND}, "the task has input dimension 3 and output dimension 2"),
         ({"W1": FIRST, "W2": np.full((7, 2), np.nan)}, "not finite"),
         ({"W1": np.array([None]), "W2": SECOND}, "pickles are not read"),
     ],

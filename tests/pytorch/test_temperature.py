@@ -103,7 +103,7 @@ def test_an_optimizer_that_does_not_train_the_module_is_refused(optimizer, named
 
 def test_a_single_batch_is_counted_in_the_singular():
     module, data = regression(), [(torch.tensor(X), torch.tensor(Y))]
-    with pytest.raises(InputError, match="contains 1 batch of 100 samples"):
+    with pytest.raises(InputError, match="contains 1 batch: give"):
         temperature(module, torch.nn.MSELoss(), data, sgd(module), 1)
 
 

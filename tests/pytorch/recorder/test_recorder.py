@@ -305,7 +305,7 @@ class FirstSeen(nn.Module):
         (lambda: nn.LazyLinear(3), {}, "uninitialised parameters"),
         (lambda: mlp().requires_grad_(False), {}, "no trainable parameters"),
         (mlp, {"parameters": "9.*"}, "no trainable parameters"),
-        (mlp, {"layers": ["9"]}, "no layers '9'"),
+        (mlp, {"layers": ["9"]}, "no layer named '9'"),
         (mlp, {"reference": (INPUTS[:1], LABELS[:1])}, "one example"),
         (mlp, {"reference": (INPUTS[:, :2], LABELS)}, "fails on the reference batch"),
         (mlp, {"reference": (INPUTS, {"labels": LABELS})}, "values other than tensors"),
@@ -315,7 +315,7 @@ class FirstSeen(nn.Module):
             "number instead of one output",
         ),
         (mlp, {"preset": ["heavy"]}, "'heavy'"),
-        (mlp, {"reference": (INPUTS, LABELS[:5]), "strict": True}, "5 targets for 24 rows"),
+        (mlp, {"reference": (INPUTS, LABELS[:5]), "strict": True}, "have length 5, but the outputs have 24 rows"),
     ],
 )
 def test_bad_input_is_named(make, options, match, tmp_path):

@@ -123,7 +123,10 @@ def test_row_names_have_the_name_that_pandas_gives_them(table, text, names):
         ("loss\n0,3\n1,2\n2,1\n", "the rows of trees.csv have 2 fields, but line 1 names only 1 of them"),
         ("a,y\n1,2\n3,4,5\n", "line 3 of trees.csv has 3 instead of 2 fields"),
         ("y a b\n1 2 3\n4   6\n", "line 3 of trees.csv has 2 instead of 3 fields"),
-        ("# x\na\ty\n" + "".join(f"{i}\t1\t2\n" for i in range(50000)) + "50000\t1\n", "line 50003 of .* has 2 fields"),
+        (
+            "# x\na\ty\n" + "".join(f"{i}\t1\t2\n" for i in range(50000)) + "50000\t1\n",
+            "line 50003 of .* has 2 instead of 3 fields",
+        ),
         ("Station\nUnits\n1,2,3\n4,5,6\n", "no line of trees.csv names the 3 columns"),
         ("# a\n\n# b\n", "trees.csv contains only comments"),
         ("a,a\n1,2\n", "trees.csv has several columns named 'a'"),

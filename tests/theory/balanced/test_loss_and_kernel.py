@@ -51,7 +51,7 @@ def test_each_member_may_have_targets_of_its_own_power():
     together = loss(*members, maps, np.array([0.5]), target_power=powers)
     for one, target, power in zip(together, maps, powers, strict=True):
         np.testing.assert_allclose(one, loss(FIRST, SECOND, target, np.array([0.5]), target_power=power), rtol=1e-12)
-    with pytest.raises(InputError, match=r"target_power is 3, below ‖Σ‖² = 10\.2"):
+    with pytest.raises(InputError, match=r"target_power is 3, which is below ‖Σ‖² = 10\.2"):
         loss(FIRST, SECOND, maps, np.array([0.5]), target_power=3.0)
 
 

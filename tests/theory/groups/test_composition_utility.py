@@ -208,5 +208,5 @@ def test_maximisers_need_a_component_and_a_direction(unchecked_types):
 def test_vectors_that_do_not_fit_are_refused(unchecked_types):
     with pytest.raises(InputError, match="input_vectors has shape"):
         composition_utility(cyclic(5), WAVE, np.ones((2, 4)), np.ones(5))
-    with pytest.raises(InputError, match="input_vectors has 1 rows"):
+    with pytest.raises(InputError, match="input_vectors has length 1"):
         composition_utility(cyclic(5), WAVE, np.ones((1, 5)), np.ones(5))

@@ -35,7 +35,7 @@ def test_the_draw_is_that_of_the_seed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"neurons": 1}, "there are 2 irreps"),
+        ({"neurons": 1}, "the number of irreps is 2"),
         ({"neurons": 0}, "neurons is 0"),
         ({"neurons": 4, "leakage": 1.5}, "leakage is 1.5"),
         ({"neurons": 4, "seed": -1}, "seed is -1"),

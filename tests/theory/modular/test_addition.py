@@ -285,7 +285,7 @@ def smallest_loss(x: np.ndarray, neurons: int) -> float:
 @pytest.mark.parametrize(
     ("encoding", "words"),
     [
-        ([1.0, -1.0], "2 entries"),
+        ([1.0, -1.0], "length 2"),
         (np.zeros(5), "zero"),
         ([1.0, 2.0, 3.0], "mean 2: subtract the mean"),
         (np.eye(3), "shape"),
