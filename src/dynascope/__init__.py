@@ -9,7 +9,7 @@ The main functions:
 * `user_curve(losses, learning_rate=…, loss=…)` makes an observation from losses that you logged.
 * `which(task, network)` lists the theories for the task and network with their measured assumptions.
 * `study(name, **fields)` creates the study of a published result; its `run()` returns a `Comparison`.
-* `Recorder(apply, params, path)` records a JAX training run while it trains; `torch.Recorder` is for PyTorch.
+* `Recorder(apply, params, path)` records a JAX training run; `torch.Recorder` is for PyTorch.
 * `load(path)` loads a saved result.
 
 A task is a `Task(x, y)`, `read_table("t.csv", target="y")` or `digits()`. A network is a

@@ -93,7 +93,7 @@ def count_flips(before: Any, after: Any) -> NeuronCounts:
 
     A neuron with z = 0 is inactive, as in the gradient of a ReLU.
 
-    Cost: 3 operations and memory for one boolean per pre-activation.
+    Cost: 3 operations and one stored boolean per pre-activation.
 
     Args:
         before: Pre-activations z, shape (n, h), or a sequence of such arrays, one per layer. All arrays must come from
@@ -135,7 +135,7 @@ def hamming_distance(flips: NeuronCounts) -> HammingDistance:
     Some publications sum over the neurons of a layer; to compare with them, multiply the fraction by the number of
     neurons.
 
-    Cost: a few operations and memory for a few numbers per neuron.
+    Cost: a few operations and a few stored numbers per neuron.
 
     Args:
         flips: The result of `count_flips`, summed over all batches.
@@ -162,7 +162,7 @@ def hamming_distance(flips: NeuronCounts) -> HammingDistance:
 def count_active(preactivations: Any) -> NeuronCounts:
     """Count the samples of a batch on which each neuron is active, z > 0.
 
-    Cost: 2 operations and memory for one boolean per pre-activation.
+    Cost: 2 operations and one stored boolean per pre-activation.
 
     Args:
         preactivations: z, shape (n, h) or (times, n, h), or a sequence of such arrays, one per layer. All arrays must
@@ -185,10 +185,10 @@ def count_active(preactivations: Any) -> NeuronCounts:
 def activity(active: NeuronCounts) -> Activity:
     """Compute how often each neuron is active, and the fractions of neurons that are never or always active.
 
-    A ReLU neuron that is inactive on all training samples has zero gradient; one that is active on all of them is
-    linear there. Adding samples can only decrease both fractions.
+    A ReLU neuron that is inactive on all training samples has zero gradient; a neuron that is active on all of them is
+    linear on these samples. Adding samples can only decrease both fractions.
 
-    Cost: a few operations and memory for a few numbers per neuron.
+    Cost: a few operations and a few stored numbers per neuron.
 
     Args:
         active: The result of `count_active`, summed over all batches.

@@ -1,4 +1,4 @@
-"""Diffusion of weights: displacements and their exponent, gradient noise, and the curvature along it."""
+"""Diffusion of weights: displacements and their exponent, gradient noise, and curvatures of the loss."""
 
 from dynascope.validation import face
 

@@ -17,14 +17,14 @@ def tridiagonal(product: Callable[[Any], Any], start: Any, steps: int) -> tuple[
     """Compute orthonormal rows Q, the first along `start`, such that Q A Qᵀ is tridiagonal.
 
     The Hessian of a loss over few samples has few distinct eigenvalues. After one step per distinct eigenvalue, the
-    remainder of a product is only rounding error, and normalising it would give wrong eigenvalues. The iteration then
-    restarts from a random direction orthogonal to all previous rows. Restarts also find repeated eigenvalues. Every
-    vector is orthogonalised twice against all previous rows, which is sufficient.
+    remainder of a product is only rounding error, and normalising this remainder would lead to wrong eigenvalues. The
+    iteration then restarts from a random direction orthogonal to all previous rows. The restarts also make it possible
+    to find repeated eigenvalues. Every vector is orthogonalised twice against all previous rows, which is sufficient.
 
     Args:
         product: v (d,) → A v, for a symmetric matrix A.
         start: A non-zero vector, shape (d,).
-        steps: Number of rows of Q and of products with A, at most d.
+        steps: Number of rows of Q, which is also the number of products with A; at most d.
 
     Returns:
         Q, shape (steps, d), and Q A Qᵀ, shape (steps, steps).

@@ -1,4 +1,4 @@
-"""Compiled derivatives of a JAX function for the kernel, and the size of its forward pass."""
+"""Compiled derivatives of a JAX function, from which its kernel is computed, and the cost of its forward pass."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _ROUNDING = 1e-29  # kernel distances below this are rounding errors
 
 
 class KernelPath(NamedTuple):
-    """The change of the kernels K(t) along a trajectory, relative to the first one.
+    """The change of the kernels K(t) along a trajectory, relative to the first kernel.
 
     Attributes:
         distance: S = 1 − ⟨K(0), K(t)⟩/(‖K(0)‖ ‖K(t)‖), half the squared distance of the normalised kernels.

@@ -25,7 +25,7 @@ class EmergenceStudy(Study):
     """Trains two-layer ReLU networks on multitask sparse parity, and tests forecasts calibrated on a single skill.
 
     A subclass sets `experiment_type`, the class of its experiment; `published`, the fields of the paper's setting other
-    than those of the task; and `shown`, the variables of the forecast that are drawn but do not affect the verdict.
+    than those of the task; and `shown`, the variables of the forecast that are shown but do not affect the verdict.
     Networks are trained in single precision.
     """
 

@@ -61,7 +61,7 @@ def train_with_features(
         steps: Number of gradient-descent steps.
 
     Returns:
-        Strength of each skill over S, and its loss over ½ S².
+        Strength of each skill relative to S, and its loss relative to ½ S².
     """
     skills, rows, each = features.shape
     present = np.arange(skills * each).reshape(skills, each) < count

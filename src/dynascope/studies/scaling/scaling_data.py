@@ -37,8 +37,8 @@ class ScalingData(SkillScaling):
 
     In the multilinear model f = Σ_k a_k b_k g_k, each skill g_k has separate weights, and a_k b_k is its strength. The
     study compares the mean loss over training sets, its ratio to the power law, the fitted exponent and the prefactor
-    with theory. The prefactor is fitted with the exponent fixed at its predicted value, because a free fit would
-    extrapolate the prefactor to a single sample.
+    with theory. The prefactor is fitted with the exponent fixed at its predicted value. If both were fitted, the
+    prefactor would be the value extrapolated to D = 1, far outside the fitted range.
     """
 
     exponents: list[Annotated[float, Ge(0.2)]] = parameter(

@@ -25,7 +25,7 @@ _EXPONENT = (
     2e-3,
     "the power law in N + ½ has a correction of order 1/N², at most 1.3e-3 for 5 max(1, α) neurons or more",
 )
-_PREFACTOR = (5e-3, "the error of the fitted exponent, extrapolated to a single neuron")
+_PREFACTOR = (5e-3, "extrapolation to a single neuron magnifies the error of the exponent")
 
 
 class ScalingParameters(SkillScaling):
@@ -42,7 +42,7 @@ class ScalingParameters(SkillScaling):
         10, "Number of neurons in the smallest model, at least 5 and at least five times the largest exponent."
     )
     most_neurons: PositiveInt = parameter(3000, "Number of neurons in the largest model, less than `skills`.")
-    sizes: Annotated[int, Ge(3)] = parameter(13, "Number of models, whose sizes are spaced about geometrically.")
+    sizes: Annotated[int, Ge(3)] = parameter(13, "Number of models, in an approximately geometric sequence of sizes.")
 
     reference = Reference.of(
         papers.SKILLS,

@@ -33,7 +33,7 @@ _EXPONENT = (
     1e-3,
     "the first and last skills cause deviations from the power law, up to 7e-4 for a small α and a short fit window",
 )
-_PREFACTOR = (2e-3, "the error of the fitted exponent, extrapolated from the window to a single step")
+_PREFACTOR = (2e-3, "extrapolation to a single step magnifies the error of the exponent")
 _SMALL = 0.05  # R/S below which the growth of the last skills is negligible
 
 
@@ -45,7 +45,7 @@ class ScalingTime(SkillScaling):
     starts when several skills are being learned at once. The study also compares the exponent and prefactor of a fit
     with theory. The fit corrects for the finite number of skills: it adds the predicted loss of the further skills that
     a task with infinitely many skills would contain. The exponent without this correction (`uncorrected_exponent`) is
-    shown but does not affect the verdict, because it is too large for few skills or a small α.
+    shown but does not affect the verdict, because this exponent is too large if α is small or there are few skills.
     """
 
     learning_rate: PositiveFloat = parameter(

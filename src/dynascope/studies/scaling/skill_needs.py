@@ -46,7 +46,7 @@ class SkillNeeds(EmergenceExperiment):
     if TYPE_CHECKING:
 
         def alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-            """The amounts, and R/S and the loss over ½ S² of networks trained on one skill, shape (amounts, runs)."""
+            """The amounts, and R/S and the loss (over ½ S²) of networks trained on one skill, shape (amounts, runs)."""
             ...
 
         def law(self, needed: float, definition: Definition) -> np.ndarray:
@@ -72,7 +72,7 @@ class SkillNeeds(EmergenceExperiment):
 
         Args:
             runs: R/S of independent runs, shape (amounts, runs, skills).
-            losses: Mean loss over ½ S², shape (amounts, skills).
+            losses: Mean loss relative to ½ S², shape (amounts, skills).
         """
         mean = runs.mean(axis=1)
         half = np.array([self.half(curve) for curve in mean.T])

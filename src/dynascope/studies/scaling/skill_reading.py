@@ -18,7 +18,7 @@ class SkillReading:
 
     Attributes:
         parity: The task.
-        quantity: "strength" for R/S, or "skill_loss" for the loss over ½ S².
+        quantity: "strength" for R/S, or "skill_loss" for the loss relative to ½ S².
         samples: Number of samples per skill for an estimate, if there are too many inputs for an exact value.
     """
 

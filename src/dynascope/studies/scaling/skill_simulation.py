@@ -101,7 +101,7 @@ class SkillScaling(Study):
         self.require(20 * fewest <= most, name, remedy, beside=f"most_{resource}")
 
     def _spaced(self, resource: str) -> np.ndarray:
-        """Integers from the smallest to the largest amount of a resource, spaced about geometrically."""
+        """Integers from the smallest to the largest amount of a resource, spaced approximately geometrically."""
         return np.unique(np.round(np.geomspace(*self._ends(resource), self.sizes)).astype(np.int64))
 
     def _ends(self, resource: str) -> tuple[int, int]:

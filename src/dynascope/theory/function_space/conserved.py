@@ -84,8 +84,8 @@ def conserved_matrices(
         Δ_ℓ, each of shape (h, h), where h is the number of neurons between layers ℓ and ℓ + 1.
 
     Raises:
-        InputError: If there are fewer than two layers, the number of rates differs from the number of layers, or as for
-            `conserved_matrix`.
+        InputError: If there are fewer than two layers, or the number of rates differs from the number of layers;
+            otherwise as for `conserved_matrix`.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4.

@@ -96,7 +96,7 @@ class _IsotropicMap(NamedTuple):
 
     @property
     def valid(self) -> Bool[Array, "*members"]:
-        """Whether all values are finite, the rate is positive, and the flow closes in function space."""
+        """Whether all values are finite, the rate is positive, and the map obeys a closed equation."""
         inputs, outputs = self.coefficients.shape[-2:]
         fits = jnp.where(self.imbalance > 0, self.width == outputs, self.width == inputs)
         fits = jnp.where(self.imbalance == 0, self.active <= self.width, fits)
@@ -136,8 +136,8 @@ def isotropic_preconditioner(
         M, shape (..., d c, d c); row o·d + i belongs to β[i, o].
 
     Raises:
-        InputError: If the flow does not close in function space (δ > 0 and h ≠ c, or δ < 0 and h ≠ d), the rank of β
-            exceeds h, or a value is not finite. Inside `jit`, values outside this domain give NaN.
+        InputError: If the map does not obey a closed differential equation (δ > 0 and h ≠ c, or δ < 0 and h ≠ d), the
+            rank of β exceeds h, or a value is not finite. Inside `jit`, values outside this domain give NaN.
 
     References:
         Kunin et al., arXiv:2406.06158, section 4; the domain is derived here.

@@ -42,7 +42,7 @@ class WeightMoments(NamedTuple):
         covariance: Cov(θ, v), shape (..., d, d).
         velocity_covariance: Cov(v, v), shape (..., d, d).
         loss: ½ E(xᵀθ − y)², the expected loss without weight decay, shape (...). The gradient noise grows with the
-            loss; it is approximately constant only while the loss is close to its value at the mean of the stationary
+            loss, and is approximately constant only while the loss is close to its value at the mean of the stationary
             distribution.
     """
 
@@ -77,7 +77,8 @@ def finite_data_moments(
     of small steps near μ, where Σ̄ = Σ(μ). The formula makes no assumption about the residuals.
 
     Args:
-        steps: Numbers of steps k ≥ 0, any shape; the time grows as k (N d² + d³), the memory as d² per requested step.
+        steps: Numbers of steps k ≥ 0, any shape; the time grows as k (N d² + d³), and the memory as d² per requested
+            step.
         inputs: X, shape (N, d).
         targets: y, shape (N,) or (N, 1).
         sgd: η, β, λ and S, with η (ρ + λ) < 2(1 + β) for all eigenvalues ρ of XᵀX/N; also N if each batch is drawn

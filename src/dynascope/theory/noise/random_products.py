@@ -49,7 +49,7 @@ class LyapunovExponent(NamedTuple):
 def random_product_exponent(
     matrices: FiniteNumbers, *, factors: Annotated[int, Ge(10)] = 2000, seed: Seed = 0
 ) -> LyapunovExponent:
-    """Lyapunov exponent, by simulation, of products of matrices drawn uniformly with replacement.
+    """Lyapunov exponent of products of matrices drawn uniformly with replacement, estimated by simulation.
 
         λ = lim 1/n E log ‖M_n … M₁ x‖
 

@@ -157,7 +157,7 @@ def plan(
 
     Two fits, in time at fixed N and in parameters at fixed T, do not determine the floor E: the fitted floors are E + b
     N^−n and E + a T^−t. A joint law from `fit_joint` determines E, and its `split_intervals` give the uncertainty of
-    the split. In this case, the time is the number of samples D.
+    the split. With a joint law, the field `time` of the result is the number of samples D.
 
     Args:
         compute: C > 0, of any shape.
@@ -167,8 +167,8 @@ def plan(
         contrast: c = S/R₀ − 1 > 0, for skills that emerge one after another; equal to exp(offset) from
             `skills.calibrate`.
         cost: Compute per step and parameter, positive; for example, 6 FLOPs times the batch size.
-        floor: Irreducible loss E ≥ 0, less than the floors of `time` and `parameters` if these are fits. Do not give it
-            with a joint law.
+        floor: Irreducible loss E ≥ 0, less than the floors of `time` and `parameters` if these are fits. Do not give a
+            floor with a joint law.
 
     Returns:
         A `Plan`, whose arrays have the shape of `compute`.

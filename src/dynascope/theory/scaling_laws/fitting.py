@@ -133,7 +133,7 @@ def fit(
 
     If no floor is given, the floor is fitted together with the prefactor and exponent, in the given window or on all
     points. Exclude points at which the curve bends for other reasons, such as those early in training. The further the
-    losses are from the floor, the wider is the interval of the floor.
+    losses are from the floor, the wider the interval of the floor.
 
     If the floor is given, `fit` fits a straight line to ln(L − floor + missing) against ln x. If no window is given,
     `fit` chooses the widest window in ln x in which the log-log curve is straight. A window is straight if its local

@@ -81,7 +81,7 @@ def homogeneous_laws(widths: Annotated[Sequence[PositiveInt], MinLen(1)]) -> int
 
         κ ‖a‖² − ‖w‖² − b²   for σ(cz) = c^κ σ(z), with outgoing weights a, incoming weights w and bias b
 
-    Neurons with other activations, such as tanh, have no law. Linear units have more laws; see `two_layer_linear_laws`.
+    Neurons with other activations, such as tanh, obey no law. Linear units obey more laws; see `two_layer_linear_laws`.
 
     Args:
         widths: Number of neurons in each hidden layer, each at least one.
@@ -115,7 +115,7 @@ def softmax_laws(fan_in: PositiveInt, *, bias: bool = True) -> int:
         bias: Whether the last layer has a bias.
 
     Returns:
-        The number of laws: fan-in, plus one with a bias.
+        The number of laws: fan-in, plus one if there is a bias.
 
     Raises:
         InputError: If the number is not a positive integer.
@@ -131,14 +131,14 @@ def softmax_laws(fan_in: PositiveInt, *, bias: bool = True) -> int:
 
 
 @_covers(
-    network="any with normalization",
-    gives="the number of conservation laws of the weights before a normalization",
+    network="any with normalisation",
+    gives="the number of conservation laws of the weights before a normalisation layer",
     reference=_NOETHER,
 )
 def normalization_laws(
     kind: _Normalization, channels: PositiveInt, fan_in: PositiveInt, *, bias: bool = True, gain: bool = False
 ) -> int:
-    """Number of conservation laws of weights W (channels, fan-in) and biases b before a normalization with ε = 0.
+    """Number of conservation laws of weights W (channels, fan-in) and biases b before a normalisation with ε = 0.
 
     Batch norm conserves ‖w_c‖² and the bias of each channel, because the gradient of the bias is zero. Layer norm
     conserves ‖W‖² + ‖b‖², the sum of each column of W, and the sum of b. RMS norm conserves ‖W‖² + ‖b‖² only. If a gain
@@ -149,8 +149,8 @@ def normalization_laws(
         kind: "batch", "layer" or "rms".
         channels: Number of normalised channels, at least one.
         fan_in: Number of inputs of each channel, at least one.
-        bias: Whether the layer before the normalization has a bias.
-        gain: Whether the normalization has a gain.
+        bias: Whether the layer before the normalisation layer has a bias.
+        gain: Whether the normalisation layer has a gain.
 
     Returns:
         The number of laws.

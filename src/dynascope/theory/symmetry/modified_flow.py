@@ -134,7 +134,7 @@ def modified_flow_ratio(curvature: NonNegativeNumbers, sgd: SGD) -> Float[np.nda
 
 @_covers(gives="the order in the learning rate at which an error vanishes")
 def convergence_orders(learning_rates: PositiveNumbers, errors: PositiveNumbers) -> Float[np.ndarray, "pairs ..."]:
-    """Convergence order p of errors e ∝ ηᵖ between neighbouring learning rates.
+    """Convergence order p of errors e ∝ ηᵖ, estimated from each pair of neighbouring learning rates.
 
         p = ln(e_i/e_{i+1}) / ln(η_i/η_{i+1})
 

@@ -40,10 +40,10 @@ def predict_charges(
     """Predict the charges r = θᵀGθ of a recorded run at every step, by the law of its optimiser.
 
     `training.charge_statistics` evaluates the law during training; `predict_charges` evaluates it afterwards, for any
-    settings. The function uses `scheduled_charge`, or `grouped_charge` if the record has the dimension `group`, for
-    groups of weights with different rates and decays. The buffers are v = −d/η, or −d/η − λ θ for decoupled decay. Adam
-    and other optimisers with per-weight statistics have no law. For such optimisers, the function splits the drift as
-    `charge_drift` does, and sets the attribute `law` to "no law".
+    settings. The function uses `scheduled_charge`. If the record has the dimension `group`, for groups of weights with
+    different rates and decays, the function uses `grouped_charge` instead. The buffers are v = −d/η, or −d/η − λ θ for
+    decoupled decay. Under Adam and other optimisers with per-weight statistics, charges obey no law. For such
+    optimisers, the function splits the drift as `charge_drift` does, and sets the attribute `law` to "no law".
 
     Args:
         record: Record of every step along `step`, optionally `group`, and further dimensions. The record contains

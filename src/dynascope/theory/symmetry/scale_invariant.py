@@ -1,4 +1,4 @@
-"""Scale-invariant weights before a normalization: their norm adapts the effective learning rate as in RMSProp."""
+"""Scale-invariant weights before a normalisation layer: their norm adapts the learning rate as in RMSProp."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
 
     Raises:
         InputError: If the weights are zero, the shapes do not match, or |⟨g, θ⟩| > 10⁻³ ‖g‖‖θ‖. The last condition
-            means that the weights are not scale-invariant, or that the ε of the normalization is not small compared
+            means that the weights are not scale-invariant, or that the ε of the normalisation is not small compared
             with the variance.
 
     References:
@@ -88,7 +88,7 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
             f"the cosine between gradient and weights is {cosine:.3g}, but must vanish for scale-invariant weights",
             argument="gradient",
             value=float(cosine),
-            remedy="combine all weights and biases that precede one normalisation layer, and use a small ε",
+            remedy="give together all weights and biases that precede one normalisation layer, and use a small ε",
         )
         return np.asarray(norm * largest * g)
 

@@ -68,8 +68,8 @@ def scheduled_charge(
         The charges before the first step and after each step, shape (steps + 1, ...).
 
     Raises:
-        InputError: If a number is out of range, the shapes do not match, a step is missing, or the optimiser has no
-            law.
+        InputError: If a number is out of range, the shapes do not match, a step is missing, or the charges obey no
+            exact law under the optimiser.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, in discrete form.
@@ -182,7 +182,7 @@ def grouped_charge(
 
     Raises:
         InputError: If an argument is invalid for `scheduled_charge`, or decoupled decay shrinks the groups by different
-            factors; there is then no law.
+            factors; in this case, no law exists.
 
     References:
         Kunin, Sagastuy-Breña, Ganguli, Yamins, Tanaka, arXiv:2012.04728, in discrete form.

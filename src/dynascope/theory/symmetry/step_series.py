@@ -23,7 +23,7 @@ __all__ = [
     "require_steps",
 ]
 
-# Optimisers with per-weight statistics or preconditioners, which have no law for charges of rotations or scales.
+# Optimisers with per-weight statistics or preconditioners, under which charges of rotations or scales obey no law.
 WITHOUT_LAW = ("adam", "adamw", "adagrad", "rmsprop", "nadam", "radam", "adadelta", "adamax", "lion", "soap", "shampoo")
 
 

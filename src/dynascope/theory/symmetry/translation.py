@@ -98,7 +98,7 @@ def scheduled_translation(
 ) -> Float[np.ndarray, "steps ..."]:
     """Sum s of the weights that a translation symmetry shifts, after every step with varying hyperparameters.
 
-    With PyTorch's momentum buffer v and m = Σ_A v, the law of each optimizer is
+    With PyTorch's momentum buffer v and m = Σ_A v, the law of each optimiser is
 
         heavy ball: m ← β m + (1 − c) λ s,  s ← s − η m,
         Nesterov:   m ← β m + λ s,  s ← s − η (λ s + β m),

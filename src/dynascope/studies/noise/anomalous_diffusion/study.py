@@ -31,9 +31,10 @@ class AnomalousDiffusion(ClaimsStudy):
     the curvatures decay as l⁻ᵖ and the noise is proportional to them, the number of confined modes grows as k^{1/p}, so
     c = min(1, 1/p). As a check (`mode_exponent`), the study compares this formula with an exact sum over d = `modes`
     modes. The comparison uses only steps in the window between the relaxation times of the steepest and the flattest
-    mode (`diffusion_window`). The study then simulates SGD on linear regressions with `inputs` inputs whose variances
-    decay as l⁻ᵖ, from weights drawn from the stationary distribution. For each spectrum, one claim states that the
-    exponent over a decade of steps is within 0.1 of the exponent predicted for this finite number of modes.
+    mode (`diffusion_window`). The study then simulates SGD on linear regressions with `inputs` inputs, whose variances
+    decay as l⁻ᵖ. The initial weights are drawn from the stationary distribution. For each spectrum, one claim states
+    that the exponent measured over a decade of steps is within 0.1 of the exponent predicted for this finite number of
+    modes.
 
     The study also trains networks on images until the loss is stationary, and measures curvature and gradient noise on
     a few minibatches. From these measurements alone, the theory forecasts the displacement during further training,
@@ -41,15 +42,16 @@ class AnomalousDiffusion(ClaimsStudy):
     the exponent of ordinary diffusion. The exponent is measured in the window between 1/(1 − β) steps, the memory time
     of momentum, and (1 − β)/(2ηλ) steps, half the memory time of weight decay. The theory assumes that the weights have
     reached their stationary distribution, that the noise is constant, and that the loss is quadratic. The claims are
-    undecided if the loss fell by more than a fifth in the second half of the warm-up (`loss_change`). They are also
+    undecided if the loss falls by more than a fifth in the second half of the warm-up (`loss_change`). They are also
     undecided if, beyond this window, the displacement grows faster than under free diffusion (`late_exponent` above 1).
     Beyond the window, the weights move so far that the loss grows more slowly than its curvature suggests, and the
     displacement exceeds the forecast.
 
     To repeat the paper's experiment, pass the path to images in IDX, CIFAR or folder format as `data`, and "resnet18"
-    as `network`. This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 takes
-    7 · 10¹⁰ single-precision operations, one to two seconds on a CPU core. The forecast for a network costs as much as
-    `batches`² · `products` · 4/3 training steps. The study first times one step and prints an estimate of the run time.
+    as `network`. This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 involves 7 ·
+    10¹⁰ single-precision operations, which take one to two seconds on a CPU core. The forecast for a network costs as
+    much as `batches`² · `products` · 4/3 training steps. The study first times one step and prints an estimate of the
+    run time.
     """
 
     powers: list[Annotated[float, Interval(ge=0.3, le=4)]] = parameter(

@@ -33,7 +33,7 @@ class LimitingDynamics(ClaimsStudy):
 
     Two claims test the means and covariances at all times and along all modes: those of SGD against the exact values,
     and those of the Langevin runs against the Langevin law. The largest deviation must stay below the 99th percentile
-    expected by chance. Four claims are about SGD in the stationary state:
+    of the largest deviation expected by chance. Four claims are about SGD in the stationary state:
 
     - Var a agrees with the Langevin law within 10 percent.
     - Var b/Var a agrees with 2h/(η(1 + β)) within 10 percent, where h is the curvature including weight decay.
@@ -58,7 +58,7 @@ class LimitingDynamics(ClaimsStudy):
     momentum: Annotated[float, Interval(ge=0, lt=1)] = parameter(0.9, "Momentum β.")
     weight_decay: Fraction = parameter(0.01, "Weight decay λ.")
     batch_size: PositiveInt = parameter(8, "Number S of samples per minibatch, drawn with replacement.")
-    runs: Annotated[int, Ge(200)] = parameter(4000, "Number of SGD runs, and also of Langevin runs.")
+    runs: Annotated[int, Ge(200)] = parameter(4000, "Number of SGD runs, which equals the number of Langevin runs.")
     seed: Seed = parameter(0, "Seed of the data, of the minibatches and of the noise.")
 
     reference = Reference.of(

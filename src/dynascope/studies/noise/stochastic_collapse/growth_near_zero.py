@@ -49,7 +49,7 @@ def growth_near_zero(
     Args:
         trainings: The MLPs and their training.
         learning_rate: η.
-        label_noise: Fraction of the labels redrawn at random in every step.
+        label_noise: Fraction of the labels redrawn at random at every step.
         time: Training time before the windows (sum of learning rates).
         window: Training time of each of the two windows.
     """

@@ -62,7 +62,7 @@ class NoisyDigits:
 
         Args:
             learning_rate: η.
-            label_noise: Fraction of the labels redrawn at random in every step.
+            label_noise: Fraction of the labels redrawn at random at every step.
             time: Training time (sum of learning rates).
             later_rate: Learning rate of the further training on true labels.
             later_time: Training time of the further training.
@@ -96,7 +96,7 @@ class NoisyDigits:
 
         Args:
             networks: The `starts` initial networks.
-            label_noise: Fraction of the labels redrawn at random in every step.
+            label_noise: Fraction of the labels redrawn at random at every step.
             learning_rate: η.
             recorded: Recorded steps; the last recorded step is the last step of training.
             statistics: Recorded statistics; by default weights and activity of the units, and accuracy.

@@ -29,7 +29,7 @@ class CollapseNetworks:
         samples: Number of training digits.
         units: Number of hidden neurons of the MLP; the convolutional network has a quarter as many channels.
         rates: Learning rates of the MLP; the convolutional network uses half of each.
-        label_noise: Fraction of the labels redrawn at random in every step.
+        label_noise: Fraction of the labels redrawn at random at every step.
         batch_size: Number of digits per minibatch.
         weight_decay: Weight decay λ.
         time: Training time of the MLP (sum of learning rates); the convolutional network trains for a thirtieth of this

@@ -35,8 +35,8 @@ class StochasticCollapse(ClaimsStudy):
 
     - The distribution of θ² agrees with the Gamma law within a Kolmogorov-Smirnov distance of 3 percent.
     - Above the threshold, the decay rates of the weights agree with theory within 0.05.
-    - The threshold of students agrees with the predicted ης²/2 within 2 percent. It is measured as the zero of a line
-      fitted to the strengths learned from strong teachers.
+    - The threshold of students agrees with the predicted ης²/2 within 2 percent. The measured threshold is the zero of
+      a line fitted to the strengths learned from strong teachers.
     - The growth rates of neurons agree with theory within 0.05.
     - Noise repels all neurons for which theory predicts growth.
 
@@ -47,12 +47,12 @@ class StochasticCollapse(ClaimsStudy):
     The study also reports claims about trained networks, with confidence intervals over initial weights; these claims
     do not affect the verdict. A ReLU network with one hidden layer and a convolutional network learn to classify digits
     with squared loss, plain SGD and weight decay. At each of several learning rates, networks are trained for the same
-    time. Either all labels are true, or a fraction of them is redrawn at random in every step. All networks are then
-    trained further at the smallest rate with true labels. A unit counts as vanished if its norm is below 10⁻³ of that
-    of the largest unit. Two units count as one if all their weights agree within 10⁻² (`probes.redundancy`). A dead
-    unit is inactive on every digit. In further runs of the MLP, one neuron starts at 10⁻¹² of its usual initial norm.
-    Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is the direction of its weights. The Hessian H is either
-    averaged over all data and over the preceding training steps, or computed on a single minibatch.
+    time. Either all labels are true, or a fraction of them is redrawn at random at every step. All networks are then
+    trained further at the smallest rate with true labels. A unit counts as vanished if its norm is below 10⁻³ times the
+    norm of the largest unit. Two units count as one if all their weights agree to within 10⁻² (`probes.redundancy`). A
+    dead unit is inactive on every digit. In further runs of the MLP, one neuron starts at 10⁻¹² of its usual initial
+    norm. Its growth rate is compared with −n̂ᵀHn̂ − λ, where n̂ is the direction of its weights. The Hessian H is
+    either averaged over all data and over the preceding training steps, or computed on a single minibatch.
     """
 
     settling: list[Annotated[float, Interval(ge=0.05, le=0.7)]] = parameter(
@@ -97,7 +97,7 @@ class StochasticCollapse(ClaimsStudy):
         increasing=True,
     )
     label_noise: Annotated[float, Interval(gt=0, le=1)] = parameter(
-        0.5, "Fraction of the digit labels redrawn at random in every step."
+        0.5, "Fraction of the digit labels redrawn at random at every step."
     )
     batch_size: Annotated[int, Ge(4)] = parameter(4, "Number of digits per minibatch.", most="samples")
     weight_decay: Annotated[float, Interval(gt=0, le=0.02)] = parameter(0.004, "Weight decay λ.")
@@ -126,7 +126,7 @@ class StochasticCollapse(ClaimsStudy):
     theory = "multiplicative noise near invariant sets"
     task = "digits with noisy labels"
     notes = (
-        "{samples} digits of 8 × 8 pixels; a fraction {label_noise:g} of the labels is redrawn in every step.",
+        "{samples} digits of 8 × 8 pixels; a fraction {label_noise:g} of the labels is redrawn at every step.",
         "Squared loss.",
     )
     trains = "double wells, students, neurons; MLP and convolutional network, ReLU"

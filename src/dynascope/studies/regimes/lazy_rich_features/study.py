@@ -15,8 +15,8 @@ from dynascope.tasks.data.labelled_images import LabelledImages
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _LAZIEST = 1e6
-_TWO_ORDERS = (1e-3, "the theory neglects the third order of the expansion, which is smaller by a factor of 1/α²")
-_ONE_ORDER = (0.02, "the theory neglects the next order of the expansion, which is smaller by a factor of 1/α")
+_TWO_ORDERS = (1e-3, "the theory neglects the third order of the expansion, which is smaller by a factor of α²")
+_ONE_ORDER = (0.02, "the theory neglects the next order of the expansion, which is smaller by a factor of α")
 _SAME = (1e-6, "training and theory iterate the same linear recursion in independent code")
 _EXACT = (1e-6, "the theory is exact for every step of gradient descent")
 

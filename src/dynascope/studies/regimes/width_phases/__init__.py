@@ -1,1 +1,1 @@
-"""Width phases: the parametrisation of a wide network decides whether it learns features."""
+"""Width phases: the parametrisation of a wide network determines whether it learns features."""

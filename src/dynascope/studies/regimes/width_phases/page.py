@@ -74,7 +74,7 @@ def meaning(study: WidthPhases, result: Comparison) -> str:
         "parametrisations; "
         f"theory predicts {rounded(predicted.min())} to {rounded(predicted.max())}. The fitted exponents differ from "
         f"the predicted ones by at most {error} of the largest exponent. According to the theory, the parametrisation "
-        "decides whether a wide network learns features, and an output multiplier can change the outcome. The "
+        "determines whether a wide network learns features, and an output multiplier can change the outcome. The "
         f"predicted exponents are exact for linear networks on a line." + (digits if study.digits_seeds else "")
     )
 

@@ -1,4 +1,4 @@
-"""Width phases: the parametrisation of a wide network decides whether it learns features."""
+"""Width phases: the parametrisation of a wide network determines whether it learns features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynascope.validation.bounded import FiniteFloat, NonNegativeInt, PositiveIn
 _FEWEST_DIGITS = 20  # number of digits on which NTKs are compared
 _DIGITS = 1797  # size of the data set; at least two digits are not used for training
 _DIGITS_WIDTH = 64  # smallest κ and fixed width at which networks on digits are close to their limit
-_LIMIT = "at these κ, the exact exponents deviate from the limit by this amount; the solver error adds 0.002"
+_LIMIT = "the exact exponents at these values of κ deviate from the limit by this amount; the solver error adds 0.002"
 _SOLVER = 0.002
 _UNCLEAR = 0.25  # exponents this close to −1/2 lie halfway between a constant and a changing NTK
 _KEEPS = "the outcome is either yes or no; the NTK counts as changing if its exponent exceeds −1/2"
@@ -31,20 +31,20 @@ _KEEPS = "the outcome is either yes or no; the NTK counts as changing if its exp
 class WidthPhases(Study):
     """Measures how the learning speed and the NTK change scale with the width, for all standard parametrisations.
 
-    The study covers the five standard parametrisations in table 1 of the paper, and three variants that the output
-    multiplier of corollaries 2 and 3 moves into the other phase. The scaling parameter κ is the width or, in lazy
-    training, the output multiplier. The learning rates are independent of κ. Learning rates proportional to κ^c in both
-    layers only multiply the speed by κ^c, so these eight parametrisations determine the phases of all twenty entries in
-    the table.
+    The study covers the five standard parametrisations in table 1 of the paper, and three variants with the output
+    multiplier of corollaries 2 and 3, which moves a parametrisation into the other phase. The scaling parameter κ is
+    the width or, in lazy training, the output multiplier. The learning rates are independent of κ. Learning rates
+    proportional to κ^c in both layers only multiply the speed by κ^c, so these eight parametrisations determine the
+    phases of all twenty entries in the table.
 
     On data along a line, each linear network is compared with its closed-form solution. The exponents of the ensemble
-    are compared with the phase diagram; the tolerance is the deviation of the closed form from the diagram at these κ.
-    The claim is that the measured exponents place every parametrisation in the predicted phase. No closed form is known
-    for two-layer ReLU networks on handwritten digits. For these networks, the verdict tests only whether the NTK stays
-    constant, that is, whether its relative change decreases faster than κ^(−1/2). The verdict ignores the digits if an
-    exponent is within 0.25 of −1/2. Exponents are fitted to means over seeds on log–log axes; variables whose names end
-    in `_error` contain standard errors. On the line, the initial weights are stratified by the overlap between the
-    layers, so a few networks suffice.
+    are compared with the phase diagram; the tolerance is the deviation of the closed form from the diagram at these
+    values of κ. The claim is that the measured exponents place every parametrisation in the predicted phase. No closed
+    form is known for two-layer ReLU networks on handwritten digits. For these networks, the verdict depends only on
+    whether the NTK stays constant, that is, whether its relative change decreases faster than κ^(−1/2). The digits do
+    not count towards the verdict if an exponent is within 0.25 of −1/2. Exponents are fitted to means over seeds on
+    log–log axes; variables whose names end in `_error` contain standard errors. On the line, the initial weights are
+    stratified by the overlap between the layers, so a few networks suffice.
     """
 
     scaling_parameters: list[Annotated[float, Ge(16)]] = parameter(

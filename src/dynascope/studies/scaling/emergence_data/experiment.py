@@ -30,7 +30,7 @@ _DEVIATION = 0.01  # standard deviation of the initial weights
 _NETWORKS = 2  # networks per training set, with different initial weights
 _TRAINED = 12  # number of training sets on which the extended model is trained
 _LEARNED = 0.9  # strength of one skill at which calibration ends, far above one half
-_LEFT = 0.1  # training loss over ½ S² above which training was too short
+_LEFT = 0.1  # training loss relative to ½ S² above which training was too short
 _ABRUPT = "The strength of a skill rises more abruptly than in proportion to its number of samples."
 _DIFFERENCES = {
     0.25: (_ABRUPT, {"most": 0.0}),

@@ -43,8 +43,8 @@ class EmergenceData(EmergenceStudy):
     The checks test the solvable model, in which each skill g_k = Σ_l e_kl/√D_c is a sum of D_c generic features. The
     mean strength and loss of the minimum-norm interpolants of many training sets are compared with the exact law
     (`basis_strength`, `basis_loss`). A skill with d samples has strength E[d/(d + χ²)], where χ² has D_c − d degrees of
-    freedom, and its loss over ½ S² is one minus this strength. Gradient descent on f = Σ_k a_k Σ_l B_kl e_kl from small
-    initial weights must converge to these interpolants (`trained_strength`, on twelve training sets).
+    freedom, and its loss, relative to ½ S², is one minus this strength. Gradient descent on f = Σ_k a_k Σ_l B_kl e_kl
+    from small initial weights must converge to these interpolants (`trained_strength`, on twelve training sets).
     """
 
     samples: list[PositiveInt] = parameter(
@@ -56,7 +56,7 @@ class EmergenceData(EmergenceStudy):
     width: PositiveInt = parameter(100, "Number of hidden neurons.")
     learning_rate: PositiveFloat = parameter(0.1, "Learning rate of gradient descent.")
     halving_steps: NonNegativeInt = parameter(
-        0, "Number of steps after which the learning rate is halved, repeatedly; zero for never.", zero="never"
+        0, "Number of steps between halvings of the learning rate; zero for a constant learning rate.", zero="never"
     )
     steps: PositiveInt = parameter(10_000, "Number of training steps.")
     batch_size: PositiveInt = parameter(128, "Batch size, at most the size of the largest training set.")

@@ -73,7 +73,7 @@ class Experiment(SkillNeeds):
         return spread_parities(self.study.skills, self.study.relevant_bits, self.study.features, draw)
 
     def train(self, parity: SparseParity, widths: list[int], runs: int) -> tuple[np.ndarray, np.ndarray]:
-        """Strength R/S and loss over ½ S² of every skill, shape (widths, networks, skills)."""
+        """Strength R/S and loss relative to ½ S² of every skill, shape (widths, networks, skills)."""
         found = self.measure(
             [self._network(parity, width, widths[-1], run) for width in widths for run in range(runs)],
             parity,

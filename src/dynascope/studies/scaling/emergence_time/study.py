@@ -40,7 +40,7 @@ class EmergenceTime(EmergenceStudy):
     which skill k reaches half strength.
 
     The study compares the logarithm of the mean half-strength step (`log_half_strength_step`) with the forecast. The
-    tolerance is 15 % of the step for early and late skills alike. The full curves (`strength`) are drawn but do not
+    tolerance is 15 % of the step for early and late skills alike. The full curves (`strength`) are shown but do not
     affect the verdict, because networks saturate more slowly than a logistic curve.
 
     The law describes gradient flow. If the loss of networks trained on one skill rises by a quarter of its initial

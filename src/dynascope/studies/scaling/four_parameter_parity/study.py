@@ -30,8 +30,8 @@ _EXACT = (1e-6, "the equations are exact, and both solvers use a relative tolera
 class FourParameterParity(Study):
     """Trains a ReLU network w·σ(W x + b) + c with tied weights on all eight inputs of the parity of three bits.
 
-    The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). Gradient flow
-    trains (α, β, γ, c) through the network. The study compares training with the closed equations for α², β², γ² and c.
+    The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). The parameters α,
+    β, γ and c are trained by gradient flow. The study compares training with the closed equations for α², β², γ² and c.
     The compared quantities are the parameters, the loss and the strength of each neuron over time; the time at which
     each neuron first reaches half of its final strength; and the fixed point α² = β² = γ² = 2S, c = −S. The strength of
     the skill is the sum over neurons. The skill rises over a longer time than the logistic curve of the multilinear

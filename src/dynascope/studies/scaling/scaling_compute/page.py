@@ -53,8 +53,9 @@ def meaning(study: ScalingCompute, result: Comparison) -> str:
     """Explain how the lowest loss and the best model size depend on compute."""
     return (
         f"Models of {study.fewest_neurons} to {study.most_neurons} neurons are trained on infinitely many skills with "
-        "frequencies proportional to 1/k¹⁺ᵅ. A budget C fixes the product of neurons and training time, so larger "
-        "models train for a shorter time. Theory predicts that the lowest loss for a budget decays as C^(−α/(α + 2)); "
+        "frequencies proportional to 1/k¹⁺ᵅ. A budget C fixes the number of neurons times the training "
+        "time, so larger models train for a shorter time. Theory predicts that the lowest loss for a budget decays as "
+        "C^(−α/(α + 2)); "
         f"the fitted exponent is {fitted_exponents(result)}. The best number of neurons is predicted to grow as "
         f"C^(1/(α + 2)), more slowly than the best training time; the fitted exponent is {_growth(result)}. In this "
         "model, every skill has a separate neuron, and skills do not interfere."

@@ -25,12 +25,12 @@ _MODELS = (
     "the law replaces the sum over skills by an integral; the error is 1e-4 while only one skill is being learned",
 )
 _LOSS = (2e-4, "the lowest loss is interpolated between models whose losses have this error")
-_OPTIMUM = (2e-3, "the loss is flat around its minimum, so small errors in the loss shift its position")
+_OPTIMUM = (2e-3, "the loss is flat around its minimum, so small errors in the loss shift the minimum")
 _FEWEST = 50  # fewest neurons of a best model, for which the correction of half a neuron is negligible
 
 
 class ScalingCompute(SkillScaling):
-    """Tests the predicted lowest loss for a compute budget C, over models of N neurons trained for a time C/N.
+    """Tests the predicted lowest loss for a compute budget C among models of N neurons trained for a time C/N.
 
     In the multilinear model f = Σ_k a_k b_k g_k, each skill g_k has separate weights, and a_k b_k is its strength.
     Theory predicts that the lowest loss decays as C^(−α/(α+2)). The study compares the loss of every model at every
@@ -45,11 +45,11 @@ class ScalingCompute(SkillScaling):
         "neurons.",
     )
     least_compute: PositiveFloat = parameter(3e6, "Smallest budget C.")
-    most_compute: PositiveFloat = parameter(1e9, "Largest budget, at least twenty times least_compute.")
+    most_compute: PositiveFloat = parameter(1e9, "Largest budget, at least twenty times `least_compute`.")
     budgets: Annotated[int, Ge(3)] = parameter(7, "Number of budgets, spaced geometrically.")
     fewest_neurons: PositiveInt = parameter(10, "Number of neurons of the smallest model.")
     most_neurons: PositiveInt = parameter(10_000, "Number of neurons of the largest model.")
-    sizes: Annotated[int, Ge(3)] = parameter(101, "Number of models, whose sizes are spaced about geometrically.")
+    sizes: Annotated[int, Ge(3)] = parameter(101, "Number of models, in an approximately geometric sequence of sizes.")
 
     reference = Reference.of(
         papers.SKILLS,
@@ -85,7 +85,7 @@ class ScalingCompute(SkillScaling):
         optimal_neurons=_OPTIMUM,
         optimal_time=_OPTIMUM,
         decay_exponent=(5e-4, "the law replaces N by N + ½ neurons, which changes this exponent at second order"),
-        prefactor=(2e-3, "the error of the exponent, extrapolated from the budgets to one unit of compute"),
+        prefactor=(2e-3, "extrapolation to one unit of compute magnifies the error of the exponent"),
         neurons_exponent=(5e-3, "the law replaces N by N + ½ neurons, which changes this exponent at first order"),
     )
     tiny = {

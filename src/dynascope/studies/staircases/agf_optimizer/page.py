@@ -57,5 +57,6 @@ def meaning(study: AgfOptimizer, result: Comparison) -> str:
         f"neuron. The smallest decrease was {percent(observed['guarantee'].min())} of its bound (larger values count "
         f"as 100 %). The loss of ReLU networks, averaged over 1 to {study.neurons} neurons, was "
         f"{rounded(observed['relu_loss'].mean())} with this method, {rounded(observed['sgd_loss'].mean())} with SGD "
-        f"and {rounded(observed['adam_loss'].mean())} with Adam, on a single data set of {study.samples} samples."
+        f"and {rounded(observed['adam_loss'].mean())} with Adam. These losses are for one data "
+        f"set of {study.samples} samples."
     )

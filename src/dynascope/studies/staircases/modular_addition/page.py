@@ -39,7 +39,7 @@ def meaning(study: ModularAddition, result: Comparison) -> str:
     return (
         f"A two-layer network with {study.width} quadratic neurons was trained to add two numbers modulo p = "
         f"{study.p}. Each number is encoded as a cyclic shift of a fixed vector, a sum of {len(study.frequencies)} "
-        f"waves. The initial neurons have norm {rounded(study.scale)}. Theory predicts the loss on each plateau from "
+        f"waves. All neurons initially have norm {rounded(study.scale)}. Theory predicts the loss on each plateau from "
         "the power of the frequencies that are not yet learned. The time of each jump follows from the maximal utility "
         f"of its frequency, which is proportional to the cube of the Fourier coefficient. {jump_times(result)} Each "
         "neuron is initialised near one frequency. From fully random weights, the strongest frequency would recruit "

@@ -38,7 +38,7 @@ class ModularAddition(StaircaseStudy):
     The study compares predicted and observed plateau losses, jump times and slopes. The slopes measure how fast the
     jump times grow as the initial scale decreases. Each neuron is initialised near one frequency, with random phases
     and norm `scale`; the frequencies are assigned to the neurons in turn. If `clock` is "plain", the phases of the
-    three weight vectors of a neuron are aligned, so that all neurons of a frequency grow at the same time.
+    three weight vectors of a neuron are aligned, so all neurons of a frequency grow at the same time.
     """
 
     p: Annotated[int, Ge(3)] = parameter(17, "Modulus of the addition.")
@@ -50,7 +50,9 @@ class ModularAddition(StaircaseStudy):
         'log(1/scale); "plain" for gradient flow, in which times grow as 1/scale and a scale of 0.02 is already small.',
     )
     width: PositiveInt = parameter(
-        60, "Number of neurons, at least six per frequency. With twelve per frequency, unlucky phases matter little."
+        60,
+        "Number of neurons, at least six per frequency. With twelve per frequency, unfavourable phases have little "
+        "effect.",
     )
     scale: Annotated[float, Interval(gt=0, le=0.1)] = parameter(
         1e-6,

@@ -1,1 +1,1 @@
-"""Gradient flow conserves a charge for every symmetry; the ε of a normalisation layer makes it drift predictably."""
+"""Gradient flow conserves a charge for every symmetry; the ε of a normalisation layer causes a predictable drift."""

@@ -38,11 +38,11 @@ class ModifiedFlow(Study):
     k corresponds to the time t = ηk. Gradient flow on L/(1 − β) is the limit of infinitesimal steps. The modified flow
     descends L/(1 − β) + η(1 + β)/(4(1 − β)³) ‖∇L‖²; it starts either at θ_0 or at the shifted point θ_0 + ηβ/(1 − β)²
     ∇L(θ_0). The study measures the distance of the final weights from the end point of each flow. For small η, each
-    distance scales as ηᵖ, and the verdict rests on the `order` p. The order is computed between consecutive learning
-    rates and extrapolated to η = 0 from the three smallest rates. Theory predicts order 1 for gradient flow, order 2
-    for the modified flow from the shifted point, and order 1 without the shift (order 2 at β = 0, where the shift
-    vanishes). The modified flow also predicts the distance of gradient descent from gradient flow (`straying`), which
-    is plotted but does not affect the verdict.
+    distance scales as ηᵖ, and the verdict rests on the `order` p. The order is computed from pairs of consecutive
+    learning rates and extrapolated to η = 0 from the three smallest rates. Theory predicts order 1 for gradient flow,
+    order 2 for the modified flow from the shifted point, and order 1 without the shift (order 2 at β = 0, where the
+    shift vanishes). The modified flow also predicts the distance of gradient descent from gradient flow (`straying`),
+    which is plotted but does not affect the verdict.
     """
 
     inputs: PositiveInt = parameter(3, "Number of inputs.")
@@ -52,7 +52,7 @@ class ModifiedFlow(Study):
     weight_decay: NonNegativeFloat = parameter(0.01, "Weight decay λ, which adds ½ λ‖θ‖² to the loss.")
     duration: PositiveFloat = parameter(2.0, "Training time t/(1 − β), the time of gradient flow on L.")
     largest_ratio: Annotated[float, Interval(gt=0, le=0.25)] = parameter(
-        0.2, "Largest learning rate η, given as η (‖H‖ + λ)/(1 − β)² at initialisation; must be far below one."
+        0.2, "Largest value of η (‖H‖ + λ)/(1 − β)², with the initial Hessian H; it must be far below one."
     )
     rates: Annotated[int, Ge(5)] = parameter(6, "Number of learning rates, each half the previous one.")
     seed: Seed = parameter(0, "Seed of the samples, the teacher and the initial weights.")
@@ -83,8 +83,8 @@ class ModifiedFlow(Study):
     tolerance = curve_tolerance(
         order=(
             0.03,
-            "the extrapolation error is of second order in the smallest learning rates; with a wrong term, the order "
-            "would be 1",
+            "the extrapolation error is of second order in the smallest learning rates; with a wrong term in the "
+            "flow, the order would be 1",
         )
     )
     tiny = {"samples": 8, "width": 4, "rates": 5, "largest_ratio": 0.1}

@@ -48,8 +48,8 @@ class NeuralMechanics(ClaimsStudy):
 
     To repeat the paper's experiment, pass the path to images in IDX, CIFAR or folder format as `data`, and "vgg16"
     (batch normalisation with ε = 0) as `network`. This experiment requires a GPU: a step on 50 colour images of 32 × 32
-    pixels at width 64 takes 10¹¹ operations. Sums of weights that are initially zero are omitted, because they remain
-    zero.
+    pixels at width 64 involves 10¹¹ operations. Sums of weights that are initially zero are omitted, because they
+    remain zero.
     """
 
     data: str = parameter("digits", '"digits", or the path to labelled images.')

@@ -45,12 +45,12 @@ class NoetherDynamics(ClaimsStudy):
 
     The study performs two runs with the same learning rate and momentum: full-batch training without weight decay, in
     which only steps change the norm, and minibatch training with weight decay until equilibrium. Two claims state that
-    the coherent closure describes the first run, and the white closure the second, within a factor of 1.25. Two further
-    claims are about the second half of the minibatch run: r is at its equilibrium for white gradients, and a step
-    rotates a layer by √(2ηλ/(1 + β)), both within 5 percent. Both closures require 4ηλ ≪ (1 − β)². The coherent closure
-    does not cover the first 1/(1 − β) steps, in which momentum builds up; the claim about the coherent closure is
-    undecided if these steps contribute more than a fifth of the growth (`startup_share`). The claims about equilibrium
-    are undecided if the initial weights still contribute more than 5 percent of the fourth power of a norm
+    the coherent closure describes the first run, and the white closure the second, to within a factor of 1.25. Two
+    further claims are about the second half of the minibatch run: r is at its equilibrium for white gradients, and a
+    step rotates a layer by √(2ηλ/(1 + β)), both within 5 percent. Both closures require 4ηλ ≪ (1 − β)². The coherent
+    closure does not cover the first 1/(1 − β) steps, in which momentum builds up; the claim about the coherent closure
+    is undecided if these steps contribute more than a fifth of the growth (`startup_share`). The claims about
+    equilibrium are undecided if the initial weights still contribute more than 5 percent of the fourth power of a norm
     (`remembered_share`). As a check, the norm must follow its exact law under momentum, weight decay and minibatches:
     `within_rounding` is the fraction of steps that agree up to rounding.
     """
