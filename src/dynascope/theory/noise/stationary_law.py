@@ -104,7 +104,7 @@ class StationaryLaw(NamedTuple):
 
     Attributes:
         modified_loss: Φ of each mode; the sum over modes takes the place of the training loss.
-        inverse_temperature: κ, so that the density is ∝ exp(−κ Φ).
+        inverse_temperature: κ in the density, which is ∝ exp(−κ Φ).
         density: p(a, b) of each mode, normalised to one.
         position_current: b p, the component of the stationary current along a.
         velocity_current: −ω² a p, the component along b.

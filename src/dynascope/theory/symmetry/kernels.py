@@ -83,7 +83,7 @@ class ModeResponse(NamedTuple):
         position: h(t), with initial values (1, 0).
         velocity: k(t), with initial values (0, 1).
         slope: k'(t) = h − 2γ k.
-        area: ∫₀ᵗ k, so that 1 − h = ω² area.
+        area: ∫₀ᵗ k, hence 1 − h = ω² area.
         power: ∫₀ᵗ k², proportional to the variance of a position driven by white noise.
         slope_power: ∫₀ᵗ k'².
     """

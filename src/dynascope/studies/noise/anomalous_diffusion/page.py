@@ -27,9 +27,9 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             y_label="E‖θ_k − θ_0‖²",
             title="Displacement of regressions with a power-law spectrum",
             caption="Mean squared displacement of the weights under SGD, starting from the stationary distribution. "
-            "Directions of large curvature are confined first, so the displacement grows more slowly for larger p. "
-            "Dashed lines show the prediction. The theory neglects that the gradient noise increases away from the "
-            "minimum, which can raise the measured curves by a few percent.",
+            "The weights are confined first along directions of large curvature, so the displacement grows more slowly "
+            "for larger p. Dashed lines show the prediction. The theory neglects that the gradient noise increases "
+            "away from the minimum, which can raise the measured curves by a few percent.",
         ),
         Chart(
             "sgd_exponent",
@@ -63,8 +63,9 @@ def meaning(study: AnomalousDiffusion, result: Comparison) -> str:
     seen, theory = found["sgd_exponent"], result.predicted["sgd_exponent"]
     return (
         "Minibatch noise keeps the weights moving after the loss has converged. Under free diffusion, the squared "
-        "displacement grows in proportion to the number of steps; the curvature confines steep directions first and "
-        "lowers the exponent below 1. For regressions with curvature spectra l⁻ᵖ, the diffusion exponent of SGD is "
+        "displacement grows in proportion to the number of steps; the curvature confines the weights along "
+        "steep directions first, and thereby lowers the exponent below 1. For regressions with curvature spectra l⁻ᵖ, "
+        "the diffusion exponent of SGD is "
         f"{_range(seen)}; the predicted exponent is {_range(theory)}. For networks trained on images, the exponent "
         "forecast from curvature and gradient noise, without fitted parameters, is "
         f"{rounded(found['forecast_exponent'])}; the measured exponent is {rounded(found['network_exponent'])}, and "

@@ -44,8 +44,8 @@ class AnomalousDiffusion(ClaimsStudy):
     reached their stationary distribution, that the noise is constant, and that the loss is quadratic. The claims are
     undecided if the loss falls by more than a fifth in the second half of the warm-up (`loss_change`). They are also
     undecided if, beyond this window, the displacement grows faster than under free diffusion (`late_exponent` above 1).
-    Beyond the window, the weights move so far that the loss grows more slowly than its curvature suggests, and the
-    displacement exceeds the forecast.
+    Beyond the window, the weights move so far that the loss grows more slowly than the curvature at the minimum
+    suggests, and the displacement exceeds the forecast.
 
     To repeat the paper's experiment, pass the path to images in IDX, CIFAR or folder format as `data`, and "resnet18"
     as `network`. This experiment requires a GPU: a step on 20 colour images of 32 × 32 pixels at width 64 involves 7 ·

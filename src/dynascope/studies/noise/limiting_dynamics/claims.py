@@ -70,8 +70,9 @@ def limiting_claims(
         "Along every mode, the position variance Var a agrees with Langevin dynamics (largest relative difference)."
     )
     of_ratio = "Along every mode, the velocity variance Var b equals 2h/(η(1 + β)) Var a (largest relative difference)."
-    of_loss = "Along every mode, the modified loss κΦ is exponentially distributed (largest Kolmogorov-Smirnov "
-    "distance)."
+    of_loss = (
+        "Along every mode, the modified loss κΦ is exponentially distributed (largest Kolmogorov-Smirnov distance)."
+    )
     of_currents = "Oscillating modes circulate at the predicted rate −s/(S(1 − β)) (largest relative difference)."
     law = [
         close_to(stationary, of_law, Means.of(squares), np.ones(len(a)), most=_VARIANCES),

@@ -33,10 +33,10 @@ class StochasticCollapse(ClaimsStudy):
 
     The verdict rests on five claims, each tested jointly over all noise levels or sizes:
 
-    - The distribution of θ² agrees with the Gamma law within a Kolmogorov-Smirnov distance of 3 percent.
+    - The Kolmogorov-Smirnov distance between the distribution of θ² and the Gamma law is at most 3 percent.
     - Above the threshold, the decay rates of the weights agree with theory within 0.05.
-    - The threshold of students agrees with the predicted ης²/2 within 2 percent. The measured threshold is the zero of
-      a line fitted to the strengths learned from strong teachers.
+    - The threshold of students agrees with the predicted value ης²/2 within 2 percent. The measured threshold is the
+      zero of a line fitted to the strengths learned from strong teachers.
     - The growth rates of neurons agree with theory within 0.05.
     - Noise repels all neurons for which theory predicts growth.
 

@@ -31,7 +31,7 @@ def figures(study: ModularAddition, result: Comparison) -> list[Chart]:
 def meaning(study: ModularAddition, result: Comparison) -> str:
     """Summarise the task, the prediction, the times of the first and last jumps, and the initial weights."""
     clock = (
-        "The flow is homogeneity-normalised: the learning rate of a neuron is the inverse of its norm, so that small "
+        "The flow is homogeneity-normalised: the learning rate of a neuron is the inverse of its norm, so small "
         "neurons grow exponentially."
         if study.clock == "normalised"
         else "The flow is plain gradient flow, in which times grow as 1/scale."

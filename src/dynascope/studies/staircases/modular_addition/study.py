@@ -46,7 +46,7 @@ class ModularAddition(StaircaseStudy):
     amplitudes: list[FiniteFloat] = parameter([0.8, 0.52, 0.36], "Amplitude of each frequency.", repeats=True)
     clock: Literal["normalised", "plain"] = parameter(
         "normalised",
-        '"normalised" for the flow in which each neuron has the learning rate 1/norm, so that times grow as '
+        '"normalised" for the flow in which each neuron has the learning rate 1/norm, so times grow as '
         'log(1/scale); "plain" for gradient flow, in which times grow as 1/scale and a scale of 0.02 is already small.',
     )
     width: PositiveInt = parameter(

@@ -37,10 +37,10 @@ def meaning(study: MultiIndexStaircase, result: Comparison) -> str:
         else "A closed form predicts from the strengths which direction is learned next, and when."
     )
     return (
-        f"The target is a weighted sum of z^{study.degree}, where z is the projection of the input onto each of "
-        f"{len(study.strengths)} hidden directions in {study.dimension} dimensions. A two-layer network with "
-        f"{study.width} neurons and the activation z^{study.degree} was trained on the exact expectation of the "
-        f"loss over Gaussian inputs, from initial weights scaled by {rounded(study.scale)}. {theory} "
+        f"The target is a weighted sum over {len(study.strengths)} hidden directions in {study.dimension} dimensions. "
+        f"Each term is z^{study.degree}, where z is the projection of the input onto a direction. A two-layer "
+        f"network with {study.width} neurons and the activation z^{study.degree} was trained on the exact expectation "
+        f"of the loss over Gaussian inputs, from initial weights scaled by {rounded(study.scale)}. {theory} "
         f"{jump_times(result)} The table of jumps lists the "
         "order in which directions are learned. The paper does not treat this model. The prediction holds for the "
         "homogeneity-normalised flow, in which the learning rate of a neuron depends on its norm."

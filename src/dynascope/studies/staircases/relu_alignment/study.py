@@ -108,8 +108,10 @@ class ReluAlignment(StaircaseStudy):
         )
         remedy = f"choose at least {_ROUNDING:g}, or more neurons"
         self.require(self.scale >= _ROUNDING or not never_learned, "scale", remedy, problem=problem)
-        offset = "times are predicted up to an offset, which is below 0.5 in random problems; the tolerance is "
-        "1/log(1/scale)"
+        offset = (
+            "times are predicted up to an offset, which is below 0.5 in random problems; the tolerance is "
+            "1/log(1/scale)"
+        )
         inactive = "neurons that are inactive on some data change the slopes by up to one percent"
         times, slopes = (1.0 / -math.log(self.scale), offset), (0.02, inactive)
         return self.predicted_record(staircase, "relu", jump_time=times, slope=slopes)

@@ -46,8 +46,8 @@ def figures(study: ConservationCounts, result: Comparison) -> list[Chart]:
             "charge",
             "Every charge after training, ordered by network as in the first figure; the prediction is the charge "
             f"before training. Training moved the weights by {percent(moved.min())} to {percent(moved.max())} of "
-            "their initial norm. The charges include products of sums of weights, which are not independent of the "
-            "other charges.",
+            "their initial norm. The charges include products of sums of weights; these products are not "
+            "independent of the other charges.",
             title="Charges after training",
             y_label="charge",
             points=True,

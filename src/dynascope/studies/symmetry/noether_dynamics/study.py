@@ -77,8 +77,9 @@ class NoetherDynamics(ClaimsStudy):
 
     reference = Reference.of(
         papers.NOETHER_DYNAMICS,
-        "The norm of a normalised layer averages its squared gradients and thereby adapts its learning rate, like "
-        "RMSProp. At equilibrium, every step rotates the layer by an angle that depends only on the hyperparameters.",
+        "The norm of a normalised layer reflects an average of its squared gradients and thereby adapts the learning "
+        "rate of the layer, as in RMSProp. At equilibrium, every step rotates the layer by an angle that depends only "
+        "on the hyperparameters.",
         also="The rotation angle per step at equilibrium is also derived in arXiv 2006.08419.",
     )
     title = "Norms as adaptive learning rates"
