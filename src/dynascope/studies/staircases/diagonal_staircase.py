@@ -71,8 +71,8 @@ class DiagonalStaircase(StaircaseStudy):
             f"u = {rounded(self.scale)} and v = 0. The targets depend on {self.relevant} of the inputs and contain "
             f"noise with standard deviation {rounded(self.noise)}. Theory predicts that the network moves from one "
             "constrained least-squares solution to the next. An algorithm computes this path from the data alone. "
-            f"{jump_times(result)} The largest relative error of a scored jump time is "
-            f"{percent(result.quantities['jump_time'].error)}. The predicted path is exact in the limit of vanishing "
+            f"{jump_times(result)} Over all scored jumps, including small ones, the largest relative error of the "
+            f"time is {percent(result.quantities['jump_time'].error)}. The predicted path is exact in the limit of vanishing "
             "initial weights."
         )
 

@@ -17,7 +17,7 @@ _REACH = 45.0  # the integral ends where the density has fallen by a factor of e
     network="linear, one neuron with several inputs and outputs",
     data="labels with isotropic noise",
     start="near zero",
-    gives="the rate at which isotropic noise shrinks or grows a neuron",
+    gives="the rate at which a neuron shrinks or grows under isotropic noise",
     reference="arXiv:2306.04251",
     exact=False,
 )

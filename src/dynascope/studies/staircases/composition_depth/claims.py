@@ -20,10 +20,13 @@ _CLAIMS = (
         lambda further: {"least": 2.0**further},
     ),
     (
-        "In a recurrent network, the longest sequences need at most twice the width of the shortest.",
+        "In a recurrent network, the longest sequences require at most twice the width that the shortest require.",
         lambda _: {"most": 2.0},
     ),
-    ("In a tree, the longest sequences need at most twice the width of the shortest.", lambda _: {"most": 2.0}),
+    (
+        "In a tree, the longest sequences require at most twice the width that the shortest require.",
+        lambda _: {"most": 2.0},
+    ),
 )
 
 

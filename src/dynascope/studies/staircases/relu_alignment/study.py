@@ -19,7 +19,7 @@ from dynascope.tasks import Task
 from dynascope.validation.bounded import NonNegativeInt, PositiveInt
 
 _ROUNDING = 1e-12  # smallest scale at which the rounding of orthogonal inputs cannot activate a neuron
-_LAG = "gradient descent lags behind gradient flow by a fraction of its step"
+_LAG = "gradient descent lags behind gradient flow by a fraction of a step"
 _LIMITS = curve_tolerance(
     loss=(1e-3, "the outputs stay below a thousandth of the targets"),
     direction=(2e-3, f"{_LAG}, and oscillates about a kink"),

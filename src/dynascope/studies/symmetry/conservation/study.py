@@ -123,7 +123,7 @@ class Conservation(ClaimsStudy):
         if self.experiment.smooth_networks:
             drifts = [found["drift"][self.networks.index(name)] for name in self.experiment.smooth_networks]
             statement = (
-                "In networks without kinks and without ε, charges change by numerical error only (largest change, "
+                "In networks without kinks and without ε, charges change only by numerical errors (largest change, "
                 "relative to the squared norm of the weights)."
             )
             claims.append(Claim("exactly", statement, float(np.max(drifts)), most=_ROUNDING))
