@@ -72,8 +72,8 @@ class DiagonalStaircase(StaircaseStudy):
             f"noise with standard deviation {rounded(self.noise)}. Theory predicts that the network moves from one "
             "constrained least-squares solution to the next. An algorithm computes this path from the data alone. "
             f"{jump_times(result)} Over all scored jumps, including small ones, the largest relative error of the "
-            f"time is {percent(result.quantities['jump_time'].error)}. The predicted path is exact in the limit of vanishing "
-            "initial weights."
+            f"time is {percent(result.quantities['jump_time'].error)}. The predicted path is exact in the limit "
+            "of vanishing initial weights."
         )
 
     def setup(self) -> Setup:
