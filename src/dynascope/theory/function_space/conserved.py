@@ -33,7 +33,7 @@ _covers = functools.partial(covers, data="any", reference="arXiv:2406.06158")
 def conserved_matrix(
     first: FirstLayer, second: SecondLayer, *, rates: LayerRates = LayerRates()
 ) -> Float[AnyArray, "*members width width"]:
-    """Compute the matrix Δ of f(x) = x W₁ W₂ that gradient flow conserves for any loss of f.
+    """Compute the matrix Δ of f(x) = x W₁ W₂ that gradient flow conserves for any loss.
 
     Δ = η₁ W₂ W₂ᵀ − η₂ W₁ᵀ W₁
 

@@ -1,4 +1,4 @@
-"""Exact mean and covariance of the weights of SGD at every step, for noise that does not depend on the weights."""
+"""Exact mean and covariance of the weights under SGD at every step, for noise independent of the weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynascope.validation.bounded import FiniteNumbers, NonNegativeNumbers
 __all__ = ["discrete_moments", "discrete_stationary_moments"]
 
 
-@covers_modes(gives="mean and covariance of the weights and velocity of SGD after any number of steps")
+@covers_modes(gives="mean and covariance of the weights and velocity under SGD after any number of steps")
 def discrete_moments(
     steps: NonNegativeNumbers,
     sgd: SGD,
@@ -23,7 +23,7 @@ def discrete_moments(
     position: FiniteNumbers = 0.0,
     velocity: FiniteNumbers = 0.0,
 ) -> ModeMoments:
-    """Mean and covariance of position and velocity of SGD after k steps, exact at any learning rate.
+    """Mean and covariance of position and velocity under SGD after k steps, exact at any learning rate.
 
         E z_k = Mᵏ z_0,   Cov z_k = Σ_{j<k} Mʲ N (s/S) Nᵀ Mʲᵀ   of z = (a, b), where
         b ← β b − (ρ + λ) a + ξ,   a ← a + η b,   Var ξ = s/S,   M = [[1 − ηh, ηβ], [−h, β]],   N = (η, 1),   h = ρ + λ.
@@ -69,14 +69,14 @@ def discrete_moments(
     return ModeMoments(*(np.asarray(part).reshape(shape) for part in parts))
 
 
-@covers_modes(gives="stationary variances of the weights and velocity of SGD at any stable learning rate")
+@covers_modes(gives="stationary variances of the weights and velocity under SGD at any stable learning rate")
 def discrete_stationary_moments(
     sgd: SGD,
     *,
     curvature: FiniteNumbers,
     noise: NonNegativeNumbers,
 ) -> ModeMoments:
-    """Stationary variances and covariance of position and velocity of SGD, exact at any stable learning rate.
+    """Stationary variances and covariance of position and velocity under SGD, exact at any stable learning rate.
 
         Var a = ηs(1 + β)/(S h (1 − β)(2(1 + β) − ηh)),   Var b = 2s/(S(1 − β)(2(1 + β) − ηh)),   Cov = η/2 Var b
 

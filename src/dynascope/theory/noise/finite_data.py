@@ -1,4 +1,4 @@
-"""Exact mean and covariance of the weights of SGD with momentum on finite data, step by step."""
+"""Exact mean and covariance of the weights under SGD with momentum on finite data, step by step."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class WeightMoments(NamedTuple):
     __repr__ = short_repr
 
 
-@_covers(gives="mean and covariance of the weights and velocity of SGD on given data after any number of steps")
+@_covers(gives="mean and covariance of the weights and velocity under SGD on given data after any number of steps")
 def finite_data_moments(
     steps: NonNegativeNumbers,
     inputs: FiniteNumbers,
@@ -66,7 +66,7 @@ def finite_data_moments(
     start: FiniteNumbers | None = None,
     velocity: FiniteNumbers | None = None,
 ) -> WeightMoments:
-    """Exact mean and covariance of the weights of SGD on a finite data set, with weight-dependent gradient noise.
+    """Exact mean and covariance of the weights under SGD on a finite data set, with weight-dependent gradient noise.
 
         Cov ← M Cov Mᵀ + N Σ̄/S Nᵀ,   m ← M m   for v ← β v − (g + λθ), θ ← θ + η v,
         Σ̄ = (1/N) Σ_i x_i x_iᵀ E(x_iᵀθ − y_i)² − E[∇L ∇Lᵀ],
@@ -107,9 +107,9 @@ def finite_data_moments(
     return weight_moments(*found, data.centre, data.loss, k.shape)
 
 
-@_covers(gives="stationary covariance of the weights and velocity of SGD on given data")
+@_covers(gives="stationary covariance of the weights and velocity under SGD on given data")
 def finite_data_stationary_moments(inputs: FiniteNumbers, targets: FiniteNumbers, sgd: SGD) -> WeightMoments:
-    """Stationary covariance of the weights of SGD on a finite data set, the limit of `finite_data_moments`.
+    """Stationary covariance of the weights under SGD on a finite data set, the limit of `finite_data_moments`.
 
         Cov = M Cov Mᵀ + N Σ̄(Cov)/S Nᵀ,   solved by fixed-point iteration over Σ̄
 

@@ -1,4 +1,4 @@
-"""Mean and covariance of the weights of SGD in continuous time, from arbitrary initial weights to stationarity."""
+"""Mean and covariance of the weights under SGD in continuous time, from arbitrary initial weights to stationarity."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ModeMoments(NamedTuple):
     network="any, near a minimum, along the eigenvectors of the Hessian",
     data="any, with batch noise that commutes with the Hessian",
     start="any",
-    gives="mean and covariance of the weights and velocity of SGD at any time",
+    gives="mean and covariance of the weights and velocity under SGD at any time",
     reference="arXiv:2107.09133",
     exact=False,
     assumes=(SMALL_STEPS,),

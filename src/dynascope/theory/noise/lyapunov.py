@@ -41,7 +41,7 @@ class StationaryCovariance(NamedTuple):
     network="any, near a minimum",
     data="any, with additive batch noise of any covariance",
     start="any",
-    gives="stationary covariance of the weights and velocity of SGD",
+    gives="stationary covariance of the weights and velocity under SGD",
     reference="arXiv:2107.09133",
 )
 def stationary_covariance(
@@ -51,7 +51,7 @@ def stationary_covariance(
     *,
     time: _Time = "discrete",
 ) -> StationaryCovariance:
-    """Stationary covariance of position and velocity of SGD for any covariance of the gradient noise.
+    """Stationary covariance of position and velocity under SGD for any covariance of the gradient noise.
 
         P = M P Mᵀ + N (Σ/S) Nᵀ   for discrete steps,   A P + P Aᵀ + D = 0   in continuous time
 

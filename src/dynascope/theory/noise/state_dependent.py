@@ -1,4 +1,4 @@
-"""Mean and covariance of the weights of SGD on a stream of Gaussian samples, with weight-dependent noise."""
+"""Mean and covariance of the weights under SGD on a stream of Gaussian samples, with weight-dependent noise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["gaussian_input_moments"]
     network="linear regression, one output",
     data="a stream of Gaussian inputs, linear targets with label noise",
     start="any",
-    gives="mean and covariance of the weights and velocity of SGD with weight-dependent noise",
+    gives="mean and covariance of the weights and velocity under SGD with weight-dependent noise",
     reference="arXiv:2107.09133",
 )
 def gaussian_input_moments(
@@ -33,7 +33,7 @@ def gaussian_input_moments(
     start: FiniteNumbers | None = None,
     velocity: FiniteNumbers | None = None,
 ) -> WeightMoments:
-    """Exact mean and covariance of the weights of SGD on a stream of fresh Gaussian samples.
+    """Exact mean and covariance of the weights under SGD on a stream of fresh Gaussian samples.
 
         Cov ← M Cov Mᵀ + N Σ̄/S Nᵀ,   Σ̄ = HCH + tr(HC) H + σ² H,   C = E(θ − θ*)(θ − θ*)ᵀ
 

@@ -28,7 +28,7 @@ def langevin_stationary_moments(
     curvature: FiniteNumbers,
     noise: NonNegativeNumbers,
 ) -> ModeMoments:
-    """Stationary variances of position and velocity of SGD in continuous time (an Ornstein-Uhlenbeck process).
+    """Stationary variances of position and velocity under SGD in continuous time (an Ornstein-Uhlenbeck process).
 
         Var a = ηs/(2S(1 − β)(ρ + λ)),   Var b = s/(S(1 − β²)),   Cov(a, b) = 0
 
