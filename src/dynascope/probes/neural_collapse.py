@@ -38,8 +38,8 @@ class CollapseMetrics(NamedTuple):
         nc2_norm: Standard deviation of the norms ‖M_c‖ divided by their mean.
         nc3: ‖Wᵀ/‖W‖ − M/‖M‖‖; None without a classifier.
         class_mean_norm: ‖M_c‖ over `class`.
-        nc4: Fraction of samples for which the classifier and the nearest class mean give different classes; None
-            without a classifier, and in results of `collapse_metrics`.
+        nc4: Fraction of samples on which the classifier and the nearest class mean disagree; None without a classifier,
+            and in results of `collapse_metrics`.
     """
 
     nc1: Annotated[Any, ""]
@@ -152,7 +152,7 @@ def collapse_metrics(
 def nearest_mean_disagreement(
     moments: ClassMoments, features: Any, classifier: Any, bias: Any | None = None, *, layout: Layout | None = None
 ) -> Any:
-    """Count the samples of a batch for which the classifier and the nearest class mean give different classes (NC4).
+    """Count the samples of a batch on which the classifier and the nearest class mean disagree (NC4).
 
     NC4 requires a second pass over the samples: add the counts of all batches and divide by n. Without a bias, the
     classifier and the nearest class mean can disagree on uncentred features, even if these have collapsed to a perfect
@@ -223,8 +223,8 @@ def neural_collapse(
 ) -> CollapseMetrics:
     """Compute NC1 to NC4 of features on samples; they are zero for fully collapsed features.
 
-    See `collapse_metrics` for NC1 to NC3. `nc4` is the fraction of samples for which the classifier and the nearest
-    class mean give different classes. For a stream of batches, use `class_moments`, `collapse_metrics` and
+    See `collapse_metrics` for NC1 to NC3. `nc4` is the fraction of samples on which the classifier and the nearest
+    class mean disagree. For a stream of batches, use `class_moments`, `collapse_metrics` and
     `nearest_mean_disagreement`.
 
     Cost: 2np² + 12npC operations; memory for p² + 2np + 3nC numbers. No n × n matrix is formed.

@@ -127,7 +127,7 @@ def effective_dimension(weights: Any, *, exclude_first: bool = False) -> Any:
 
         D = exp(−Σ q ln q) with q = w/Σw and 0 ln 0 = 0
 
-    D lies between one and the number of non-zero weights.
+    D is between one and the number of non-zero weights.
 
     Cost: about 5 operations per weight and two copies of the array.
 

@@ -17,10 +17,10 @@ _BIASED = 0.5  # alignment of unrelated kernels above which a warning is given, 
 def kernel_distance(kernel: Any, other: Any, *, centred: bool = False) -> Any:
     """Compute the distance S(K, K') = 1 − ⟨K, K'⟩/(‖K‖‖K'‖), which is independent of the kernels' scales.
 
-    S lies between 0 and 1 for positive semidefinite kernels; it is one minus their uncentred alignment. S is computed
-    as ½‖K/‖K‖ − K'/‖K'‖‖², in float64 if the library supports it, to preserve the precision of small distances. With
-    `centred`, S is one minus the `centred_alignment` (of HKH, H = I − 11ᵀ/n). For few samples, that alignment is biased
-    towards 1 and the centred distance towards 0.
+    For positive semidefinite kernels, S is between 0 and 1. S equals one minus the uncentred alignment of the kernels,
+    and is computed as ½‖K/‖K‖ − K'/‖K'‖‖², in float64 if the library supports it, to preserve the precision of small
+    distances. With `centred`, S is one minus the `centred_alignment` (of HKH, H = I − 11ᵀ/n). For few samples, that
+    alignment is biased towards 1 and the centred distance towards 0.
 
     Cost: about 8 operations per entry and two copies of the kernel.
 

@@ -82,8 +82,8 @@ def neural_tangent_kernel(
             block size changes the result only by rounding errors.
         rates: η ≥ 0: a number, or a tree that is a prefix of `params`. Its leaves are numbers for each branch or
             parameter, or arrays of the parameters' shapes.
-        draws: Number of outputs for "logits" (default 1), or of directions for "sketch" (default 1000, which gives
-            errors of 3–5 % relative to the diagonal).
+        draws: Number of outputs for "logits" (default 1), or of directions for "sketch" (default 1000, for errors of
+            3–5 % relative to the diagonal).
         seed: Seed of the random draw for "logits" and "sketch".
         memory: Maximum estimated memory in bytes, in addition to parameters and inputs.
 

@@ -186,8 +186,8 @@ def fit_joint(
     alone determines a coefficient of the law cannot be checked.
 
     The other runs are fitted with the Huber loss of ln L: quadratic for residuals up to 1.345 times their scatter, and
-    linear above. A grid of exponents, with E, A and B from linear least squares, gives the initial values. Then all
-    five coefficients are optimised under the constraint that none is negative. Approach 3 of Hoffmann et al. uses a
+    linear above. The initial values come from a grid of exponents, with E, A and B fitted by linear least squares. Then
+    all five coefficients are optimised under the constraint that none is negative. Approach 3 of Hoffmann et al. uses a
     threshold of 1e-3 instead, and thus nearly minimises the sum of absolute residuals.
 
     Confidence intervals are profile intervals: they contain the values of a coefficient that are compatible with the

@@ -65,7 +65,7 @@ def meaning(study: ConservationCounts, result: Comparison) -> str:
         "loss. Gradients alone, without information about the architecture, show that the small networks have "
         f"{small} laws each, and the two-layer linear networks up to {int(found['linear_laws'].max())}. Gradients at "
         f"one point give only an upper bound, which reaches {int(found['linear_bound'].max())} for the linear "
-        "networks; Lie brackets of gradients, which describe sequential training on different data, give the exact "
+        "networks; Lie brackets of gradients, which describe sequential training on different data, yield the exact "
         "number. The claims test whether the known charges (sums of squares, of products or of weights) account for "
         "every law. Finite steps of gradient descent change these quantities slightly."
     )
