@@ -27,9 +27,9 @@ class StochasticCollapse(ClaimsStudy):
     factors determines whether the distance shrinks. The study simulates three models. In the double well dθ = (θ − θ³)
     dt + ζθ dW, θ² has a stationary Gamma distribution for ζ² < 2. For larger ζ², θ decays to zero at the rate ζ²/2 − 1,
     although zero is a maximum of the loss. A student uv trained at learning rate η on labels with noise variance ς²
-    behaves like such a double well: it learns max(s − ης²/2, 0) from a teacher of strength s. A neuron with n inputs
-    and m outputs under isotropic label noise shrinks to zero for n = m = 1 and grows for n = m ≥ 3 at the rate (n −
-    2)/2 ης². For other sizes, see `theory.noise.matrix_noise_exponent`.
+    behaves like such a double well: it learns max(s − ης²/2, 0) from a teacher of strength s. Under isotropic label
+    noise, a neuron with n inputs and m outputs shrinks to zero if n = m = 1. If n = m ≥ 3, the neuron grows at the rate
+    (n − 2)/2 ης². For other sizes, see `theory.noise.matrix_noise_exponent`.
 
     The verdict rests on five claims, each tested jointly over all noise levels or sizes:
 

@@ -28,11 +28,10 @@ _DIALS = ("target", "output", "input", "weights")
 class ScalarNetwork(Study):
     """Trains the network f(x) = (x/Z) Σ aᵢ bᵢ on y = S x under four scalings, each with the same factors c.
 
-    The first scaling multiplies the target by c, the second divides the output by c, the third divides the input by c
-    without changing the labels, and the fourth divides the weights by √c. The learning rate compensates for the time
-    scale of each scaling, so that the distance to the target decays as exp(−t) at late times. Theory then predicts the
-    same curves for all four scalings: the growth ln γ of the weights, the learned part of the target, and the relative
-    loss.
+    One scaling multiplies the target by c. The others divide the output by c, the input by c (with unchanged labels),
+    or the weights by √c. The learning rate compensates for the time scale of each scaling, so that the distance to the
+    target decays as exp(−t) at late times. Theory then predicts the same curves for all four scalings: the growth ln γ
+    of the weights, the learned part of the target, and the relative loss.
     """
 
     factors: list[PositiveFloat] = parameter(

@@ -31,9 +31,9 @@ _KEEPS = "the outcome is either yes or no; the NTK counts as changing if its exp
 class WidthPhases(Study):
     """Measures how the learning speed and the NTK change scale with the width, for all standard parametrisations.
 
-    The study covers the five standard parametrisations in table 1 of the paper, and three variants with the output
-    multiplier of corollaries 2 and 3, which moves a parametrisation into the other phase. The scaling parameter κ is
-    the width or, in lazy training, the output multiplier. The learning rates are independent of κ. Learning rates
+    The study covers the five standard parametrisations in table 1 of the paper. It also covers three variants with the
+    output multiplier of corollaries 2 and 3, which moves a parametrisation into the other phase. The scaling parameter
+    κ is the width or, in lazy training, the output multiplier. The learning rates are independent of κ. Learning rates
     proportional to κ^c in both layers only multiply the speed by κ^c, so these eight parametrisations determine the
     phases of all twenty entries in the table.
 

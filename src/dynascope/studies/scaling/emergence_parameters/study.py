@@ -35,9 +35,9 @@ class EmergenceParameters(EmergenceStudy):
     The default task of two skills of three bits is small enough to train sufficiently many networks. The claim holds
     although the forecast is rough: the first skill needs 1.3 times the forecast number of neurons and the second 0.8
     times. Networks begin to learn the second skill before they have learned the first. The claim would fail if the
-    calibrated N_c were a fifth larger or a third smaller. Three skills (`skills=3`, `bits=9`) take more than ten times
-    as long; in a run with sixteen networks of each width, trained half as long at half the learning rate, the claim was
-    undecided.
+    calibrated N_c were a fifth larger or a third smaller. Training on three skills (`skills=3`, `bits=9`) takes more
+    than ten times as long. In a run with sixteen networks of each width, trained half as long at half the learning
+    rate, the claim was undecided.
 
     The checks test the solvable model f = Σ_k a_k Σ_l B_kl e_kl, in which each skill g_k = Σ_l e_kl/√N_c is a sum of
     N_c features. A model of N neurons has only the first N features e_kl, in order of skill frequency. After training

@@ -32,10 +32,10 @@ class FourParameterParity(Study):
 
     The rows of W are α(−1, 1, −1), β(−1, 1, −1) and γ(1, −1, 1), b = (0, β, −γ) and w = (−2α, β, γ). The parameters α,
     β, γ and c are trained by gradient flow. The study compares training with the closed equations for α², β², γ² and c.
-    The compared quantities are the parameters, the loss and the strength of each neuron over time; the time at which
-    each neuron first reaches half of its final strength; and the fixed point α² = β² = γ² = 2S, c = −S. The strength of
-    the skill is the sum over neurons. The skill rises over a longer time than the logistic curve of the multilinear
-    model (`multilinear_strength`), which is shown but does not affect the verdict.
+    The compared curves are the parameters, the loss and the strength of each neuron over time. The study also compares
+    the time at which each neuron first reaches half of its final strength, and the fixed point α² = β² = γ² = 2S, c =
+    −S. The strength of the skill is the sum over neurons. The skill rises over a longer time than the logistic curve of
+    the multilinear model (`multilinear_strength`), which is shown but does not affect the verdict.
     """
 
     target_scale: PositiveFloat = parameter(5.0, "Magnitude S of the targets ±S.")

@@ -38,12 +38,12 @@ class Conservation(ClaimsStudy):
     squared ReLU and RMS norms. The symmetries are found by analysing the computation graphs of the networks.
 
     Theory predicts that every charge θᵀGθ keeps its initial value. The charges are AᵀA − WWᵀ for consecutive linear
-    layers x ↦ A W x, ‖out‖² − ‖in‖² for the outgoing and incoming weights of a unit, and ‖w‖² for a channel with
-    weights w that is followed by a normalisation layer. The pair of queries and keys and the pair of values and outputs
-    have matrix-valued charges. The charge ‖w‖² of a channel that is divided by √(v + ε), where v is its variance, is
-    conserved only for ε = 0. For ε > 0, scaling the weights is equivalent to changing ε, so d‖w_c‖²/dt = 4 ε ∂L/∂ε_c.
-    The study subtracts the integral of this rate, the predicted drift, from the charge. One claim states that the
-    predicted drift is within 1 percent of the measured drift.
+    layers x ↦ A W x, and ‖out‖² − ‖in‖² for the outgoing and incoming weights of a unit. For a channel with weights w
+    that is followed by a normalisation layer, the charge is ‖w‖². The pair of queries and keys and the pair of values
+    and outputs have matrix-valued charges. The charge ‖w‖² of a channel that is divided by √(v + ε), where v is its
+    variance, is conserved only for ε = 0. For ε > 0, scaling the weights is equivalent to changing ε, so d‖w_c‖²/dt = 4
+    ε ∂L/∂ε_c. The study subtracts the integral of this rate, the predicted drift, from the charge. One claim states
+    that the predicted drift is within 1 percent of the measured drift.
     """
 
     networks: list[str] = parameter(

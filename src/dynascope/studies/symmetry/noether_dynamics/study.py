@@ -48,7 +48,7 @@ class NoetherDynamics(ClaimsStudy):
     the coherent closure describes the first run, and the white closure the second, to within a factor of 1.25. Two
     further claims are about the second half of the minibatch run: r is at its equilibrium for white gradients, and a
     step rotates a layer by √(2ηλ/(1 + β)), both within 5 percent. Both closures require 4ηλ ≪ (1 − β)². The coherent
-    closure does not cover the first 1/(1 − β) steps, in which momentum builds up; the claim about the coherent closure
+    closure does not cover the first 1/(1 − β) steps, in which momentum builds up. The claim about the coherent closure
     is undecided if these steps contribute more than a fifth of the growth (`startup_share`). The claims about
     equilibrium are undecided if the initial weights still contribute more than 5 percent of the fourth power of a norm
     (`remembered_share`). As a check, the norm must follow its exact law under momentum, weight decay and minibatches:
