@@ -21,9 +21,8 @@ class PhaseRules:
             become active together, unless they compute the same function. Events within this interval after a jump are
             part of the jump.
         least_growth: Growth rates below this fraction of the largest initial growth rate count as zero.
-        level_tolerance: A cost phase ends when the loss, at its current rate of descent, would fall by less than this
-            fraction of the initial loss over the time since t = 0. The run ends when the loss is below this fraction of
-            the initial loss.
+        level_tolerance: A cost phase ends when t times the current rate of descent of the loss is less than this
+            fraction of the initial loss. The run ends when the loss is below this fraction of the initial loss.
 
     Raises:
         InputError: If a number is out of range.

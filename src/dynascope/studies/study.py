@@ -266,7 +266,7 @@ class Study:
         return {}
 
     def labels(self) -> Values:
-        """Labels by name of the axis, including the times if the study sets them; other axes are numbered."""
+        """Labels of each axis by its name, including the times if the study sets them; other entries are numbered."""
         named = ({"time": "_times"} if hasattr(type(self), "_times") else {}) | dict(self.labelled)
         named = {axis: operator.attrgetter(of) if isinstance(of, str) else of for axis, of in named.items()}
         return {axis: of(self) if callable(of) else of for axis, of in named.items()}

@@ -129,7 +129,7 @@ def find_symmetries(
     """Find the symmetries of a function, and the charges they conserve, by reading its program.
 
     The program is the JAX trace of the function, so any module library works. If parameters are multiplied by exp(t a),
-    a value of the program is multiplied by exp(t d), with exponents d that are linear in a. Additions equate the
+    each value in the program is multiplied by exp(t d), with an exponent d that is linear in a. Additions equate the
     exponents of their operands, and products add them. The exponents of outputs must be zero, as must the exponents of
     arguments of functions that are not homogeneous. The exponents that remain free are all rescalings of elements. The
     same rules cover layers, convolutions with groups and strides, normalisation layers, homogeneous activations in any

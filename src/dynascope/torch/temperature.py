@@ -117,7 +117,7 @@ def temperature(
         f"optimizer uses {', '.join(used)}" if used else f"optimizer has {len(groups)} parameter groups",
         argument="optimizer",
         value=len(groups),
-        remedy="use torch.optim.SGD with one group and none of these options",
+        remedy="use torch.optim.SGD with one parameter group, without nesterov, dampening or maximize",
     )
     [group] = groups
     _require_trained(module, group["params"])

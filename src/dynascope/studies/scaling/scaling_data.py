@@ -38,7 +38,7 @@ class ScalingData(SkillScaling):
     In the multilinear model f = Σ_k a_k b_k g_k, each skill g_k has separate weights, and a_k b_k is its strength. The
     study compares the mean loss over training sets, its ratio to the power law, the fitted exponent and the prefactor
     with theory. The prefactor is fitted with the exponent fixed at its predicted value. If both were fitted, the
-    prefactor would be the value extrapolated to D = 1, far outside the fitted range.
+    prefactor would be the loss extrapolated to D = 1, far outside the fitted range.
     """
 
     exponents: list[Annotated[float, Ge(0.2)]] = parameter(
@@ -101,7 +101,7 @@ class ScalingData(SkillScaling):
             "the skills in its training set, so its loss is proportional to the total frequency of the missing skills. "
             "Theory predicts loss ∝ D^(−α/(α + 1)) for D samples; the fitted exponent is "
             f"{fitted_exponents(result)}. In this model, a single sample suffices to learn a skill; neural networks "
-            "need more, as the study emergence-data shows."
+            "need more, as the emergence-data study shows."
         )
 
     def trained(self) -> Values:

@@ -148,7 +148,7 @@ def charge_integral(
     damping, frequency = oscillator(sgd, degree=2)
     require(
         sgd.momentum > 0 or not speed.any(),
-        "velocity is nonzero, but without momentum, the charge has no independent velocity",
+        "velocity is nonzero, but, without momentum, the charge has no independent velocity",
         argument="velocity",
         value=float(np.abs(speed).max(initial=0.0)),
         remedy="set velocity to zero",

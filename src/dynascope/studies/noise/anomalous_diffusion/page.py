@@ -25,7 +25,7 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             log="xy",
             symbols={"spectrum": "p"},
             y_label="E‖θ_k − θ_0‖²",
-            title="Displacement of regressions with a power-law spectrum",
+            title="Displacement in regressions with a power-law spectrum",
             caption="Mean squared displacement of the weights under SGD, starting from the stationary distribution. "
             "The weights are confined first along directions of large curvature, so the displacement grows more slowly "
             "for larger p. Dashed lines show the prediction. The theory neglects that the gradient noise increases "
@@ -48,7 +48,7 @@ def figures(study: AnomalousDiffusion, result: Comparison) -> list[Chart]:
             log="xy",
             symbols={"start": ""},
             y_label="‖θ_k − θ_0‖²",
-            title="Displacement of trained networks",
+            title="Displacement in trained networks",
             caption="Squared displacement of each network against the training step. Dashed lines show the "
             "forecast from curvature and gradient noise measured beforehand. Over the first quarter of the steps, "
             f"the forecast exponent is {rounded(forecast)} and the measured exponent {rounded(measured)}. "
