@@ -1,10 +1,14 @@
 from .batches import Batches as Batches
+from .bbi import bbi as bbi
 from .charge_statistics import charge_statistics as charge_statistics
 from .checkpoint import Checkpoint as Checkpoint
 from .descend import Descent as Descent
 from .descend import descend as descend
+from .ecd import ecd as ecd
+from .ecdsep import ecdsep as ecdsep
 from .losses import Loss as Loss
 from .optimizers import runge_kutta as runge_kutta
+from .soap import soap as soap
 from .stability import stable_rate as stable_rate
 from .statistics import Largest as Largest
 from .statistics import Latest as Latest

@@ -15,10 +15,12 @@ from dynascope.compilation import filter_jit
 from dynascope.flows.blocks import each_member, working_memory
 from dynascope.flows.deadline import overdue
 from dynascope.training.checkpoint import CheckpointFile
+from dynascope.training.energy import require_excess
+from dynascope.training.optimizers import transformation
 from dynascope.training.specification import Member, Problem, Run
 from dynascope.training.trainer import State, Trainer
 
-__all__ = ["advance", "one_step", "start", "train"]
+__all__ = ["advance", "excess_losses", "one_step", "start", "train"]
 
 _SECONDS = 0.5  # target duration of a chunk
 _GROWTH = 8  # largest ratio of the lengths of successive chunks
@@ -56,6 +58,8 @@ def train(
     own = ensemble.parts(run.members)
 
     def begin(part: Member) -> Any:
+        if hasattr(transformation(problem.optimizer, 1.0, problem.schedule).update, "excess"):
+            require_excess(excess_losses(problem, part))
         return start(problem, part, rows)
 
     def go(first: int, filled: int, stop: int, results: list[Any]) -> list[Any]:
@@ -180,6 +184,17 @@ def advance(
             lambda weights: Trainer(problem, one._replace(weights=weights)).first_loss(), one.weights
         )
     return each_member(member, (members, states, curves), many=many, needed=needed // sampler.parts)
+
+
+@filter_jit
+def excess_losses(problem: Problem, members: Member) -> Any:
+    """Return the excess of the loss of the first batch over the target loss of the optimiser, for each member."""
+
+    def excess(member: Member) -> Any:
+        trainer = Trainer(problem, member)
+        return trainer.optimizer.update.excess(trainer.first_loss(), trainer.weights)  # type: ignore[attr-defined]
+
+    return jax.lax.map(excess, members) if _many(members) else excess(members)
 
 
 def one_step(run: Run) -> Any:
