@@ -1,3 +1,6 @@
+from .optimizers.bbi import BBI as BBI
+from .optimizers.ecd import ECD as ECD
+from .optimizers.ecdsep import ECDSep as ECDSep
 from .pruning import critical_compression as critical_compression
 from .pruning import prune as prune
 from .recorder.checkpoints import record_checkpoints as record_checkpoints

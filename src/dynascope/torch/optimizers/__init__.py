@@ -1,0 +1,1 @@
+"""Optimisers for PyTorch that conserve an energy."""
