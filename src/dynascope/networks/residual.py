@@ -64,8 +64,8 @@ class ResNet18(eqx.Module):
 
     The layers are a 3 × 3 convolution, four stages of two residual blocks with w, 2w, 4w and 8w channels, the mean over
     all pixels, and a linear layer. The first convolution has no stride and is not followed by pooling, unlike in the
-    variant for large images. All stages except the first halve the height and width. With w = 64, ten classes and colour images,
-    there are 11 173 962 weights.
+    variant for large images. All stages except the first halve the height and width. With w = 64, ten classes and
+    colour images, there are 11 173 962 weights.
 
     Calls and `features` use the running statistics (evaluation mode). `train_step_outputs` uses the batch statistics
     and returns the network with updated running statistics.

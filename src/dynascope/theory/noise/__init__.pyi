@@ -7,6 +7,8 @@ from .discrete_moments import discrete_stationary_moments as discrete_stationary
 from .displacement import displacement_exponent as displacement_exponent
 from .displacement import stationary_displacement as stationary_displacement
 from .displacement import velocity_correlation as velocity_correlation
+from .energy_conserving import SampledLoss as SampledLoss
+from .energy_conserving import ecd_quadratic_loss as ecd_quadratic_loss
 from .finite_data import WeightMoments as WeightMoments
 from .finite_data import finite_data_moments as finite_data_moments
 from .finite_data import finite_data_stationary_moments as finite_data_stationary_moments
