@@ -44,7 +44,7 @@ class Chart:
         residual: Draw observed minus predicted values in a panel below, for curves that nearly coincide.
         decades: Number of decades below the largest value to draw; smaller values are omitted.
         staircase: Draw the predicted jumps as a numbered staircase under the observed loss.
-        trained: Predicted variables that are taken from training, for example by calibration; drawn as observations.
+        trained: Predicted variables that are measured in training, for example for calibration; drawn as observations.
         words: Label of each line, instead of its long name.
         x_label: Label of the x-axis, instead of long name and units.
         y_label: Label of the y-axis.

@@ -85,9 +85,10 @@ class Descent:
         - `torch.nn.MSELoss` averages over outputs and lacks the factor ½, so its gradients are 2/c times those of
           "squared".
 
-        `optax.MultiSteps` accumulates gradients in single precision. For double precision, use a function from a rate
-        to an optimiser and pass `accumulator_dtype` inside this function, which is called within `jax.enable_x64`.
-        `Batches(micro_size=…)` accumulates gradients in the precision of the weights.
+        `optax.MultiSteps` accumulates gradients in single precision. For double precision, give a function from a
+        learning rate to a transformation as `optimizer`, and pass `accumulator_dtype` to `optax.MultiSteps` within it;
+        the function is called within `jax.enable_x64`. `Batches(micro_size=…)` accumulates gradients in the precision
+        of the weights.
 
     Example:
         >>> from dynascope import observe

@@ -49,7 +49,7 @@ class UnitGroup:
         outgoing: The weights that lead out of the units, in the same form.
 
     Raises:
-        InputError: If the number of units is not positive, or there is no incoming or outgoing part.
+        InputError: If the number of units is not positive, or if `incoming` or `outgoing` is empty.
 
     Example:
         >>> neurons = UnitGroup(32, [("weights.0", 1), ("biases.0", 0)], [("weights.1", 0)])

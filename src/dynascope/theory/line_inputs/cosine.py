@@ -72,7 +72,7 @@ def layer_cosine(
     Args:
         network: Both initial layers, the multiplier γ and the learning rates η₁ and η₂.
         data: Direction, power and target slope of the data, from `line_data`.
-        times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
+        times: Gradient-flow times t ≥ 0, a scalar or an array of shape (times,).
         prefactor: p > 0 in the loss p E(f − y)².
 
     Returns:

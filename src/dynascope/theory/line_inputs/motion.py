@@ -125,7 +125,7 @@ def line_trajectory(
     Args:
         network: Both initial layers W₀ and u₀, the multiplier γ and the learning rates η₁ and η₂.
         data: Direction, power and target slope S of the data, from `line_data`.
-        times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
+        times: Gradient-flow times t ≥ 0, a scalar or an array of shape (times,).
         prefactor: p > 0 in the loss p E(f − y)², shape (...). The default ½ is the convention of this library.
 
     Returns:

@@ -80,7 +80,7 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
     Args:
         data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs), linearly separable: z_i · β > 0 for some β. For
             several classes, use `class_differences`.
-        factors: Number of factors k_j ≥ 1 of each input, an integer or shape (inputs,).
+        factors: Number of factors k_j ≥ 1 of each input, an integer or an array of shape (inputs,).
 
     Raises:
         InputError: If the shapes do not match, the data are not separable, or products of three or more factors are

@@ -149,7 +149,7 @@ def function_space_flow(
     The paper sums the loss over samples. Here the loss is the mean, L = ½ E(y − xᵀβ)², so the paper's time is t/n.
 
     Args:
-        times: Gradient-flow times t ≥ 0, a scalar or shape (times,), in any order.
+        times: Gradient-flow times t ≥ 0, a scalar or an array of shape (times,), in any order.
         inputs: X, shape (n, d), of any rank.
         targets: y, shape (n,) or (n, 1).
         coefficients: β(0), shape (..., d).
@@ -186,7 +186,7 @@ def function_space_flow(
             f"times extends to {last:.6g}, which requires more than {MOST_STEPS} integration steps",
             argument="times",
             value=last,
-            remedy="choose earlier times, or compute the limit with interpolator",
+            remedy="choose earlier times, or compute the limit with the function interpolator",
         )
     return path
 

@@ -151,7 +151,7 @@ def neuron_trajectory(
         initial_output: a(0), shape (...), of any sign or zero.
         initial_weights: w(0), shape (..., d).
         target: β* = E[x y], shape (d,) or (..., d); may be zero.
-        times: Gradient-flow times t ≥ 0, a scalar or shape (times,), in any order.
+        times: Gradient-flow times t ≥ 0, a scalar or an array of shape (times,), in any order.
         rates: Learning rates η_w of the weights and η_a of the output weight; both broadcast with the leading
             dimensions.
 

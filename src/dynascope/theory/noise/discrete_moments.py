@@ -35,11 +35,11 @@ def discrete_moments(
     Args:
         steps: Numbers of steps k ≥ 0, any shape.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
-        curvature: ρ of each mode, a number or shape (modes,); it may be negative.
-        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
-        position: a₀, the initial distance from the centre μ = (H + λ)⁻¹ H θ*, a number or shape (modes,).
-        velocity: b₀, the initial velocity (last displacement divided by η), a number or shape (modes,); zero for a new
-            optimiser.
+        curvature: ρ of each mode, a number or an array of shape (modes,); it may be negative.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or an array of shape (modes,).
+        position: a₀, the initial distance from the centre μ = (H + λ)⁻¹ H θ*, a number or an array of shape (modes,).
+        velocity: b₀, the initial velocity (last displacement divided by η), a number or an array of shape (modes,); zero
+            for a new optimiser.
 
     Returns:
         Moments, shape (steps, modes).
@@ -85,8 +85,8 @@ def discrete_stationary_moments(
 
     Args:
         sgd: η, β, λ, S and N, with ηh < 2(1 + β).
-        curvature: ρ of each mode, a number or shape (modes,), with h = ρ + λ > 0.
-        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
+        curvature: ρ of each mode, a number or an array of shape (modes,), with h = ρ + λ > 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or an array of shape (modes,).
 
     Returns:
         Moments, shape (modes,), with zero means.

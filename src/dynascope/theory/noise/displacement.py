@@ -59,8 +59,8 @@ def stationary_displacement(
     The cost is 60 operations per mode and step; the memory required is a few numbers per mode.
 
     Args:
-        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
-        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
+        curvature: ρ of each mode, a number or an array of shape (modes,), with ρ + λ ≥ 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or an array of shape (modes,).
         steps: Numbers of steps k ≥ 0, whole, any shape.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
@@ -101,8 +101,8 @@ def velocity_correlation(
     The cost is 60 operations per mode and step.
 
     Args:
-        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
-        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
+        curvature: ρ of each mode, a number or an array of shape (modes,), with ρ + λ ≥ 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or an array of shape (modes,).
         steps: Lags k ≥ 0, whole, any shape.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 
@@ -139,9 +139,9 @@ def displacement_exponent(
     The cost is 2000 operations per mode.
 
     Args:
-        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
-        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,); not all
-            zero.
+        curvature: ρ of each mode, a number or an array of shape (modes,), with ρ + λ ≥ 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or an array of shape (modes,);
+            not all zero.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
         first: First step of the window, a positive integer.
         last: Last step of the window, greater than `first`.

@@ -58,8 +58,8 @@ def langevin_displacement(
     The cost is 100 operations per mode and time; modes are processed one at a time.
 
     Args:
-        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ ≥ 0.
-        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
+        curvature: ρ of each mode, a number or an array of shape (modes,), with ρ + λ ≥ 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or an array of shape (modes,).
         times: t = ηk ≥ 0, any shape.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
 

@@ -72,11 +72,11 @@ def langevin_moments(
     Args:
         times: t = ηk ≥ 0, any shape.
         sgd: η, β, λ, S and N.
-        curvature: ρ of each mode, a number or shape (modes,); it may be negative.
-        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,); σ²ρ for
-            linear regression with label noise of variance σ².
-        position: a₀, the initial distance from the centre μ = (H + λ)⁻¹ H θ*, a number or shape (modes,).
-        velocity: b₀, the initial velocity (last displacement divided by η), a number or shape (modes,).
+        curvature: ρ of each mode, a number or an array of shape (modes,); it may be negative.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or an array of shape (modes,);
+            σ²ρ for linear regression with label noise of variance σ².
+        position: a₀, the initial distance from the centre μ = (H + λ)⁻¹ H θ*, a number or an array of shape (modes,).
+        velocity: b₀, the initial velocity (last displacement divided by η), a number or an array of shape (modes,).
 
     Returns:
         Moments, shape (times, modes).

@@ -169,7 +169,7 @@ class NoisySteps:
 
 
 def noisy_steps(curvature: ArrayLike, noise: ArrayLike, sgd: SGD) -> NoisySteps:
-    """SGD steps along modes of curvature ρ and noise s, each a number or shape (modes,)."""
+    """SGD steps along modes of curvature ρ and noise s, each a number or an array of shape (modes,)."""
     rho, spread = np.asarray(curvature), np.asarray(noise)
     require(
         rho.ndim <= 1,

@@ -38,8 +38,8 @@ def langevin_stationary_moments(
 
     Args:
         sgd: η, β, λ, S and N, with ηh < 2(1 + β).
-        curvature: ρ of each mode, a number or shape (modes,), with h = ρ + λ > 0.
-        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
+        curvature: ρ of each mode, a number or an array of shape (modes,), with h = ρ + λ > 0.
+        noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or an array of shape (modes,).
 
     Returns:
         Moments, shape (modes,), with zero means.
@@ -78,7 +78,7 @@ def equipartition_ratio(sgd: SGD, *, curvature: FiniteNumbers) -> Float[np.ndarr
 
     Args:
         sgd: η, β and λ, with η (ρ + λ) < 2(1 + β).
-        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ > 0.
+        curvature: ρ of each mode, a number or an array of shape (modes,), with ρ + λ > 0.
 
     Returns:
         The ratio for each mode.
@@ -147,8 +147,8 @@ def stationary_law(
         position: a, the distance from the centre μ along each mode, shape (..., modes), or (...) for a single mode.
         velocity: b, the last displacement divided by η, in a shape that broadcasts with `position`.
         sgd: η, β, λ, S and N, with η (ρ + λ) < 2(1 + β).
-        curvature: ρ of each mode, a number or shape (modes,), with ρ + λ > 0.
-        noise: s > 0, the variance of the per-sample gradients along each mode, a number or shape (modes,).
+        curvature: ρ of each mode, a number or an array of shape (modes,), with ρ + λ > 0.
+        noise: s > 0, the variance of the per-sample gradients along each mode, a number or an array of shape (modes,).
 
     Raises:
         InputError: If a setting is out of range, the steps diverge, a mode is flat or noiseless, or the shapes do not

@@ -77,10 +77,10 @@ def thermometer(
     becomes stationary after a few times its `relaxation_steps`, and the norms after a few times `equilibration_steps`.
 
     Args:
-        curvature: ρ of each direction, positive or negative, a number or shape (directions,); measured by
+        curvature: ρ of each direction, positive or negative, a number or an array of shape (directions,); measured by
             `probes.diffusion.top_curvatures`.
-        noise: s ≥ 0, the variance of the per-sample gradients along each direction, a number or shape (directions,);
-            measured by `probes.diffusion.gradient_noise`.
+        noise: s ≥ 0, the variance of the per-sample gradients along each direction, a number or an array of shape
+            (directions,); measured by `probes.diffusion.gradient_noise`.
         sgd: η, β, λ, S and N.
 
     Raises:

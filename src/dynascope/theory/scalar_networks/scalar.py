@@ -154,7 +154,7 @@ def scalar_trajectory(
 
     Args:
         setting: Data and initial network.
-        times: Gradient-flow times t ≥ 0, a scalar or shape (times,).
+        times: Gradient-flow times t ≥ 0, a scalar or an array of shape (times,).
         learning_rate: η > 0, shape (...), equal for both layers.
 
     Returns:

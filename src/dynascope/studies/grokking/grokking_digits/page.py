@@ -46,7 +46,7 @@ def figures(study: GrokkingDigits, result: Comparison) -> list[Chart]:
             words=("when the training images are fitted", "at the end"),
             y_label="distance to minimum features κ",
             caption="Distance κ to minimum features in each run, when the training images are fitted and at the end of "
-            "training. κ is zero if the features span no more than the outputs.",
+            "training. κ is zero if the features span no more dimensions than the outputs.",
         ),
         _CHART_OF_STEPS(
             "loss_ratio",

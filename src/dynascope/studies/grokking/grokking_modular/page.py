@@ -45,7 +45,7 @@ def figures(study: GrokkingModular, result: Comparison) -> list[Chart]:
             log="x",
             title="Distance to minimum features",
             caption="Distance κ to minimum features on the training samples, over training. κ is zero if the features "
-            "span no more than the outputs.",
+            "span no more dimensions than the outputs.",
         ),
         _CHART_OF_STEPS(
             ("effective_dimension_utilization", "effective_dimension"),

@@ -57,8 +57,9 @@ class CreditAssignment(ClaimsStudy):
     for the convolutional network. Further runs add noise to the updates of symmetric alignment. For these runs, the
     theory predicts the angle that remains (the noise floor).
 
-    All claims have confidence intervals over seeds and count towards the verdict. By default, the settings of
-    activation alignment that are best for the MLP fail on the convolutional network, so the verdict is "disagree".
+    All claims have confidence intervals over seeds and count towards the verdict. In the default run, the
+    settings of activation alignment that are best for the MLP fail on the convolutional network, so the verdict is
+    "disagree".
     """
 
     depths: list[Annotated[int, Interval(ge=2, le=12)]] = parameter(

@@ -24,7 +24,7 @@ _EXACT = (1e-6, "the theory is exact for every step of gradient descent")
 class LazyRichFeatures(Study):
     """Trains networks F = α (f − f₀), where f₀ is the initial network; learning is lazy for large α.
 
-    In other words, f learns labels divided by α. The expansion in 1/α is F = F₁ + F₂/α + O(1/α²). Here, F₁ is the
+    In other words, f − f₀ learns the labels divided by α. The expansion in 1/α is F = F₁ + F₂/α + O(1/α²). Here, F₁ is the
     network linearised in all its weights at initialisation, not the network in which only the last layer is trained.
     Both terms, and the movement of the last-layer features, are computed without training. The verdict rests on a
     comparison with networks trained at large α. Five quantities are compared: the loss, the test error, the distance to
