@@ -56,8 +56,8 @@ def critical_point(
     Args:
         inputs: X, training samples in rows, shape (n, d).
         targets: y, shape (n,), in the range of X.
-        test_inputs: Test samples in rows; if these are the standard basis vectors, the error is the population error for
-            inputs with identity covariance.
+        test_inputs: Test samples in rows; if these are the standard basis vectors, the error is the population error
+            for inputs with identity covariance.
         test_targets: Targets of the test samples, not all zero.
         threshold: Relative test error, above 0.
 

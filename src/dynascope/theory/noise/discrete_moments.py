@@ -38,8 +38,8 @@ def discrete_moments(
         curvature: ρ of each mode, a number or an array of shape (modes,); it may be negative.
         noise: s ≥ 0, the variance of the per-sample gradients along each mode, a number or an array of shape (modes,).
         position: a₀, the initial distance from the centre μ = (H + λ)⁻¹ H θ*, a number or an array of shape (modes,).
-        velocity: b₀, the initial velocity (last displacement divided by η), a number or an array of shape (modes,); zero
-            for a new optimiser.
+        velocity: b₀, the initial velocity (last displacement divided by η), a number or an array of shape (modes,);
+            zero for a new optimiser.
 
     Returns:
         Moments, shape (steps, modes).

@@ -79,9 +79,9 @@ def meaning(study: MinimumFeatures, result: Comparison) -> str:
     )
     return (
         "A classifier needs about one feature per class in its last hidden layer but has room for many more. κ "
-        "measures the distance to minimum features; it is zero if the features span no more dimensions than the outputs, "
-        f"and features with κ below {rounded(study.threshold)} count as minimal. With the default settings, the mean κ "
-        f"over {study.seeds} initialisations is {rounded(default['kappa_cka'].mean())} and the mean test accuracy is "
-        f"{percent(default['accuracy'].mean())}. Across all settings, κ ranges from {rounded(kappa.min())} to "
-        f"{rounded(kappa.max())}. {verdict}"
+        "measures the distance to minimum features; it is zero if the features span no more dimensions than the "
+        f"outputs, and features with κ below {rounded(study.threshold)} count as minimal. With the default settings, "
+        f"the mean κ over {study.seeds} initialisations is {rounded(default['kappa_cka'].mean())} and the mean test "
+        f"accuracy is {percent(default['accuracy'].mean())}. Across all settings, κ ranges from "
+        f"{rounded(kappa.min())} to {rounded(kappa.max())}. {verdict}"
     )

@@ -24,8 +24,8 @@ class MinimumFeatures(ClaimsStudy):
     Hypotheses H1 to H8 predict how a training setting changes one of three quantities: the distance κ_CKA to minimum
     features (zero if the features span no more dimensions than the outputs), the spectrum of the features, or the
     accuracy. H9 states that stronger features explain more of the targets (their quality) and more of the outputs
-    (their utilization). The verdict rests on the claims of H1 to H5 about κ_CKA. These claims vary the number of training
-    images, the learning rate, the weight decay, batch normalisation and the architecture.
+    (their utilization). The verdict rests on the claims of H1 to H5 about κ_CKA. These claims vary the number of
+    training images, the learning rate, the weight decay, batch normalisation and the architecture.
 
     Two laws that hold for every network are checked. The outputs lie in the span of the features and a constant, so the
     utilizations sum to one (`total_utilization`). No feature can carry more than one output dimension, so the effective

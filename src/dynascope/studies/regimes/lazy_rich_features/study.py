@@ -24,14 +24,14 @@ _EXACT = (1e-6, "the theory is exact for every step of gradient descent")
 class LazyRichFeatures(Study):
     """Trains networks F = α (f − f₀), where f₀ is the initial network; learning is lazy for large α.
 
-    In other words, f − f₀ learns the labels divided by α. The expansion in 1/α is F = F₁ + F₂/α + O(1/α²). Here, F₁ is the
-    network linearised in all its weights at initialisation, not the network in which only the last layer is trained.
-    Both terms, and the movement of the last-layer features, are computed without training. The verdict rests on a
-    comparison with networks trained at large α. Five quantities are compared: the loss, the test error, the distance to
-    the linearised network times α (`correction`), the movement of the features times α (`feature_movement`), and the
-    distance κ_CKA of the features from minimum features (`lazy_kappa_cka`). Minimum features span only as many
-    dimensions as the outputs need. As checks, the linearised network and the last layer trained alone must follow their
-    linear recursions.
+    In other words, f − f₀ learns the labels divided by α. The expansion in 1/α is F = F₁ + F₂/α + O(1/α²). Here, F₁ is
+    the network linearised in all its weights at initialisation, not the network in which only the last layer is
+    trained. Both terms, and the movement of the last-layer features, are computed without training. The verdict rests
+    on a comparison with networks trained at large α. Five quantities are compared: the loss, the test error, the
+    distance to the linearised network times α (`correction`), the movement of the features times α
+    (`feature_movement`), and the distance κ_CKA of the features from minimum features (`lazy_kappa_cka`). Minimum
+    features span only as many dimensions as the outputs need. As checks, the linearised network and the last layer
+    trained alone must follow their linear recursions.
 
     For values of α between the rich and lazy limits, the study reports how the features change with α. It tests
     hypotheses about κ_CKA, the effective dimension, the similarity to the initial features, the test error and the
