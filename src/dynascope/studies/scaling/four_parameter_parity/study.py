@@ -55,7 +55,7 @@ class FourParameterParity(Study):
         papers.SKILLS,
         "In a network with four parameters, the neurons learn their parts of a parity at different times, which closed "
         "equations predict.",
-        also="See also appendix C.4 of Y. Nam, DPhil thesis (2024), which is corrected here.",
+        also="See also appendix C.4 of Y. Nam, DPhil thesis (2024); this study corrects its formulas.",
     )
     theory = "four-parameter parity"
     axes = ("scale", "time")
