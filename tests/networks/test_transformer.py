@@ -35,7 +35,7 @@ def network(**options) -> Transformer:
 @filter_jit
 def computed(transformer: Transformer, x: np.ndarray) -> tuple[jax.Array, ...]:
     """The stream after the first block, the features and the outputs, by one program for each kind of network."""
-    first = transformer._passed(transformer.blocks[0], transformer._embedded(x), 0)
+    first = transformer.blocks[0](transformer._embedded(x))
     return first, transformer.features(x), transformer(x)
 
 
@@ -54,7 +54,7 @@ def by_loops(transformer: Transformer, tokens: np.ndarray) -> np.ndarray:
     stream = np.array([transformer.embedding[token] for token in [*tokens, VOCABULARY]]) + transformer.positions
     size = stream.shape[1] // transformer.heads
     for block in transformer.blocks:
-        read, mixed = normalised(stream, transformer.layer_norm), np.zeros_like(stream)
+        read, mixed = normalised(stream, transformer.normalisation is not None), np.zeros_like(stream)
         for head in range(transformer.heads):
             own = slice(head * size, (head + 1) * size)
             for s in range(len(stream)):
@@ -64,8 +64,11 @@ def by_loops(transformer: Transformer, tokens: np.ndarray) -> np.ndarray:
                 value = sum(share * (read[t] @ block.values[:, own]) for t, share in enumerate(shares))
                 mixed[s] += value @ block.outputs[own]
         stream = stream + mixed
-        stream = stream + np.maximum(normalised(stream, transformer.layer_norm) @ block.first, 0) @ block.second
-    return normalised(stream, transformer.layer_norm)[-1] @ transformer.unembedding
+        stream = (
+            stream
+            + np.maximum(normalised(stream, transformer.normalisation is not None) @ block.first, 0) @ block.second
+        )
+    return normalised(stream, transformer.normalisation is not None)[-1] @ transformer.unembedding
 
 
 MOST = {"blocks": 2, "layer_norm": True, "heads": 4}

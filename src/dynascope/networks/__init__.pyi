@@ -10,10 +10,12 @@ from .exact_composition import recurrent_composition as recurrent_composition
 from .exact_composition import tree_composition as tree_composition
 from .exact_composition import two_layer_composition as two_layer_composition
 from .kinds import network_for as network_for
+from .language_model import language_model as language_model
 from .linear_attention import LinearAttention as LinearAttention
 from .linear_attention import MergedAttention as MergedAttention
 from .mlp import MLP as MLP
 from .neuron_sum import NeuronSum as NeuronSum
+from .query_value_biases import QueryValueBiases as QueryValueBiases
 from .recurrent import Recurrent as Recurrent
 from .residual import ResNet18 as ResNet18
 from .transformer import Transformer as Transformer
