@@ -1,4 +1,4 @@
-"""Classification data: inputs of any shape with class labels."""
+"""Classification data: inputs of any shape with class labels, one per sample or one per position."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ class Labelled:
 
         L = ½ E‖f(x) − e_y‖²,
 
-    with the one-hot vector e_y of the class y, the mean over samples and the sum over classes. Arrays keep their
-    precision and are not copied.
+    with the one-hot vector e_y of the class y, the mean over samples (and positions) and the sum over classes. Arrays
+    keep their precision and are not copied.
 
     Attributes:
         inputs: Array (n, …) of float32, float64 or integers, one sample per row: vectors (n, d), images
             (n, height, width, channels), tokens (n, length), ….
-        labels: Array (n,) of integers; classes are numbered from 0.
+        labels: Array (n,) of integers; classes are numbered from 0. For one label at each position of a sequence, such
+            as the next token, an array (n, positions); inputs then have shape (n, positions) or (n, positions, …).
         class_names: One name for each of the c classes; empty for "class 0", "class 1", … up to the largest label.
         name: Short name, used in file names and titles.
         description: Sentences about the data and its preprocessing, shown in reports.
@@ -56,7 +57,7 @@ class Labelled:
     """
 
     inputs: Float32[np.ndarray, "n ..."] | Float64[np.ndarray, "n ..."] | Integer[np.ndarray, "n ..."]
-    labels: Integer[np.ndarray, " n"]
+    labels: Integer[np.ndarray, "n ..."]
     class_names: tuple[str, ...] = ()
     name: str = "labelled data"
     description: tuple[str, ...] = ()
@@ -64,7 +65,7 @@ class Labelled:
     def __post_init__(self):
         inputs, labels = _array("inputs", self.inputs), _array("labels", self.labels)
         _check_inputs(inputs)
-        require_labels("labels", labels, len(inputs))
+        _check_labels(labels, inputs.shape)
         values = {
             "inputs": inputs,
             "labels": labels,
@@ -94,8 +95,8 @@ class Labelled:
         """The class names, as in a `Task`."""
         return self.class_names
 
-    def one_hot(self, dtype: Any = float) -> Float[np.ndarray, "n c"]:
-        """Compute the one-hot targets e_y, shape (n, c).
+    def one_hot(self, dtype: Any = float) -> Float[np.ndarray, "n ... c"]:
+        """Compute the one-hot targets e_y, shape (n, c) or (n, positions, c).
 
         Args:
             dtype: Type of the entries.
@@ -104,16 +105,16 @@ class Labelled:
             >>> Labelled(np.eye(3), np.array([0, 1, 1])).one_hot().tolist()
             [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
         """
-        return (self.labels[:, None] == np.arange(self.output_dimension)).astype(dtype)
+        return (self.labels[..., None] == np.arange(self.output_dimension)).astype(dtype)
 
     def loss(self, network: Network) -> Any:
         """Compute L = ½ E‖f(x) − e_y‖² for a network, in the precision of its outputs.
 
         Raises:
-            InputError: If the outputs do not have shape (n, c).
+            InputError: If the outputs do not have shape (n, c), or (n, positions, c) for labels at each position.
         """
         outputs = network(self.inputs)
-        shape = (self.samples, self.output_dimension)
+        shape = (*self.labels.shape, self.output_dimension)
         require(
             outputs.shape == shape,
             f"the network's outputs have shape {outputs.shape}",
@@ -121,7 +122,7 @@ class Labelled:
             value=outputs.shape,
             remedy=f"pass a function that maps a batch of shape {self.inputs.shape} to outputs of shape {shape}",
         )
-        return ((outputs - self.one_hot(outputs.dtype)) ** 2).sum() / (2 * self.samples)
+        return ((outputs - self.one_hot(outputs.dtype)) ** 2).sum() / (2 * self.labels.size)
 
     def attributes(self) -> dict[str, Any]:
         """Attributes that describe the data in records."""
@@ -161,13 +162,20 @@ class Labelled:
         """Make a regression task with flattened floating-point inputs and one-hot targets.
 
         Raises:
-            InputError: If the inputs are empty or exceed 1e150.
+            InputError: If the inputs are empty or exceed 1e150, or if there is a label at each position.
 
         Example:
             >>> task = Labelled(np.zeros((4, 3, 2)), np.array([0, 1, 1, 0])).task()
             >>> task.inputs.shape, task.targets.shape, task.target_names
             ((4, 6), (4, 2), ('class 0', 'class 1'))
         """
+        require(
+            self.labels.ndim == 1,
+            f"labels has shape {self.labels.shape}",
+            argument="labels",
+            value=self.labels.shape,
+            remedy="give one label per sample, because a regression task has one row of targets per sample",
+        )
         return Task(
             self.inputs.reshape(self.samples, -1),
             self.one_hot(),
@@ -188,6 +196,19 @@ def _array(name: str, values: Any) -> np.ndarray:
             value=type(values).__name__,
             remedy="give rows of equal length",
         ) from None
+
+
+def _check_labels(labels: np.ndarray, inputs: tuple[int, ...]) -> None:
+    samples = inputs[0]
+    require(
+        labels.ndim > 0 and labels.shape == inputs[: labels.ndim],
+        f"labels has shape {labels.shape}, but there are {samples} samples",
+        argument="labels",
+        value=labels.shape,
+        remedy=f"give one label for each sample, of shape ({samples},)"
+        + (f", or one for each position, of shape {inputs[:2]}" if len(inputs) > 1 else ""),
+    )
+    require_labels("labels", labels.reshape(-1), labels.size)
 
 
 def _check_inputs(inputs: np.ndarray) -> None:

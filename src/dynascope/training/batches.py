@@ -28,7 +28,8 @@ ALL_SAMPLES = (Task, Labelled)  # tasks that consist of a fixed set of samples
 
 _FORM = "give a JAX function of a random key and inputs that returns new inputs of the same shape and type"
 _RECORDS = 100  # recorded steps by default
-_AUGMENTED = 1  # folded into the key of a step for its augmentation
+# Folded into the key of a step for its augmentation, and for random parts of the network.
+_AUGMENTED, _SAMPLED = 1, 2
 _MOST = 2**31 - 2  # the largest int32 is reserved for a step that is never reached
 
 
@@ -129,6 +130,10 @@ class Sampler:
         """Return the random key from which a member draws all its batches."""
         key = jax.random.key(seed)
         return jax.random.fold_in(key, member) if self.independent else key
+
+    def network_key(self, key: Any, step: Any) -> Any:
+        """Return the random key of the network in a step, which all micro-batches of the step share."""
+        return jax.random.fold_in(jax.random.fold_in(key, step), _SAMPLED)
 
     def no_order(self, step: Any) -> Any:
         """Return a placeholder for the order of the samples before the first `draw`."""

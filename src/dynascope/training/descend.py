@@ -163,6 +163,12 @@ def descend(
     this method and passes the running statistics, which are not weights, from step to step. All recorded quantities are
     measured in evaluation mode, on samples without augmentation.
 
+    A network may have a method `sampled_outputs(x, key)`, such as that of a `Transformer` with resampled biases, which
+    computes the outputs of a batch with random parts drawn from a key. Training then uses this method, with one key per
+    step that depends on the seed and the step only, so resumed runs draw the same numbers. Before training, a method
+    `check_inputs(inputs)` may raise `InputError` for inputs outside the domain of the network, such as tokens outside
+    the vocabulary.
+
     Long runs are split into chunks of about half a second. After each chunk, the run can be interrupted and reports to
     `flows.progress_listener`. The chunks do not change the results. A program is compiled for each structure (shapes,
     statistics, optimiser) and reused by later calls with the same function objects; a new lambda is a new function.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -31,7 +32,8 @@ _FORMULAS: dict[str, str] = {
 }
 _TIME = "time = sum of learning rates"
 _ROUNDING = 1e-6  # tolerance of the sums of probabilities, which may be in single precision
-_TOGETHER = 1000  # samples per block in evaluation
+_TOGETHER = 1000  # samples per block in evaluation,
+_POSITIONS_TOGETHER = 4096  # and positions, if samples have several
 
 
 @checked
@@ -42,7 +44,8 @@ class Loss:
     `loss="cross_entropy"` is short for `loss=Loss("cross_entropy")`; a function can also be given directly.
 
     Targets are numbers, shape (n, c), or class labels, shape (n,), which are converted to one-hot rows e_y. For a
-    single output, the labels 0 and 1 are converted to the targets −1 and 1.
+    single output, the labels 0 and 1 are converted to the targets −1 and 1. For outputs at several positions, shape
+    (n, positions, c), labels have shape (n, positions), and the loss of a sample is the mean over its positions.
 
     Attributes:
         kind: "squared", ½‖f − y‖²; "cross_entropy", −Σ_k y_k log softmax(f)_k; "exponential"; "logistic"; or a JAX
@@ -114,9 +117,10 @@ class Loss:
         if self.kind == "cross_entropy":
             classes = outputs.shape[-1]
             rows = (1 - self.label_smoothing) * _numbers(targets, outputs) + self.label_smoothing / classes
-            return self._over(optax.softmax_cross_entropy(outputs, rows))
+            return _over_positions(optax.softmax_cross_entropy(outputs, rows))
         if self.kind == "squared":
-            return self._over((outputs - _numbers(targets, outputs)) ** 2) / 2
+            values = (outputs - _numbers(targets, outputs)) ** 2
+            return _over_positions(self._over_outputs(values) if _are_labels(targets) else self._over(values)) / 2
         if not isinstance(self.kind, str):
             form = "give a JAX function of outputs and targets that returns one value for each sample or each output"
             with calling("loss", self.name, form):
@@ -124,12 +128,12 @@ class Loss:
         growing = jnp.exp if self.kind == "exponential" else jax.nn.softplus
         rows = _numbers(targets, outputs)
         if outputs.shape[-1] == 1:
-            return self._over(growing(-rows * outputs))
+            return _over_positions(self._over_outputs(growing(-rows * outputs)))
         gaps = outputs - jnp.sum(rows * outputs, axis=-1, keepdims=True)
         values = jnp.sum((1 - rows) * growing(gaps), axis=-1)
-        return values / (outputs.shape[-1] - 1) if self.over_outputs == "mean" else values
+        return _over_positions(values / (outputs.shape[-1] - 1) if self.over_outputs == "mean" else values)
 
-    def right(self, outputs: Float[Array, "n c"], targets: Any) -> Bool[Array, " n"]:
+    def right(self, outputs: Float[Array, "n ... c"], targets: Any) -> Bool[Array, "n ..."]:
         """Whether the output of the class is the largest; for a single output, whether it has the target's sign."""
         rows = _numbers(targets, outputs)
         if outputs.shape[-1] == 1:
@@ -139,6 +143,9 @@ class Loss:
     def _over(self, values: Array) -> Array:
         reduce = jnp.sum if self.over_outputs == "sum" else jnp.mean
         return reduce(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
+
+    def _over_outputs(self, values: Array) -> Array:
+        return jnp.sum(values, axis=-1) if self.over_outputs == "sum" else jnp.mean(values, axis=-1)
 
 
 def check_targets(loss: Loss, targets: np.ndarray, outputs: tuple[int, ...], name: str) -> None:
@@ -191,7 +198,7 @@ def applied(function: Callable[[Any], Any], network: Any, inputs: Any) -> Any:
 def losses(loss: Loss, outputs: Any, batch: Batch) -> Array:
     """Return the loss of every sample; raise `InputError` if outputs, targets and loss do not match."""
     inputs, targets = batch.inputs, batch.targets
-    labels = jnp.issubdtype(targets.dtype, jnp.integer)
+    labels = _are_labels(targets)
     # A user function may compare outputs with targets of another shape.
     if isinstance(loss.kind, str):
         fits = outputs.shape[:-1] == targets.shape if labels else outputs.shape == targets.shape
@@ -224,31 +231,43 @@ def losses(loss: Loss, outputs: Any, batch: Batch) -> Array:
 def evaluated(loss: Loss, network: Any, data: Batch, dtype: Any, *, right: bool) -> dict[str, Array]:
     """Return the mean loss of a network and, if required, its accuracy, computed in blocks of samples."""
     samples = len(data.inputs)
+    together = _TOGETHER
+    if _are_labels(data.targets) and data.targets.ndim > 1:
+        together = max(1, _POSITIONS_TOGETHER // math.prod(data.targets.shape[1:]))
 
     def sums(batch: Batch, counted: Any) -> Array:
         outputs = applied(network, network, jnp.asarray(batch.inputs)).astype(dtype)
         each = losses(loss, outputs, batch)
-        hits = loss.right(outputs, batch.targets) if right else jnp.zeros_like(each)
+        hits = _over_positions(loss.right(outputs, batch.targets)) if right else jnp.zeros_like(each)
         return jnp.stack([jnp.sum(jnp.where(counted, values, 0)) for values in (each, hits)]).astype(dtype)
 
     def block(first: Any) -> Array:
-        rows = first + jnp.arange(_TOGETHER)
+        rows = first + jnp.arange(together)
         # The last block is padded with samples that do not count.
         kept = jnp.minimum(rows, samples - 1)
         return sums(jax.tree.map(lambda values: values[kept], data), rows < samples)
 
-    if samples <= _TOGETHER:
+    if samples <= together:
         found = sums(data, True)
     else:
-        found = jax.lax.map(block, _TOGETHER * jnp.arange(-(-samples // _TOGETHER))).sum(axis=0)
+        found = jax.lax.map(block, together * jnp.arange(-(-samples // together))).sum(axis=0)
     means = found / samples
     return {"loss": means[0], "accuracy": means[1]} if right else {"loss": means[0]}
 
 
 def _numbers(targets: Any, outputs: Any) -> Any:
     """Convert targets to numbers: labels become one-hot rows, or −1 and 1 for a single output."""
-    if not jnp.issubdtype(jnp.result_type(targets), jnp.integer):
+    if not _are_labels(targets):
         return targets
     if outputs.shape[-1] == 1:
-        return (2 * targets[:, None] - 1).astype(outputs.dtype)
+        return (2 * targets[..., None] - 1).astype(outputs.dtype)
     return jax.nn.one_hot(targets, outputs.shape[-1], dtype=outputs.dtype)
+
+
+def _are_labels(targets: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(targets), jnp.integer)
+
+
+def _over_positions(values: Array) -> Array:
+    """Return the mean over all axes after the first."""
+    return jnp.mean(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values

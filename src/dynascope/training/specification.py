@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -154,6 +154,7 @@ def specified(
     data = _stacked("task", tasks, several, dtype, len(tasks)) if has_samples else None
     held_out = _stacked("test", test, several, dtype, len(tasks))
     others = _stacked("reference", reference, several, dtype, len(tasks))
+    _check_inputs(ensemble, (data, held_out, others))
     for name, batch in (("task", data), ("test", held_out)):
         if batch is not None and (loss.classifies or batch.targets.dtype.kind in "iu"):
             outputs = _output_shape(ensemble, batch.inputs[0] if several else batch.inputs)
@@ -227,9 +228,21 @@ def _stacked(name: str, given: Any, several: bool, dtype: np.dtype, tasks: int) 
     return Batch(*(np.stack(values) for values in zip(*found, strict=True)))
 
 
+def _first_weights(ensemble: Ensemble) -> Any:
+    return jax.tree.map(lambda leaf: leaf[0], ensemble.weights) if ensemble.dimensions else ensemble.weights
+
+
+def _check_inputs(ensemble: Ensemble, batches: Sequence[Batch | None]) -> None:
+    """Check inputs whose values the compiled program cannot check, such as tokens, if the network has such a check."""
+    check = getattr(ensemble.network(_first_weights(ensemble)), "check_inputs", None)
+    for batch in batches:
+        if check is not None and batch is not None:
+            check(batch.inputs)
+
+
 def _output_shape(ensemble: Ensemble, inputs: np.ndarray) -> tuple[int, ...]:
     """Return the shape of the outputs; empty if the network cannot be applied, which training reports as an error."""
-    one = jax.tree.map(lambda leaf: leaf[0], ensemble.weights) if ensemble.dimensions else ensemble.weights
+    one = _first_weights(ensemble)
     with ensemble.precision():
         try:
             return jax.eval_shape(lambda weights: ensemble.network(weights)(inputs[:1]), one).shape

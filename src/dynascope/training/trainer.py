@@ -90,7 +90,7 @@ class Trainer:
         """Return the loss of the first batch at the initial weights."""
         sampler, first = self.problem.sampler, jnp.asarray(0)
         batch, _ = sampler.draw(self.key, first, sampler.no_order(first), self.data, self.dtype)
-        return self._loss(self.weights, self.carried, batch)[0]
+        return self._loss(self.weights, self.carried, batch, self._network_key(first))[0]
 
     def advance(self, index: Any, carry: tuple[State, Any]) -> tuple[State, Any]:
         """Return the state and the order of the samples after a step."""
@@ -140,7 +140,8 @@ class Trainer:
         """Return the arrays of a `Step`, and the state and the order of the samples after it."""
         weights, carried, problem = state.weights, state.carried, self.problem
         batch, order = problem.sampler.draw(self.key, index, order, self.data, self.dtype)
-        (loss, after), gradient = self._loss_and_gradient(weights, carried, batch)
+        key = self._network_key(index)
+        (loss, after), gradient = self._loss_and_gradient(weights, carried, batch, key)
         with optimizer_errors(problem.optimizer):
             updates, optimizer = self.optimizer.update(
                 gradient,
@@ -148,7 +149,7 @@ class Trainer:
                 weights,
                 value=loss,
                 grad=gradient,
-                value_fn=lambda weights: self._loss(weights, carried, batch)[0],
+                value_fn=lambda weights: self._loss(weights, carried, batch, key)[0],
             )
         rate, clock = self.member.rates, state.clock
         if problem.layerwise:
@@ -173,7 +174,9 @@ class Trainer:
         return Step(
             **parts,
             network=lambda: eqx.combine(parts["weights"], state.carried, self.problem.frame),
-            full_gradient=lambda: self._full_gradient(parts["weights"], state.carried),
+            full_gradient=lambda: self._full_gradient(
+                parts["weights"], state.carried, self._network_key(parts["index"])
+            ),
             initial_weights=self.weights,
         )
 
@@ -187,7 +190,10 @@ class Trainer:
         """Return the arrays of the task of this member."""
         return jax.tree.map(lambda values: values[self.member.place], arrays) if self.problem.several else arrays
 
-    def _loss(self, weights: Any, carried: Any, batch: Batch | None) -> tuple[Array, Any]:
+    def _network_key(self, index: Any) -> Any:
+        return self.problem.sampler.network_key(self.key, index)
+
+    def _loss(self, weights: Any, carried: Any, batch: Batch | None, key: Any) -> tuple[Array, Any]:
         """Return the loss of a batch in training mode, and the updated running statistics."""
         if batch is None:
             return self.problem.average.loss(eqx.combine(weights, carried, self.problem.frame)), carried
@@ -200,17 +206,21 @@ class Trainer:
             outputs, new = applied(network.train_step_outputs, network, inputs)
             after = running_statistics(eqx.filter(new, eqx.is_inexact_array))
             after = jax.tree.map(lambda old, now: now.astype(old.dtype), carried, after)
+        elif hasattr(network, "sampled_outputs"):
+            outputs, after = applied(lambda x: network.sampled_outputs(x, key), network, inputs), carried
         else:
             outputs, after = applied(network, network, inputs), carried
         return losses(self.problem.loss, outputs.astype(self.dtype), batch).sum() / len(inputs), after
 
-    def _loss_and_gradient(self, weights: Any, carried: Any, batch: Batch | None) -> tuple[tuple[Array, Any], Any]:
+    def _loss_and_gradient(
+        self, weights: Any, carried: Any, batch: Batch | None, key: Any
+    ) -> tuple[tuple[Array, Any], Any]:
         function, parts = jax.value_and_grad(self._loss, has_aux=True), self.problem.sampler.parts
         if parts == 1:
-            return function(weights, carried, batch)
+            return function(weights, carried, batch, key)
 
         def add(sums: Any, part: Batch) -> tuple[Any, None]:
-            (loss, after), gradient = function(weights, sums[1], part)
+            (loss, after), gradient = function(weights, sums[1], part, key)
             return (sums[0] + loss, after, jax.tree.map(jnp.add, sums[2], gradient)), None
 
         nothing = jnp.zeros((), self.dtype), carried, jax.tree.map(jnp.zeros_like, weights)
@@ -218,7 +228,7 @@ class Trainer:
         (loss, after, gradient), _ = jax.lax.scan(add, nothing, split)
         return (loss / parts, after), jax.tree.map(lambda sum_of_parts: sum_of_parts / parts, gradient)
 
-    def _full_gradient(self, weights: Any, carried: Any) -> Any:
+    def _full_gradient(self, weights: Any, carried: Any, key: Any) -> Any:
         average = self._stream_average()
         if average is not None:
             return jax.grad(lambda weights: average.loss(eqx.combine(weights, carried, self.problem.frame)))(weights)
@@ -228,7 +238,7 @@ class Trainer:
             argument="statistics",
             remedy="use the batch gradient, or a task with samples",
         )
-        return jax.grad(lambda weights: self._loss(weights, carried, self.data)[0])(weights)
+        return jax.grad(lambda weights: self._loss(weights, carried, self.data, key)[0])(weights)
 
     def _stream_average(self) -> Any:
         """Return the expectation of a stream if it is known in closed form for this loss; otherwise None."""
