@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynascope import networks, tasks
-from dynascope.protocols import Average, Dimensioned, Learnable, Network, OneHiddenLayer, SumOfNeurons
+from dynascope.protocols import Average, Dimensioned, Learnable, Network, OneHiddenLayer, SampledNetwork, SumOfNeurons
 
 NETWORKS = {
     "TwoLayer": networks.TwoLayer(3, 4, 2),
@@ -42,6 +42,7 @@ def test_every_network_is_one_and_some_are_sums_of_neurons(name):
     assert isinstance(network, Network)
     assert isinstance(network, SumOfNeurons) == (name in SUMS_OF_NEURONS)
     assert isinstance(network, OneHiddenLayer) == (name == "TwoLayer")
+    assert isinstance(network, SampledNetwork) == (name == "Transformer")
 
 
 @pytest.mark.parametrize("name", TASKS)

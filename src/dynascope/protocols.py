@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["Average", "Dimensioned", "Learnable", "Network", "OneHiddenLayer", "SumOfNeurons"]
+__all__ = ["Average", "Dimensioned", "Learnable", "Network", "OneHiddenLayer", "SampledNetwork", "SumOfNeurons"]
 
 
 @runtime_checkable
@@ -16,6 +16,18 @@ class Network(Protocol):
 
     def __call__(self, x: Any, /) -> Any:
         """Compute the outputs for a batch."""
+        ...
+
+
+@runtime_checkable
+class SampledNetwork(Network, Protocol):
+    """A network with random parts that are not weights, such as a `Transformer` with resampled biases.
+
+    Training computes the outputs of a step by `sampled_outputs`; everything recorded is computed by calls.
+    """
+
+    def sampled_outputs(self, x: Any, key: Any, /) -> Any:
+        """Compute the outputs for a batch, with random parts drawn from a JAX random key."""
         ...
 
 

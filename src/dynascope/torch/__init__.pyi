@@ -1,3 +1,4 @@
+from .biased_attention import BiasedAttention as BiasedAttention
 from .optimizers.bbi import BBI as BBI
 from .optimizers.ecd import ECD as ECD
 from .optimizers.ecdsep import ECDSep as ECDSep

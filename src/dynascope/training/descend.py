@@ -164,8 +164,9 @@ def descend(
     measured in evaluation mode, on samples without augmentation.
 
     A network may have a method `sampled_outputs(x, key)`, such as that of a `Transformer` with resampled biases, which
-    computes the outputs of a batch with random parts drawn from a key. Training then uses this method, with one key per
-    step that depends on the seed and the step only, so resumed runs draw the same numbers. Before training, a method
+    computes the outputs of a batch with random parts drawn from a key (`protocols.SampledNetwork`). Training then uses
+    this method with one key per step. The key depends on the seed and the step, so resumed runs draw the same numbers.
+    Ensemble members that share batches also share the key. Before training, a method
     `check_inputs(inputs)` may raise `InputError` for inputs outside the domain of the network, such as tokens outside
     the vocabulary.
 

@@ -12,6 +12,7 @@ import optax
 from jax import Array
 
 from dynascope.networks.batch_normalisation import running_statistics, trained_weights
+from dynascope.protocols import SampledNetwork
 from dynascope.training.batches import Batch
 from dynascope.training.losses import Loss, applied, evaluated, losses
 from dynascope.training.optimizers import applied_rate, optimizer_errors, transformation
@@ -206,7 +207,7 @@ class Trainer:
             outputs, new = applied(network.train_step_outputs, network, inputs)
             after = running_statistics(eqx.filter(new, eqx.is_inexact_array))
             after = jax.tree.map(lambda old, now: now.astype(old.dtype), carried, after)
-        elif hasattr(network, "sampled_outputs"):
+        elif isinstance(network, SampledNetwork):
             outputs, after = applied(lambda x: network.sampled_outputs(x, key), network, inputs), carried
         else:
             outputs, after = applied(network, network, inputs), carried
