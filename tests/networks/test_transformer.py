@@ -8,6 +8,7 @@ import pytest
 
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
+from dynascope.networks import QueryValueBiases
 from dynascope.networks.transformer import Transformer
 
 VOCABULARY, LENGTH = 5, 3
@@ -128,6 +129,66 @@ def test_no_position_sees_a_later_token():
     assert np.all(np.abs(streams[0][:, LENGTH - 1 :] - streams[1][:, LENGTH - 1 :]).max(axis=-1) > 1e-3)
 
 
+def test_token_ids_give_the_outputs_of_one_hot_tokens():
+    transformer, tokens = network(blocks=2), drawn_tokens()
+    np.testing.assert_array_equal(outputs(transformer, tokens), outputs(transformer, rows(tokens)))
+    np.testing.assert_allclose(outputs(transformer, tokens[2]), outputs(transformer, rows(tokens)[2]), rtol=1e-12)
+
+
+def test_later_tokens_leave_the_outputs_at_earlier_positions_unchanged_only_with_the_causal_mask():
+    tokens = drawn_tokens()
+    other = tokens.copy()
+    other[:, -1] = (other[:, -1] + 1) % VOCABULARY
+    for causal in (True, False):
+        transformer = network(**MOST, outputs="all", causal=causal)
+        change = np.abs(outputs(transformer, other) - outputs(transformer, tokens)).max(axis=(0, 2))
+        assert change.shape == (LENGTH,)
+        assert np.all((change[:-1] == 0) if causal else (change[:-1] > 1e-4))
+        assert change[-1] > 1e-2
+
+
+def test_shorter_inputs_give_the_outputs_at_their_positions():
+    transformer, tokens = network(**MOST, outputs="all"), drawn_tokens()
+    whole, part = outputs(transformer, tokens), outputs(transformer, tokens[:, :2])
+    np.testing.assert_allclose(part, whole[:, :2], rtol=1e-12, atol=1e-14)
+
+
+def with_drawn_biases(transformer: Transformer) -> Transformer:
+    """Replace all weights, and so the biases, which are initially zero, by random numbers."""
+    draw = np.random.default_rng(7)
+    return jax.tree.map(lambda leaf: leaf + 0.3 * draw.normal(size=leaf.shape), transformer)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_grouped_heads_are_heads_with_repeated_keys_and_values(groups):
+    options = {"heads": 4, "biases": True, "blocks": 2, "outputs": "all"}
+    grouped = with_drawn_biases(network(**options, key_value_heads=groups))
+    assert grouped.blocks[0].keys.shape == (8, 2 * groups)
+    repeats = 4 // groups
+
+    def repeated(columns):
+        parts = np.split(np.asarray(columns), groups, axis=-1)
+        return np.concatenate([part for part in parts for _ in range(repeats)], axis=-1)
+
+    full = grouped
+    for place in range(2):
+        for name in ("keys", "values", "key_bias", "value_bias"):
+            full = eqx.tree_at(lambda each, p=place, n=name: getattr(each.blocks[p], n), full, replace_fn=repeated)
+    assert full.blocks[1].values.shape == (8, 8)
+    tokens = drawn_tokens()
+    np.testing.assert_allclose(outputs(grouped, tokens), outputs(full, tokens), rtol=1e-12, atol=1e-14)
+
+
+def test_a_bias_of_the_keys_cancels():
+    transformer, tokens = with_drawn_biases(network(**MOST, biases=True)), drawn_tokens()
+    for place in range(2):
+        transformer = eqx.tree_at(lambda each, p=place: each.blocks[p].key_bias, transformer, np.full(8, 0.4))
+    shifted = eqx.tree_at(lambda each: each.blocks[0].key_bias, transformer, np.array([0.7, -1.1] * 4))
+    np.testing.assert_allclose(outputs(shifted, tokens), outputs(transformer, tokens), rtol=1e-12, atol=1e-14)
+    queries = eqx.tree_at(lambda each: each.blocks[0].query_bias, transformer, np.array([0.7, -1.1] * 4))
+    assert np.abs(outputs(queries, tokens) - outputs(transformer, tokens)).max() > 1e-3
+
+
 @pytest.mark.slow
 def test_the_slopes_of_paired_matrices_balance():
     """Scaling one of a pair up and the other down changes nothing: Euler's identity, pair by pair."""
@@ -172,6 +233,14 @@ def test_the_start_has_the_variances_that_it_says_and_the_scale():
         ({"activation": "step"}, "activation"),
         ({"scale": 0.0}, "scale"),
         ({"seed": -1}, "seed"),
+        ({"outputs": "first"}, "outputs"),
+        ({"layer_norm": "other"}, "layer_norm"),
+        ({"heads": 4, "key_value_heads": 3}, "key_value_heads"),
+        ({"heads": 2, "key_value_heads": 4}, "key_value_heads"),
+        ({"key_value_heads": 0}, "key_value_heads"),
+        ({"query_value_biases": 0.5}, "query_value_biases"),
+        ({"query_value_biases": QueryValueBiases([0.1, 0.2, 0.3])}, "query_mean"),
+        ({"query_value_biases": QueryValueBiases(value_deviation=[0.1, 0.2, 0.3])}, "value_deviation"),
     ],
 )
 @pytest.mark.usefixtures("unchecked_types")
@@ -185,6 +254,28 @@ def test_rows_of_another_length_are_refused():
     with pytest.raises(InputError) as error:
         network()(np.zeros((2, 7)))
     assert error.value.argument == "inputs"
+
+
+@pytest.mark.parametrize("token", [-1, VOCABULARY])
+@pytest.mark.parametrize("outputs_at", ["last", "all"])
+def test_a_token_outside_the_vocabulary_is_named_and_gives_nan_inside_jit(token, outputs_at):
+    transformer, tokens = network(outputs=outputs_at), drawn_tokens()
+    tokens[3, 1] = token
+    with pytest.raises(InputError, match=f"the token {token}, which is outside the vocabulary") as error:
+        transformer(tokens)
+    assert (error.value.argument, error.value.value) == ("inputs", token)
+    found = outputs(transformer, tokens)
+    assert np.isnan(found[3]).any()
+    assert np.isfinite(np.delete(found, 3, axis=0)).all()
+
+
+@pytest.mark.parametrize("shape", [(2, LENGTH + 1), (2, 0), ()])
+@pytest.mark.usefixtures("unchecked_types")
+def test_tokens_of_another_length_are_refused(shape):
+    for outputs_at in ("last", "all"):
+        with pytest.raises(InputError) as error:
+            network(outputs=outputs_at)(np.zeros(shape, int))
+        assert error.value.argument == "inputs"
 
 
 def test_a_network_that_cannot_fit_is_refused_with_the_bytes_it_would_need():

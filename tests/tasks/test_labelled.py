@@ -56,6 +56,23 @@ def test_one_row_of_the_unit_matrix_is_the_target_of_a_sample(data):
     assert data.one_hot(np.float32).dtype == np.float32
 
 
+def test_labels_at_every_position_have_one_hot_rows_and_a_mean_loss():
+    tokens = DRAW.integers(3, size=(6, 5))
+    data = Labelled(tokens[:, :-1], tokens[:, 1:])
+    outputs = DRAW.normal(size=(6, 4, 3))
+    rows = np.eye(3)[tokens[:, 1:]]
+    np.testing.assert_array_equal(data.one_hot(), rows)
+    expected = ((outputs - rows) ** 2).sum(axis=-1).mean() / 2
+    assert data.loss(lambda x: outputs) == pytest.approx(expected, rel=1e-14)
+    train, test = data.split(test_fraction=1 / 3)
+    assert (train.labels.shape, test.labels.shape) == ((4, 4), (2, 4))
+    with pytest.raises(InputError, match="outputs have shape"):
+        data.loss(lambda x: outputs[:, 0])
+    with pytest.raises(InputError, match="one label per sample") as error:
+        data.task()
+    assert error.value.argument == "labels"
+
+
 @given(st.integers(0, 2**32 - 1))
 def test_the_loss_is_the_mean_of_half_the_squared_distance(seed):
     weights = np.random.default_rng(seed).normal(size=(6, 3))

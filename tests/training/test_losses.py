@@ -1,5 +1,6 @@
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -135,6 +136,52 @@ def test_large_outputs_have_the_loss_of_the_formula_and_a_gradient(loss, outputs
     assert np.isfinite(slopes).all()
     # What is added to all outputs changes nothing, but for the rounding of slopes and of probabilities.
     assert np.all(np.abs(slopes.sum(axis=1)) <= 1e-15 * (1 + np.abs(slopes).sum(axis=1)))
+
+
+SEQUENCES, SEQUENCE_LABELS = draw.normal(size=(4, 5, 3)), np.stack([LABELS, LABELS[::-1], 2 - LABELS, LABELS])
+
+
+@pytest.mark.parametrize("over_outputs", ["sum", "mean"])
+@pytest.mark.parametrize("kind", ["squared", "cross_entropy", "exponential", "logistic"])
+def test_the_loss_of_a_sequence_is_the_mean_over_its_positions(kind, over_outputs):
+    loss = Loss(kind, over_outputs=over_outputs)
+    pairs = list(zip(SEQUENCES, SEQUENCE_LABELS, strict=True))
+    values, right, _ = evaluated(loss, SEQUENCES, SEQUENCE_LABELS)
+    np.testing.assert_allclose(values, [each(loss, *pair).mean() for pair in pairs], rtol=1e-14)
+    np.testing.assert_array_equal(right, [evaluated(loss, *pair)[1] for pair in pairs])
+
+
+@pytest.mark.parametrize("kind", ["exponential", "logistic"])
+def test_the_loss_of_a_sequence_with_a_single_output_is_the_mean_over_its_positions(kind):
+    values, right, _ = evaluated(Loss(kind), np.stack([SINGLE, -SINGLE]), np.stack([BINARY, BINARY]))
+    parts = [evaluated(Loss(kind), sign * SINGLE, BINARY) for sign in (1, -1)]
+    np.testing.assert_allclose(values, [part[0].mean() for part in parts], rtol=1e-14)
+    np.testing.assert_array_equal(right, [part[1] for part in parts])
+
+
+def test_labels_at_positions_are_rows_of_probabilities_at_positions():
+    rows = np.eye(3)[SEQUENCE_LABELS]
+    for loss in CLASSIFYING:
+        np.testing.assert_array_equal(each(loss, SEQUENCES, rows), each(loss, SEQUENCES, SEQUENCE_LABELS))
+
+
+def test_blocks_of_long_sequences_have_the_mean_of_all():
+    """4096 positions are evaluated together: here 40 blocks, of which the last is not full."""
+    inputs = draw.normal(size=(79, 2048, 2))
+    labels = draw.integers(3, size=(79, 2048))
+
+    class Linear(eqx.Module):
+        weights: np.ndarray
+
+        def __call__(self, x):
+            return x @ self.weights
+
+    weights = draw.normal(size=(2, 3))
+    record = descend(Labelled(inputs, labels), Linear(weights), Descent(loss="cross_entropy", **ONCE))
+    outputs = inputs @ weights
+    losses = softmax_loss(outputs.reshape(-1, 3), np.eye(3)[labels.ravel()])
+    assert float(record.loss[0]) == pytest.approx(losses.mean(), rel=1e-12)
+    assert float(record.accuracy[0]) == pytest.approx(np.mean(outputs.argmax(axis=-1) == labels), rel=1e-12)
 
 
 INPUTS = draw.normal(size=(5, 2))

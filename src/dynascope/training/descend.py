@@ -166,9 +166,10 @@ def descend(
     A network may have a method `sampled_outputs(x, key)`, such as that of a `Transformer` with resampled biases, which
     computes the outputs of a batch with random parts drawn from a key (`protocols.SampledNetwork`). Training then uses
     this method with one key per step. The key depends on the seed and the step, so resumed runs draw the same numbers.
-    Ensemble members that share batches also share the key. Before training, a method
-    `check_inputs(inputs)` may raise `InputError` for inputs outside the domain of the network, such as tokens outside
-    the vocabulary.
+    Ensemble members that share batches also share the key.
+
+    A network may have a method `check_inputs(inputs)`, which raises `InputError` for inputs outside its domain, such as
+    tokens outside the vocabulary. The method is called before compilation, because compiled programs check no values.
 
     Long runs are split into chunks of about half a second. After each chunk, the run can be interrupted and reports to
     `flows.progress_listener`. The chunks do not change the results. A program is compiled for each structure (shapes,
