@@ -69,6 +69,7 @@ def main() -> None:
     print(f"outputs before training: largest difference {error:.1e}, largest output {np.abs(expected).max():.1f}")
     name = f"language model, {torch.get_num_threads()} threads"
     (mine, _), (other, _) = harness.compare(name, ours, theirs, target=TARGET, repeats=5)
+    print("target: a step takes at most 1.5 times as long as in PyTorch (ratio 0.67)")
     print(f"loss from {mine[0]:.4f} to {mine[1]:.4f}; relative difference {np.abs(mine / other - 1).max():.1e}")
 
 
