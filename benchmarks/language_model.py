@@ -33,7 +33,7 @@ TARGET = 1 / 1.5  # a step takes at most 1.5 times as long as in PyTorch
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--steps", type=int, default=20)
     steps = parser.parse_args().steps
     windows = np.random.default_rng(0).integers(VOCABULARY, size=(BATCH, CONTEXT + 1))
@@ -120,7 +120,7 @@ class GPT(nn.Module):
         return self.unembedding(self.norm(self.blocks(self.embedding(tokens) + self.positions)))
 
 
-def linear(weights: np.ndarray, bias: np.ndarray | None = None) -> nn.Linear:
+def linear(weights: Any, bias: Any = None) -> nn.Linear:
     """Return a linear layer with copies of the weights."""
     layer = nn.Linear(*weights.shape, bias=bias is not None)
     with torch.no_grad():
