@@ -10,8 +10,11 @@ from .data.digits import digits as digits
 from .data.images import Images as Images
 from .data.read_images import read_images as read_images
 from .data.read_table import read_table as read_table
+from .data.read_text import read_text as read_text
 from .expectation import Expectation as Expectation
 from .gaussian import regression as regression
+from .implications import IMPLICATION_VOCABULARY as IMPLICATION_VOCABULARY
+from .implications import implications as implications
 from .in_context import InContextRegression as InContextRegression
 from .labelled import Labelled as Labelled
 from .multi_index import MultiIndex as MultiIndex
@@ -19,6 +22,10 @@ from .parity.skills import SkillStrength as SkillStrength
 from .parity.skills import skill_frequencies as skill_frequencies
 from .parity.sparse_parity import ParityPopulation as ParityPopulation
 from .parity.sparse_parity import SparseParity as SparseParity
+from .python_documentation import python_documentation as python_documentation
 from .stream import Stream as Stream
 from .task import Task as Task
+from .text import TextTask as TextTask
+from .text import text_task as text_task
 from .transform import Transform as Transform
+from .vocabulary import Vocabulary as Vocabulary
