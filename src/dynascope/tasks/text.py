@@ -94,7 +94,8 @@ def text_task(
         f"Windows of {context} characters from {source} ({len(text)} characters), with the next characters as labels.",
         f"The tokens are the {kept} and the unknown token.",
     )
-    return TextTask(*(_labelled(each, context, vocabulary, description) for each in (train, test)), vocabulary)
+    learned, tested = (_labelled(each, context, vocabulary, description) for each in (train, test))
+    return TextTask(learned, tested, vocabulary)
 
 
 def _windows(text: str, context: int, held_out: float) -> np.ndarray:

@@ -44,10 +44,11 @@ def alignment(
 
         A_h = mean over tokens t of cos(k_t, m_Q),   k_t = W_K x_t in head h
 
-    The null hypothesis is that the keys are unrelated to m_Q. Its samples are uniformly random directions, each of
-    which replaces m_Q in all heads of all blocks. The statistic is the maximum of |A_h| over heads and blocks, for m_Q
-    as for random directions, so the p-value needs no correction for the number of heads. If several classes are
-    tested, multiply the p-values by the number of classes (Bonferroni).
+    The null hypothesis is that m_Q has a random direction, unrelated to the keys. Each of its samples replaces m_Q by
+    one uniformly random direction in all heads of all blocks. The statistic is the maximum of |A_h| over heads and
+    blocks, for m_Q as for random directions, so the p-value needs no correction for the number of heads. The keys are
+    the same in all samples, so dependent tokens and heads do not affect its validity. If several classes are tested,
+    multiply the p-values by the number of classes (Bonferroni).
 
     Args:
         keys: k_t, shape (blocks, heads, tokens, d).
@@ -63,7 +64,7 @@ def alignment(
         InputError: If shapes do not match, if m_Q or a key of the class is zero, or if the class has no tokens.
 
     Example:
-        >>> rng = np.random.default_rng(0)
+        >>> rng = np.random.default_rng(1)
         >>> keys, bias = rng.normal(size=(2, 3, 50, 8)), np.full(8, 0.5)
         >>> alignment(keys, bias, np.ones(50, bool)).p_value > 0.05
         True
