@@ -34,7 +34,7 @@ def test_characters_below_the_minimum_count_become_unknown(text, least):
 
 
 def test_the_first_character_outside_the_vocabulary_is_named():
-    with pytest.raises(InputError, match="'é'.*unknown=True") as error:
+    with pytest.raises(InputError, match=r"'é'.*unknown=True") as error:
         Vocabulary("caf").encode("caféß")
     assert error.value.argument == "text"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Int32, Integer
+from jaxtyping import Int32
+from numpy.typing import ArrayLike
 
-from dynascope.validation import checked, require, require_whole_numbers
+from dynascope.validation import checked, require, require_array, require_whole_numbers
 from dynascope.validation.bounded_scalars import PositiveInt
 
 __all__ = ["Vocabulary"]
@@ -121,24 +121,20 @@ class Vocabulary:
         )
         return tokens
 
-    def decode(self, tokens: Integer[np.ndarray, " length"] | Sequence[int]) -> str:
+    def decode(self, tokens: ArrayLike) -> str:
         """Convert a row of tokens to a text, in which "�" stands for the unknown token.
 
+        Args:
+            tokens: The tokens, shape (length,).
+
         Raises:
-            InputError: If a token is not an integer of the vocabulary.
+            InputError: If tokens are not a row of integers, or if one is not in the vocabulary.
 
         Example:
             >>> Vocabulary("abc").decode([1, 0, 3])
             'a�c'
         """
-        row = np.asarray(tokens)
-        require(
-            row.ndim == 1,
-            f"tokens has shape {row.shape}",
-            argument="tokens",
-            value=row.shape,
-            remedy="give one row of tokens",
-        )
+        row = require_array("tokens", tokens, (None,))
         require_whole_numbers("tokens", row, most=self.size - 1)
         table = (_UNKNOWN, *self.characters)
         return "".join(table[int(token)] for token in row)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from dynascope.validation import checked, require, require_array
 from dynascope.validation.bounded_scalars import PositiveInt, Seed
@@ -33,9 +34,9 @@ class Alignment(NamedTuple):
 
 @checked
 def alignment(
-    keys: Float[np.ndarray, "block head token d"],
-    direction: Float[np.ndarray, " d"],
-    members: Bool[np.ndarray, " token"],
+    keys: ArrayLike,
+    direction: ArrayLike,
+    members: ArrayLike,
     *,
     directions: PositiveInt = 1000,
     seed: Seed = 0,
