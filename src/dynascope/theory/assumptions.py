@@ -1,6 +1,6 @@
 """Assumptions that theories make about data, network, initialisation and training, each measured by a number.
 
-A theory lists its assumptions (`domain.covers`); `which` measures them on a task and a network.
+A theory declares its assumptions with `domain.covers`; `theory.which` measures them for a task and a network.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Assumption:
     remedy: str = dataclasses.field(compare=False)
 
     def costing(self, growth: str) -> Assumption:
-        """Return a copy of the assumption for a theory on which a violation has a different effect.
+        """Return a copy with a different `growth`, for a theory on which a violation has another effect.
 
         Args:
             growth: Effect of a larger violation on the prediction of this theory.

@@ -84,7 +84,7 @@ def require_answer(answer: Any, arguments: Mapping[str, Any], *, infinite: bool 
 
 
 def is_finite(answer: Any, infinite: bool) -> bool:
-    """Whether no concrete number of a result is NaN and, unless ∞ is valid, none is infinite."""
+    """Whether a result contains no NaN and, unless ∞ is valid, no infinite number; traced values are skipped."""
     import jax  # imported late, so that the command line can report a bad argument without loading JAX
     import numpy as np
 

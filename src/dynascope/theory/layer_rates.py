@@ -40,7 +40,7 @@ def rate_shapes(rates: LayerRates) -> dict[str, tuple[int, ...]]:
 
 
 def clock_of(rates: LayerRates) -> Float[Array, ...]:
-    """κ = √(η₁ η₂), computed without overflow; for use inside a compiled function."""
+    """Return the geometric mean κ = √(η₁ η₂) of the rates, without overflow; for use inside a compiled function."""
     return jnp.sqrt(rates.first) * jnp.sqrt(rates.second)
 
 

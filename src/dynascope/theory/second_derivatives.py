@@ -15,7 +15,7 @@ __all__ = ["once_differentiable"]
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
 def once_differentiable(value: Array, function: str, argument: str) -> Array:
-    """Return the value, but raise `InputError` if it is differentiated; for arguments inside a custom derivative.
+    """Return the value unchanged, and raise `InputError` if JAX differentiates it; for use inside a custom derivative.
 
     Args:
         value: An array from which a first derivative is computed.

@@ -66,7 +66,7 @@ class SGD:
 
     @property
     def without_batches(self) -> SGD:
-        """The same settings without batch settings, for laws that do not depend on the batch size."""
+        """Return a copy without the batch settings, for laws that do not depend on the batch size."""
         return dataclasses.replace(self, batch_size=1, samples=None)
 
     def require_without_batches(self) -> None:
@@ -81,6 +81,6 @@ class SGD:
 
 
 def steps_of(sgd: SGD) -> tuple[float, float, float]:
-    """η, λ and β, after checking that no batch settings are given."""
+    """Return η, λ and β, after checking that no batch settings are given."""
     sgd.require_without_batches()
     return float(sgd.learning_rate), float(sgd.weight_decay), float(sgd.momentum)

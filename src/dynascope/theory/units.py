@@ -36,9 +36,10 @@ def in_units(
     arguments with `validation.checked`.
 
     Args:
-        *standards: Names of the arguments that should be of order one, the most important first. From an alternative
-            such as "target|weights", the function chooses the argument whose unit keeps the other at most of order one.
-            An argument is skipped if it is zero or if earlier arguments already determine its units.
+        *standards: Names of the arguments that should be of order one, the most important first. An entry such as
+            "target|weights" offers alternatives; the function chooses the argument that, if scaled to order one, keeps
+            the other at most of order one. An argument is skipped if it is zero or if earlier arguments already
+            determine its units.
         gives: Units of the result: one unit for all numbers, a mapping from names to units, or a tuple with one unit
             per part.
         infinite: Whether ∞ is a valid result.
