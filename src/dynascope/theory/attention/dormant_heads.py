@@ -38,10 +38,10 @@ class Activation:
         blow_up: Time s = α·t at which the weights would diverge.
         half_learned: Time s at which half of the drop in the loss is complete, at the given scale.
         degenerate: Whether several modes have the same eigenvalue as this mode.
-        mixing: Ratio of the head's weights along another unlearned mode and along this mode, just before the jump,
-            divided by the relative gap 1 − m′/m between their rates m′ and m. The largest such value is given. The
-            mixture decays slowly if the gap is small.
-        crowding: Largest norm of any head that is still small just before the jump, at the given scale.
+        mixing: Largest ratio, over the other unlearned modes, of the head's weights along that mode to its weights
+            along this mode, just before the jump. Each ratio is divided by the relative gap 1 − m′/m between the rates
+            m′ and m of the two modes, because the mixture decays slowly if the gap is small.
+        crowding: Largest norm of the other heads that are still small just before the jump, at the given scale.
     """
 
     heads: tuple[int, ...]

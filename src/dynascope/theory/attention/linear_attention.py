@@ -47,7 +47,7 @@ def linear_attention_staircase(
     heads: PositiveInt | None = None,
     normalised: bool = False,
 ) -> Staircase:
-    """Predict the staircase of linear attention with rank-one heads on in-context regression.
+    """Predict the loss staircase (plateaus and jumps) of linear attention with rank-one heads on in-context regression.
 
     Each head (v, k, q) is homogeneous of degree 3. While the head is small, it obeys v' = kᵀMq, k' = v M q, q' = v Mᵀk
     with M = Σ² on the unlearned modes. It blows up at a finite s = α·t, which depends on its initial direction. It then

@@ -1,4 +1,4 @@
-"""Loss staircase of linear attention with merged keys and queries, which consists of a single drop."""
+"""Loss of linear attention with merged keys and queries, which stays on a plateau and then falls in a single drop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def merged_attention_staircase(
     scale: OpenFraction,
     neurons: Heads | None = None,
 ) -> Staircase:
-    """Predict the single drop of linear attention with merged keys and queries on in-context regression.
+    """Predict the single loss drop of linear attention with merged keys and queries on in-context regression.
 
     Each head (v, K) is homogeneous of degree 2. Its utility v⟨K, Σ²⟩ has a single maximum, at K ∝ Σ². Under gradient
     flow, all heads therefore grow along one direction at the rate ‖Σ²‖_F and learn all modes at once:
@@ -106,7 +106,7 @@ def merged_attention_staircase(
 
 
 def _merged_passage(modes: AttentionModes, rate: float) -> float:
-    """Return the time from unit size to half of the drop for a head (w, Q), if small heads grow at the given rate."""
+    """Return the time from unit size to half of the drop for a head (w, Q), given the growth rate of small heads."""
     return _half_drop(modes.variances, modes.gains, rate) + np.log(_SMALL / np.sqrt(modes.gains[0])) / rate
 
 
