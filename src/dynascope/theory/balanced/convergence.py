@@ -33,7 +33,7 @@ _ABSENT = 1e-10  # component relative to the initial weights, below which a dire
 
 
 class BalancedLimit(NamedTuple):
-    """The network at the end of training, and how it is reached.
+    """Limit of a λ-balanced network as t → ∞, with its convergence rates, sharpness and largest stable learning rate.
 
     Attributes:
         first: W₁ W₁ᵀ, shape (d, d).
@@ -199,9 +199,10 @@ def _sharpness(inner: np.ndarray, outer: np.ndarray, target: np.ndarray) -> floa
     """Return the largest eigenvalue of the Hessian of ½‖U₁U₂ − Σ‖² at a limit.
 
     Along (A, B) the loss has the curvature ‖A U₂ + U₁ B‖² + 2⟨U₁U₂ − Σ, A B⟩. At a limit, the residual is orthogonal to
-    the directions in use, and the hidden neurons are orthogonal to each other, with squared norms p and q. The Hessian
-    therefore decomposes: in the directions in use, the largest curvature is max p + max q. In the other directions,
-    each neuron contributes the matrices [[q, r], [r, p]] for the singular values r of the residual.
+    the learned directions. The hidden neurons are orthogonal to each other, with squared norms p in the first layer and
+    q in the second. The Hessian therefore decomposes into blocks. Along the learned directions, the largest curvature
+    is max p + max q. Along the other directions, each neuron contributes one block [[q, r], [r, p]] for each singular
+    value r of the residual.
     """
     p, q = np.sum(inner**2, axis=0), np.sum(outer**2, axis=1)
     rest = np.linalg.norm(inner @ outer - target, 2)

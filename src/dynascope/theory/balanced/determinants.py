@@ -68,7 +68,7 @@ def warn_of_opposite_determinants(
 
 
 def _can_be_stuck(first: Any, second: Any) -> bool:
-    """Whether the product of layers of these shapes is a square map that can have full rank."""
+    """Whether layers of these shapes have a square product that can have full rank."""
     inputs, width, outputs = np.shape(first)[-2], np.shape(first)[-1], np.shape(second)[-1]
     return inputs == outputs <= width
 

@@ -40,7 +40,7 @@ def drift_matrix(target_map: Any, balance: Any, numbers: Any = jnp) -> Any:
 
 
 class Steps(NamedTuple):
-    """Steps between the sorted times; those between two neighbouring times have equal lengths.
+    """Integration steps that lead to each of the sorted output times; all steps to the same time have equal lengths.
 
     Attributes:
         lengths: Length Δ of the steps that lead to each time, shape (times,).
@@ -54,9 +54,9 @@ class Steps(NamedTuple):
 
 
 def plan_steps(speed: float, times: Float[np.ndarray, " times"]) -> Steps:
-    """Plan sufficiently short steps, without steps between equal times.
+    """Plan integration steps that are short enough for double precision, and omit steps between equal times.
 
-    The numbers of steps are array values, so one compiled program works for all times.
+    The numbers of steps are stored in an array, so one compiled program works for all times.
 
     Args:
         speed: Growth rate of the fastest mode, max |f| √(η₁ η₂), where f are the eigenvalues of F.
@@ -172,7 +172,7 @@ def propagate(
 
 
 def _kept_at_saddle(factor: Array, values: Array) -> Array:
-    """Rotate the columns of a factor so that the growing part of the first columns is exactly zero.
+    """Rotate the columns of a factor so that the components of the first columns along growing modes are exactly zero.
 
     Half of the modes grow, and one of them is missing at a saddle. A step adds only multiples of earlier columns to
     each column, so zeros in the first columns remain.
