@@ -293,9 +293,9 @@ def trace_drift(
 ) -> float:
     """Compute the drift of tr Δ under gradient descent along a trajectory of the map, divided by the step size.
 
-    κ² ∫ tr(Gᵀ η₂WWᵀ G) − tr(G η₁AᵀA Gᵀ) dt
+    κ² ∫ tr(Gᵀ η₂W₁W₁ᵀ G) − tr(G η₁W₂ᵀW₂ Gᵀ) dt
 
-    For isotropic layers, η₂WWᵀ = √(κ²ββᵀ + δ²/4) − δ/2 and η₁AᵀA = √(κ²βᵀβ + δ²/4) + δ/2.
+    For isotropic layers, η₂W₁W₁ᵀ = √(κ²ββᵀ + δ²/4) − δ/2 and η₁W₂ᵀW₂ = √(κ²βᵀβ + δ²/4) + δ/2.
 
     Args:
         times: Closely spaced times, shape (times,).

@@ -120,7 +120,7 @@ def integrate(
 def require_integrated(path: MapPath, times: Any) -> MapPath:
     """Return the trajectory, or raise `InputError` if its integration failed.
 
-    At the first call in a process, diffrax compiles two small programs, which do not depend on the data.
+    The first call in a process also compiles two small programs of diffrax, which all later calls reuse.
     """
     if not is_traced(path.loss):
         last = float(np.asarray(times)[-1])
