@@ -47,7 +47,7 @@ class GrokkingDelay(NamedTuple):
     __repr__ = short_repr
 
     def recorded(self, last: float) -> dict[str, Any]:
-        """Return the values to record, with the last step in place of any step that is None.
+        """Return the result as a dictionary, with the last step in place of a step that is None.
 
         Args:
             last: The last step.
@@ -99,11 +99,11 @@ def grokking_delay(
 
     Raises:
         InputError: If the steps do not increase, there are fewer than two records or fewer than `hold`, a value is not
-            finite, or the lengths differ. If curves and thresholds appear to have different units: one threshold
-            exceeds 1 and the other does not, a curve exceeds 1 but its threshold does not, or a threshold exceeds 1 and
-            its curve does not, although the curve reaches a hundredth of the threshold. If a curve falls like a loss:
-            it starts near its largest value and ends below half of its first value, or below 1 % of it if the curve
-            starts far below its threshold.
+            finite, or the lengths differ. Also if curves and thresholds appear to have different units: only one of the
+            two thresholds exceeds 1, a curve exceeds 1 but its threshold does not, or a threshold exceeds 1 and its
+            curve does not, although 100 times the curve reaches the threshold. Also if a curve falls like a loss: its
+            first value is close to its largest, and its last value is below half of the first (below 1 % of it if the
+            curve starts far below its threshold).
 
     References:
         Power et al., arXiv:2201.02177, for the phenomenon.

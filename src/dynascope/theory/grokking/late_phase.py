@@ -41,9 +41,10 @@ class LateCurve(NamedTuple):
 
     Attributes:
         products: b(t) = u_i v_i, shape (times,).
-        coefficients: w(t) = u² − v², the sum of the interpolant and its lag, shape (times, d).
+        coefficients: w(t) = u² − v², the sum of the interpolant w(b) and the lag behind it, shape (times, d).
         test_error: E(x·w − y)²/E y² on the test samples, shape (times,).
-        interpolant_error: The test error without the lag, which is the limit λ → 0 at fixed b, shape (times,).
+        interpolant_error: Test error of the interpolant w(b), without the lag (the limit λ → 0 at fixed b), shape
+            (times,).
         loss: 1/(2n) ‖X w − y‖² to leading order in λ, which is λ², shape (times,).
         lag: ‖w − w(b)‖/‖w(b)‖, shape (times,); the curve is accurate while the lag is small.
     """
@@ -104,7 +105,7 @@ def late_curve(
     scale: PositiveFloat,
     weight_decay: PositiveFloat,
 ) -> LateCurve:
-    """Late test curve of the diagonal network f = x·(u ⊙ u − v ⊙ v) with weight decay, computed without training.
+    """Predict the late weights and test error of the diagonal network f = x·(u ⊙ u − v ⊙ v) with weight decay.
 
         w = w(b(t)) + lag,   X w − y = −(n/4) dμ/dt = −(nλ/2)(X D Xᵀ)⁻¹ y,   D = √(w² + 4b²)
 
@@ -214,7 +215,7 @@ def lag_per_decay(
 def relative_error(
     coefficients: Float[np.ndarray, "*batch d"], inputs: Float[np.ndarray, "m d"], targets: Float[np.ndarray, " m"]
 ) -> Any:
-    """E(x·w − y)²/E y², shape (batch,)."""
+    """Return the relative error E(x·w − y)²/E y² on the samples, shape (batch,)."""
     return np.sum((coefficients @ inputs.T - targets) ** 2, axis=-1) / np.sum(targets**2)
 
 

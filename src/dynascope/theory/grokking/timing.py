@@ -26,7 +26,8 @@ class CriticalPoint(NamedTuple):
 
     Attributes:
         product: b*, the product of the weights.
-        lag: τ, the delay of the network behind the interpolant, for any initial scale and any small weight decay.
+        lag: τ, the delay between the interpolant and the network in reaching the threshold; it is the same for all
+            initial scales and all small weight decays.
     """
 
     product: float
@@ -111,7 +112,7 @@ def critical_point(
 def grokking_time(
     product: PositiveNumbers, *, scale: PositiveNumbers, weight_decay: PositiveNumbers, lag: FiniteNumbers = 0.0
 ) -> Float[np.ndarray, ...]:
-    """Time at which the network groks, after the product of its weights has decayed to b*.
+    """Time at which the network generalises, shortly after the product of its weights has decayed to b*.
 
         t = ln(α²/b*)/(2λ) + τ
 
