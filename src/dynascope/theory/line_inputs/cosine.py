@@ -66,8 +66,9 @@ def layer_cosine(
 
     ζ = (P g − Q/g)/√((P g + Q/g)² − 4Y²) = θ/√(θ² + 4γ²(PQ − Y²)), Y = Σ pᵢ qᵢ
 
-    Here p, q, P, Q, g and θ are those of `line_trajectory`. PQ − Y² is conserved, so ζ is a function of θ alone and
-    monotone in time. Layers that are initially parallel stay parallel, ζ = ±1. In the kernel regime, ζ stays near zero.
+    The symbols p, q, P, Q, g and θ are defined in `line_trajectory`. PQ − Y² is conserved, so ζ is a function of θ
+    alone and monotone in time. Layers that are initially parallel stay parallel, ζ = ±1. In the kernel regime, ζ stays
+    near zero.
 
     Args:
         network: Both initial layers, the multiplier γ and the learning rates η₁ and η₂.

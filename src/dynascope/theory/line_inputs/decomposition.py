@@ -104,7 +104,7 @@ class LineStart(NamedTuple):
 
     @property
     def numbers(self) -> list[Any]:
-        """E[a²], S, E[(y − S a)²], γ, η₁, η₂ and p."""
+        """All scalars of the setting: E[a²], S, E[(y − S a)²], γ, η₁, η₂ and p."""
         return [*self.data[1:], self.network.multiplier, *self.network.rates, self.prefactor]
 
 
@@ -177,7 +177,7 @@ class Decomposition(NamedTuple):
 
     @property
     def powers(self) -> tuple[Array, Array]:
-        """C = γP and D = γQ, in units of `unit`²."""
+        """Squared norms C = γP and D = γQ of the growth-factor equation, in units of `unit`²."""
         return self.multiplier * self.growing_power, self.multiplier * self.shrinking_power
 
 
@@ -232,7 +232,7 @@ def end_of_growth(start: Decomposition, initial_strength: Array | np.ndarray, dr
 
 
 def with_trailing_axes(value: Array | np.ndarray, count: int) -> Array:
-    """Append axes of length one to an array."""
+    """Append the given number of axes of length one to an array."""
     return jnp.reshape(value, value.shape + (1,) * count)
 
 

@@ -69,7 +69,7 @@ class TimeScale(NamedTuple):
 
     @property
     def status(self) -> np.ndarray:
-        """How the limit is approached: "exponential", or "power law" if t_c = ∞."""
+        """Type of approach to the limit: "exponential", or "power law" if t_c = ∞."""
         return np.where(np.isfinite(np.asarray(self.time)), "exponential", "power law")
 
 
@@ -79,7 +79,7 @@ class LineLimit(NamedTuple):
     Attributes:
         first: W, shape (..., d, h).
         second: u, shape (..., h).
-        strength: θ.
+        strength: θ, the slope of the network along the line.
         loss: p E(f − y)².
         status: "converges" (to θ = S, exponentially), "power law" (to θ = S = 0, as 1/t), "saddle" (trapped at
             θ = 0 ≠ S) or "static" (the initial weights are a fixed point).
