@@ -190,9 +190,9 @@ def unexplained_fraction(neurons: NonNegativeInt) -> float:
 def modular_addition_staircase(
     encoding: Encoding, *, scale: OpenFraction, neurons: Neurons | None = None, normalised: bool = True
 ) -> Staircase:
-    """Predict the staircase of a two-layer quadratic network on addition modulo p from small initial weights.
+    """Predict the loss staircase (plateaus and jumps) of a quadratic network on addition modulo p from small weights.
 
-    Frequencies are learned one by one. After the frequencies in the set K are learned, the loss is
+    The two-layer network learns the frequencies one by one. After the frequencies in the set K are learned, the loss is
     ½ (‖x‖² − Σ_{ξ∈K} E_ξ), where E_ξ = 2|x̂[ξ]|²/p, or half of that for ξ = p/2.
 
     In the homogeneity-normalised flow, frequencies are learned in the order of U*_ξ (see `maximal_utilities`), at
@@ -209,12 +209,13 @@ def modular_addition_staircase(
         encoding: Encoding x of the integers modulo p, shape (p,), with zero mean.
         scale: Factor α of the initial weights, between 0 and 1.
         neurons: Initial rows [u | v | w] at unit scale, shape (neurons, 3p). They are required for the plain flow. If
-            they are not given for the normalised flow, `times` are the accelerated times multiplied by log(1/scale).
+            they are not given for the normalised flow, `times` are log(1/scale) multiplied by the accelerated times
+            (the limits of t/log(1/scale) for small scales).
         normalised: Whether to use the flow θ_i' = −‖θ_i‖⁻¹ ∇_i L instead of the plain gradient flow.
 
     Returns:
-        A staircase with homogeneity degree 3. Its features over `jump` are `frequency_learned` (the first one, if
-        several are learned together) and `maximal_utility`. With initial neurons, they also include `onset_time`,
+        A staircase with homogeneity degree 3. Its features, one value per jump, are `frequency_learned` (the first one,
+        if several are learned together) and `maximal_utility`. With initial neurons, they also include `onset_time`,
         `earliest_onset` (a lower bound for all initial neurons of these norms) and `neurons_learning` (the number of
         neurons that learn the frequency).
 

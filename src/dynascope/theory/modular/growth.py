@@ -169,7 +169,7 @@ class Spectrum:
 
 @dataclasses.dataclass(frozen=True)
 class Starts:
-    """Frequencies that initial neurons learn, and their times in both flows.
+    """Frequencies that the initial neurons learn, and the growth of the neurons in the plain and the normalised flow.
 
     Attributes:
         norms: Initial norms ‖ϑ_i‖, shape (neurons,).
@@ -209,7 +209,7 @@ class Starts:
 
 
 def _time_to_infinity(powers: np.ndarray, aligned: np.ndarray) -> np.ndarray:
-    """Half the time that y takes from min_j powers_j to infinity under y' = ±√P(y), P = Π_j (y + d_j) − (Im T)²."""
+    """Half the time from y = min_j powers_j to y = ∞ under y' = ±√P(y), with P = Π_j (y + d_j) − (Im T)²."""
     lowest = powers.min(axis=1)
     gaps = np.moveaxis(powers - lowest[:, None], 1, -1)
     companion = np.zeros((*lowest.shape, 3, 3))

@@ -37,7 +37,7 @@ class Jump:
 
 
 def enough_neurons(p: int, frequency: int) -> int:
-    """Number of neurons required to learn a frequency completely: two squares per real product."""
+    """Number of neurons required to learn a frequency completely; each real product requires two squares."""
     return 2 if 2 * frequency == p else 6
 
 
