@@ -65,10 +65,10 @@ class Calibration(NamedTuple):
     curve of this run and do not include the scatter between seeds.
 
     Attributes:
-        rate: r.
+        rate: Rate r in the law R/S = 1/(1 + exp(ln c − 2 η S r T)) for the strength R of the skill after T steps.
         rate_error: Standard error of the rate.
         rate_interval: Confidence interval of the rate; its lower end is zero if arbitrarily small rates are possible.
-        offset: ln c = ln(S/R(0) − 1).
+        offset: Offset ln c = ln(S/R(0) − 1).
         offset_error: Standard error of the offset.
         offset_interval: Confidence interval of the offset.
         half_step: Step at which the calibrated skill has half its strength; skill k reaches half its strength at
@@ -204,7 +204,7 @@ def calibrate(
 def _logistic(
     steps: np.ndarray, strength: np.ndarray, low: float, high: float
 ) -> tuple[Float[np.ndarray, " 2"], Float[np.ndarray, "2 2"], int]:
-    """Fit slope and offset of one run; return the two estimates, their covariance and its degrees of freedom."""
+    """Fit the slope and offset of one run; return both estimates, their covariance and the degrees of freedom."""
     inside = (strength > low) & (strength < high)
     _require_points(inside)
     logit = np.log(strength[inside]) - np.log1p(-strength[inside])
@@ -257,7 +257,7 @@ def _newton(t: np.ndarray, r: np.ndarray, start: np.ndarray, precision: float = 
 
 
 def _ratio_interval(mean: np.ndarray, covariance: np.ndarray, allowed: float) -> tuple[float, float]:
-    """Fieller's interval of offset/slope: the ratios h for which offset − h · slope is compatible with zero."""
+    """Return Fieller's interval of offset/slope: all ratios h for which offset − h · slope is compatible with zero."""
     (slopes, both), (_, offsets) = covariance * allowed**2
     slope, offset = mean
     squared, mixed, free = slope**2 - slopes, slope * offset - both, offset**2 - offsets

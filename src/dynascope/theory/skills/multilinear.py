@@ -216,7 +216,7 @@ def _unlearned(times: np.ndarray, shares: np.ndarray, model: _Model) -> Float[np
 def _numbers_of_samples(
     size: float, model: _Model, longest: float
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield skills, numbers of samples and the probabilities of these numbers, in blocks of relevant terms."""
+    """Yield blocks of the relevant terms: skills, numbers of samples, and the probabilities of these numbers."""
     mean = size * model.present
     deviation = np.sqrt(mean * (1 - model.present))
     # u changes over the scale D/(2 η S T) in d.

@@ -23,10 +23,11 @@ class Need(NamedTuple):
     """Number of samples or neurons that a network needs for a skill, for `data_emergence` and `parameter_emergence`.
 
     Attributes:
-        needed: D_c or N_c.
-        error: Standard error of `needed`, which combines the resolution of the record and the standard error of the
-            mean over runs. The resolution is width/√12, where width is the length of the interval in which the strength
-            crosses one half. For neurons, the width is reduced by one, because their number is an integer.
+        needed: Number of samples D_c, or of neurons N_c.
+        error: Standard error of `needed`. It combines the standard error of the mean over runs with the resolution of
+            the recorded values. The resolution is width/√12, where width is the length of the recording interval in
+            which the strength crosses one half. For neurons, the width is reduced by one, because their number is an
+            integer.
         interval: Confidence interval of `needed`. For several runs, it is a Student's t interval. For a single run, it
             is the range between the recorded values on either side of half strength, in the units of `needed`; it does
             not include the scatter between runs.
@@ -115,7 +116,7 @@ def _calibrate_need(
     confidence: float,
     nearest: float = 0.0,
 ) -> Need:
-    """Estimate the samples or neurons needed; `nearest` is the smallest gap between two amounts, 1 for integers."""
+    """Estimate the samples or neurons needed; `nearest` is the smallest gap between two amounts (one for integers)."""
     amounts, runs = checked_curves(name, amounts, strength)
     half = float(to_fraction(0.5, definition))
     # The learned fraction is linear in the amount, unlike the strength, so interpolation is exact.

@@ -49,7 +49,9 @@ _covers = functools.partial(
 
 
 class TiedWeights(NamedTuple):
-    """The four parameters A, B, G and c, each a number or an array of shape (...); A, B and G are squares.
+    """The four parameters A, B, G and c of the network, each a number or an array of shape (...).
+
+    A, B and G are squares of weights, and u = x₂ − x₁ − x₃ is the common input of the three neurons.
 
     Attributes:
         first: A = α² ≥ 0, of the neuron −2 α (α u)₊.

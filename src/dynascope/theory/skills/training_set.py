@@ -58,7 +58,7 @@ def skill_strength(
         InputError: If a number is out of range.
 
     References:
-        Nam, DPhil thesis (2024), sections 5.2.2 and B.1.6; equation 5.5 of the thesis states the loss-equivalent
+        Nam, DPhil thesis (2024), sections 5.2.2 and B.1.6; equation 5.5 of the thesis presents the loss-equivalent
         strength as the correlation. Nam et al., arXiv:2404.17563. The features must be generic with respect to
         rotations: with disjoint supports, φ would be 1 − (1 − 1/D_c)^d.
 
