@@ -39,13 +39,13 @@ def activation_staircase(
     depth: Depth = 2,
     feature_names: Sequence[str] | None = None,
 ) -> Staircase:
-    """Predict the staircase of a diagonal network by Alternating Gradient Flows with the threshold ‖θᵢ‖ = 1.
+    """Predict the loss staircase of a diagonal network by Alternating Gradient Flows with the threshold ‖θᵢ‖ = 1.
 
     The neurons are θᵢ = (uᵢ, vᵢ). For depth 2, β = u ⊙ v from u = scale·1, v = 0; for D > 2, β = u^D − v^D from
-    u = v = scale·1. For dormant neurons, the residual is constant between jumps, so the integrals G of −∂L/∂β are
-    piecewise linear. A neuron activates when |Gᵢ| reaches the value at which its norm is one. The active neurons then
-    minimise the loss instantaneously. At a finite scale, the times are therefore the accelerated times τ (those of the
-    small-scale limit) multiplied by a common factor, which is arccosh(scale⁻²)/2 for depth 2.
+    u = v = scale·1. The residual is constant between jumps, so the integrals G of −∂L/∂β of the dormant (still small)
+    neurons are piecewise linear. A neuron activates when |Gᵢ| reaches the value at which its norm is one. The active
+    neurons then minimise the loss instantaneously. At a finite scale, the times are therefore the accelerated times τ
+    (those of the small-scale limit) multiplied by a common factor, which is arccosh(scale⁻²)/2 for depth 2.
 
     Args:
         inputs: x, shape (n, d).

@@ -50,12 +50,12 @@ def deep_diagonal_staircase(
     scale: OpenFraction,
     feature_names: Sequence[str] | None = None,
 ) -> Staircase:
-    """Predict the staircase of f(x) = (u^D − v^D)ᵀ x trained by gradient flow from u = v = scale·1.
+    """Predict the loss staircase of f(x) = (u^D − v^D)ᵀ x trained by gradient flow from u = v = scale·1.
 
     Let G be the integral of the multipliers E[x (y − βᵀx)]. For D > 2, u^(2−D) = scale^(2−D) − D(D−2) G and
     v^(2−D) = scale^(2−D) + D(D−2) G. In the limit of small scale, a coordinate is zero while
-    |Gᵢ| < scale^(2−D)/(D(D−2)). At this boundary, the coordinate may take any value with the sign of Gᵢ. The path is
-    that of `diagonal_staircase` for every depth. Only the unit of time changes, from log(1/scale) to
+    |Gᵢ| < scale^(2−D)/(D(D−2)). At this boundary, the coordinate may take any value with the sign of Gᵢ. For every
+    depth, the path is the same as in `diagonal_staircase`. Only the unit of time changes, from log(1/scale) to
     scale^(2−D)/(D(D−2)) for D > 2, and to log(1/scale)/2 for D = 2.
 
     Args:

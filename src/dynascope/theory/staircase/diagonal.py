@@ -42,7 +42,7 @@ def diagonal_staircase(
     scale: OpenFraction,
     feature_names: Sequence[str] | None = None,
 ) -> Staircase:
-    """Predict the staircase of f(x) = (u ⊙ v)ᵀ x trained by gradient flow from u = scale·1, v = 0.
+    """Predict the loss staircase (plateaus and jumps) of f(x) = (u ⊙ v)ᵀ x under gradient flow from u = scale·1, v = 0.
 
     Let β = u ⊙ v, let m = E[x (y − βᵀx)] be the multipliers, and let S be the integral of m in units of log(1/scale).
     Along the flow, β = (scale²/2) sinh(2 log(1/scale) S). In the limit of small scale, a coordinate is therefore zero

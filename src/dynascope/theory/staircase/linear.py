@@ -57,7 +57,7 @@ def linear_staircase(
     first: IsFinite[Float[np.ndarray, "d width"]] | None = None,
     second: IsFinite[Float[np.ndarray, "width c"]] | None = None,
 ) -> Staircase:
-    """Predict the staircase of f(x) = x W₁ W₂ trained by gradient flow from small generic initial weights.
+    """Predict the loss staircase (plateaus and jumps) of f(x) = x W₁ W₂ under gradient flow from small generic weights.
 
     Let s_j and u_j be the singular values and left singular vectors of Σyx Σxx^(−1/2), and P_k the projector on the
     first k of the u_j. The network visits the reduced-rank regressions P_k Σyx Σxx⁻¹, with loss
@@ -87,8 +87,8 @@ def linear_staircase(
         The staircase. Its feature `output_feature` is the unit vector u_k. `input_feature` is the unit vector v_k that
         grows on the preceding plateau, the first right singular vector of M_{k−1}. `learned_map` is the map that the
         jump adds, u_kᵀ (W_k − W_{k−1}), and `main_map` is the part of this map that causes most of the drop.
-        `singular_value` is s_k, or σ_k for independent modes. `settling_time` is how long the loss remains visibly
-        above the plateau after the jump, because inputs of small variance are learned slowly.
+        `singular_value` is s_k, or σ_k for independent modes. `settling_time` is the time after the jump during which
+        the loss remains visibly above the plateau, because inputs of small variance are learned slowly.
 
     Raises:
         InputError: If the shapes do not match, no data have the given moments, the inputs explain none of the targets,
@@ -154,7 +154,7 @@ def linear_staircase(
 
 @dataclasses.dataclass(frozen=True)
 class _Problem:
-    """Moments in the eigenbasis of Σxx on its range: cross (c, r), eigenvalues power (r,), basis (d, r)."""
+    """Moments in the eigenbasis of Σxx on its range: `cross` (c, r), eigenvalues `power` (r,) and `basis` (d, r)."""
 
     cross: np.ndarray
     power: np.ndarray
@@ -163,7 +163,7 @@ class _Problem:
 
 @dataclasses.dataclass(frozen=True)
 class _Modes:
-    """Modes in the order of learning: left (c, J), right (r, J), maps (J, r)."""
+    """Modes in the order of learning, with the arrays `left` (c, J), `right` (r, J) and `maps` (J, r)."""
 
     accelerated_times: np.ndarray
     drops: np.ndarray
@@ -278,7 +278,7 @@ def _residual(problem: _Problem, learned: np.ndarray) -> np.ndarray:
 
 
 def _times_independent(modes: _Modes, neurons: np.ndarray, log_scale: float) -> np.ndarray:
-    """Half-loss time of each logistic mode, from its initial component orthogonal to all stronger modes."""
+    """Times at half of each drop of logistic modes, from the initial components orthogonal to all stronger modes."""
     directions = np.concatenate([modes.right, modes.left]) / np.sqrt(2)
     own = np.abs(np.diag(np.linalg.qr(neurons.T @ directions, mode="r")))
     # Strength p = q²/2 grows as p' = 2p(σ − λp), so p = limit/(1 + e^(log_odds − 2σt)).
@@ -291,7 +291,7 @@ def _times_independent(modes: _Modes, neurons: np.ndarray, log_scale: float) -> 
 
 
 def _times_general(problem: _Problem, modes: _Modes, neurons: np.ndarray, log_scale: float) -> np.ndarray:
-    """Half-loss times from exact growth on each plateau, and logistic growth of the mode during its drop."""
+    """Times at half of each drop, from exact growth on the plateaus and logistic growth of the mode during its drop."""
     bundles, clock, times = Bundles.from_neurons(neurons, log_scale), 0.0, []
     for k, drop in enumerate(modes.drops):
         plateau = bundles.ordered(_residual(problem, modes.left[:, :k]), len(modes.drops) - k)
@@ -308,7 +308,7 @@ def _times_general(problem: _Problem, modes: _Modes, neurons: np.ndarray, log_sc
 
 
 def _log_odds(log_ratio):
-    """Compute log(e^x − 1) for x = log(limit/initial value) of a logistic mode; zero if it starts above one half."""
+    """Compute log(e^x − 1) for x = log(limit/initial value) of a logistic mode; zero if the mode starts above half."""
     require(
         bool(np.all(np.isfinite(log_ratio))),
         "the initial weights have no component along one of the modes, which is never learned",

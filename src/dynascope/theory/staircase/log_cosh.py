@@ -45,11 +45,11 @@ def accumulated_utility(integral: ArrayLike) -> np.ndarray:
 
 @checked
 def signed_phase(utility: NonNegativeNumbers, *, aligned: ArrayLike = 1.0) -> np.ndarray:
-    """Signed phase of a neuron from its accumulated utility.
+    """Compute the signed phase c of a neuron, |c| = 2|G|, from its accumulated utility S.
 
         c = ± arccosh e^(2S)
 
-    For S = ½ log cosh 2G, |c| = 2|G|.
+    Here S = ½ log cosh 2G, and G is the integral of −∂L/∂β (see `accumulated_utility`).
 
     Args:
         utility: S ≥ 0, any shape.
@@ -73,7 +73,7 @@ def later_utility(
     *,
     aligned: Float[np.ndarray, " d"] | float = 1.0,
 ) -> Float[np.ndarray, " d"]:
-    """Accumulated utility after a time τ at constant gradient g, with U* = |g|/2.
+    """Accumulated utility of a neuron after a time τ at constant gradient g, with maximal utility U* = |g|/2.
 
         S(t + τ) = S(t) + ½ log(cosh(4 U* τ + c)/cosh c)
 

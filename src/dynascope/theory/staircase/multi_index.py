@@ -1,4 +1,4 @@
-"""Order and times in which a two-layer network learns directions of a Gaussian input."""
+"""Order in which a two-layer network learns the directions of a Gaussian input, and the times of the jumps."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def information_exponent(coefficients: Coefficients) -> int:
 
 @finite_answers()
 def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFraction) -> float:
-    """Time in which the overlap grows from m₀ to m.
+    """Time in which the overlap of a neuron with a target direction grows from m₀ to m.
 
         s = ∫ dm / ((1 − m²) Φ′(m))
 
@@ -157,7 +157,7 @@ def overlap_time(utility: Coefficients, initial: OpenFraction, final: OpenFracti
 def quadratic_index_staircase(
     strengths: Annotated[Real[ArrayLike, " directions"], Gt(0)], *, scale: OpenFraction
 ) -> Staircase:
-    """Predict the staircase of a quadratic two-layer network on y = Σ_r g_r ⟨w_r, x⟩², with g_r > 0.
+    """Predict the loss staircase of a quadratic two-layer network on y = Σ_r g_r ⟨w_r, x⟩², with g_r > 0.
 
     The w_r are orthonormal, x ~ N(0, I), f = Σ_i a_i ⟨w_i, x⟩² = xᵀMx, and the flow is homogeneity-normalised (the
     learning rate of each neuron is 1/‖θ_i‖). With G = Σ g_r w_r w_rᵀ, the population loss is L = ‖M − G‖² + ½
@@ -175,9 +175,10 @@ def quadratic_index_staircase(
         scale: Order of magnitude α of the initial norm of a neuron, between 0 and 1.
 
     Returns:
-        The staircase of a homogeneity-normalised flow of degree 3. Its times are those of the limit α → 0, with an
-        error that remains bounded. Features: `index_strength` (the strength g of the learned direction),
-        `index_coefficient` (μ of this direction on the plateau after the jump) and `growth_rate` (ρ at the jump).
+        The staircase of a homogeneity-normalised flow of degree 3. Its times are predicted in the limit α → 0; their
+        error in gradient-flow time remains bounded. Features: `index_strength` (the strength g of the learned
+        direction), `index_coefficient` (μ of this direction on the plateau after the jump) and `growth_rate` (ρ at the
+        jump).
 
     Raises:
         InputError: If a strength is not positive, or the scale is outside (0, 1). For strengths of both signs, use

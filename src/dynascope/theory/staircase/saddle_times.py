@@ -62,7 +62,7 @@ def _phrase(before: np.ndarray, after: np.ndarray, names: list[str]) -> str:
 
 
 def slow_reasons(x: np.ndarray, path: SaddlePath, growth: CoefficientGrowth, names: list[str]) -> tuple[str, ...]:
-    """Return why the time of each jump may be far from the limit at this scale; empty if there is no reason."""
+    """Return the reason why the time of each jump may differ from the limit at this scale; empty if there is none."""
     near = [np.array([], dtype=int)] + [
         _near_boundary(*each, growth) for each in zip(path.maps[1:], path.integrals[1:], strict=True)
     ]
@@ -101,7 +101,7 @@ def _relaxation_times(
     duration: float,
     growth: CoefficientGrowth,
 ) -> float:
-    """Duration of a plateau, on which S changes from start to end, in relaxation times of the slowest coordinate.
+    """Duration of a plateau in units of the relaxation time of its slowest coordinate; S changes from `start` to `end`.
 
     The result is ∞ if the plateau is long enough for all coordinates.
     """

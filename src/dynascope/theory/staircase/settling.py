@@ -71,7 +71,7 @@ def main_maps(
     """Compute the part of each jump's map that is learned first and accounts for 95 % of the drop of the loss.
 
     Nearly collinear inputs have large weights of opposite sign in the final map. These large weights are learned late
-    and hardly lower the loss. The arguments and the dynamics of the map are those of `settling_times`.
+    and hardly lower the loss. See `settling_times` for the arguments and the dynamics of the map.
 
     Example:
         >>> jump = {"drops": np.array([0.5]), "rates": np.array([1.0]), "right": np.array([[1.0], [0.0]])}
