@@ -16,7 +16,9 @@ __all__ = ["InitialisationExponents", "initialisation_exponents"]
 
 
 class InitialisationExponents(NamedTuple):
-    """Exponents with which a deep linear network at initialisation scales with its width w, in arrays shaped like γ.
+    """Exponents of the width w in properties of a deep linear network with initial weights of variance w^−γ.
+
+    The arrays have the shape of γ.
 
     Attributes:
         output_variance: Exponent of the variance of each output, L − 1 − γL.
@@ -47,7 +49,7 @@ class InitialisationExponents(NamedTuple):
     exact=False,
 )
 def initialisation_exponents(depth: Annotated[int, Ge(2)], gamma: FiniteArray) -> InitialisationExponents:
-    """Compute how a deep linear network scales with its width w, for initial weights of variance w^−γ.
+    """Compute how outputs and kernel of a deep linear network scale with its width w, for weights of variance w^−γ.
 
     For weights of variance v and fixed numbers of inputs and outputs, the output variance is ‖x‖² v (v w)^(L−1), and
     the expected tangent kernel is L ‖x‖² (v w)^(L−1). The output stays finite for γ ≥ 1 − 1/L. For γ < 1 the kernel

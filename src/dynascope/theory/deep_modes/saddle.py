@@ -92,7 +92,7 @@ def escape_slope(times: np.ndarray, scales: np.ndarray, target: float, *, depth:
 
 
 def _dwells(sigma: Any, start: Any) -> Any:
-    """Whether the initial strength is between zero and the target."""
+    """Whether the initial strength is between zero and the target, so that the mode must escape from the saddle."""
     return (sigma != 0) & (start != 0) & ((sigma > 0) == (start > 0)) & (abs(start) < abs(sigma))
 
 

@@ -76,7 +76,7 @@ def time_to_strength(
     depth: PositiveInt,
     unreachable: Literal["raise", "infinity"] = "raise",
 ) -> Float[AnyArray, ...]:
-    """Compute the time that a mode takes from s₀ to s, by inverting its trajectory in closed form.
+    """Compute the time in which a mode moves from strength s₀ to s, by inverting its trajectory in closed form.
 
     ds/dt = L s^(2−2/L) (σ − s)
 
@@ -212,7 +212,7 @@ def _strength_in_units(layers: int) -> Callable[..., DeepModeStrength]:
 
 @functools.cache
 def _passage_in_units(layers: int) -> Callable[..., tuple[Any, Any]]:
-    """Return `_passage_time` with arguments rescaled in the same way."""
+    """Return `_passage_time` with rescaled arguments, in units w^L for strengths and w^(2−2L) for times."""
     size = f"w^{layers}"
     gives = (f"w^{2 - 2 * layers}", "")
 
