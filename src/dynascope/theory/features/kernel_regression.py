@@ -39,6 +39,8 @@ _NEAR_THRESHOLD = 10.0  # overfitting coefficient above which individual trainin
 class KernelRegression(NamedTuple):
     """Learned coefficients and errors of kernel regression, averaged over random draws of the n samples.
 
+    The target f* has the coefficients v_k = ⟨e_k|f*⟩, and m_k modes share the eigenvalue ρ_k of the kernel.
+
     Attributes:
         effective_ridge: Effective ridge κ, shape (...).
         learnability: L_k = ρ_k/(ρ_k + κ), the mean learned coefficient divided by v_k, shape (..., k).
@@ -69,7 +71,7 @@ class KernelRegression(NamedTuple):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Caveats for comparisons with individual training runs, one sentence each."""
+        """Reasons why individual training runs may differ from the averages, one sentence each."""
         coefficient = np.asarray(self.overfitting_coefficient)
         if np.any(np.isinf(coefficient)):
             return (

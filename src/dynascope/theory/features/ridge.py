@@ -212,7 +212,10 @@ def solve_ridge(rho: Array, n: Array, delta: Array, m: Array) -> Array:
     lowest = jnp.where(interpolates, 1, jnp.clip(lowest, jnp.finfo(rho.dtype).tiny, 1))
 
     def parts(log_kappa: Array) -> tuple[Array, Array]:
-        """Left side minus n, and its negative slope in ln κ. For ρ ≥ κ, ρ/(ρ + κ) is written as 1 − κ/(ρ + κ)."""
+        """Return the left side of the equation for κ minus n, and its negative slope in ln κ.
+
+        For ρ ≥ κ, ρ/(ρ + κ) is evaluated as 1 − κ/(ρ + κ).
+        """
         kappa = jnp.exp(log_kappa)[..., None]
         strong = rho >= kappa
         count = jnp.sum(jnp.where(strong, m, 0), axis=-1) - n

@@ -334,7 +334,7 @@ def _collapse(modes: ClassModes, a: AnyArray, b: AnyArray, strength: AnyArray, l
 
 
 def _deviation(values: Array) -> Array:
-    """Standard deviation over the last axis; where it is not differentiable, at equal values, the gradient is zero."""
+    """Standard deviation over the last axis, with a zero gradient at equal values, where it is not differentiable."""
     variance = jnp.var(values, -1)
     positive = variance > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, variance, 1)), 0)
