@@ -1,4 +1,4 @@
-"""Two-layer networks that compose elements of a finite group: learned irreps, their order and their times."""
+"""Two-layer networks that compose elements of a finite group: order and times of the learned representations."""
 
 from dynascope.validation import face
 

@@ -51,12 +51,13 @@ _COUPLED = "the active neurons of the irrep {} acquire weight in {}, which may b
 def composition_staircase(
     group: Group, encoding: Encoding, sequence_length: SequenceLength, *, scale: OpenFraction
 ) -> Staircase:
-    """Predict the staircase of a two-layer network with the activation zᵏ on the composition of k group elements.
+    """Predict the loss staircase of a two-layer network with the activation zᵏ on the composition of k group elements.
 
     The network is f = Σ_i w_i (Σ_j u_ij · x_{g_j})ᵏ. The input is (x_{g_1}, …, x_{g_k}) with x_g[h] = x[g⁻¹ h], the
-    target is x_{g_1 ⋯ g_k}, and the loss is the mean over all nᵏ sequences. In the homogeneity-normalised flow (each
-    neuron at the rate ‖θ‖^(1−k)), the network learns one irreducible representation ρ after another, in decreasing
-    order of the utility U*, the largest correlation of a unit-norm neuron with the target (`maximal_utility`), at
+    target is x_{g_1 ⋯ g_k}, and the loss is the mean over all nᵏ sequences. In the homogeneity-normalised flow, each
+    neuron has the learning rate ‖θ‖^(1−k). The network then learns one irreducible representation ρ (irrep) after
+    another, in decreasing order of the utility U*. U* is the largest correlation of a unit-norm neuron with the target
+    (`maximal_utility`). An irrep is learned at
 
         t = τ log(1/scale),  τ = 1/((k + 1) U*).
 
@@ -75,8 +76,8 @@ def composition_staircase(
         scale: Factor of the initial weights, between 0 and 1.
 
     Returns:
-        A staircase with these features over `jump`: `utility` (U* of the learned irrep or part), `energy` (twice the
-        drop) and `construction_width` (width of the explicit network for all irreps learned so far, see
+        A staircase with these features, one value per jump: `utility` (U* of the learned irrep or part), `energy`
+        (twice the drop) and `construction_width` (width of the explicit network for all irreps learned so far, see
         `construction_width`). A jump is marked slow if it learns a later part of an irrep, whose time is approximate.
         It is also marked if active neurons of an earlier irrep acquire weight in the irrep, which may then be learned
         earlier. For k = 2, an earlier irrep ρ affects the irreps in ρ ⊗ ρ ⊗ ρ (in a cyclic group, the frequency ξ
@@ -178,7 +179,7 @@ def construction_width(group: Group, encoding: Encoding, sequence_length: Sequen
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """Part `place` of the `count` parts of an irrep; each part has a single utility."""
+    """One of the parts of an irrep, number `place` of `count`; each part has a single utility."""
 
     irrep: Irrep
     utility: float
@@ -258,9 +259,9 @@ def _slow(jumps: list[list[_Part]], place: int, k: int) -> str:
 def _coupled(source: Irrep, target: Irrep, k: int) -> bool:
     """Whether active neurons of the source irrep acquire weight in the target irrep during fitting.
 
-    The gradient averages products of 2k − 1 factors in the source and one factor in the target, separately over each
-    group element. It vanishes unless the product of m source factors contains the target and the product of the others
-    contains the trivial irrep.
+    The gradient is an average of products of 2k − 1 factors in the source and one in the target, taken separately over
+    each group element of the sequence. It vanishes unless, for some m, the product of m source factors contains the
+    target, and the product of the remaining source factors contains the trivial irrep.
     """
     character = source.character if source.members == 1 else 2 * np.real(source.character)
     return any(

@@ -31,11 +31,11 @@ def neurons_near_irreps(
 ) -> Float[np.ndarray, "neurons weights"]:
     """Draw neurons of unit norm, each near one of the irreps in the encoding.
 
-    A network learns an irrep at the predicted time only if some of its neurons start in the basin of this irrep, from
-    which maximisation of the utility leads to the irrep. With Gaussian initial weights, nearly all neurons learn the
-    strongest irrep: of 4000 neurons on D₃ with the amplitudes 2.2 and 1.2, none starts in the basin of the second
-    irrep. This irrep is then learned much later, when active neurons drift to it. Here, each of the k + 1 vectors of a
-    neuron is Gaussian within the irrep of the neuron, with a smaller component in each of the others.
+    A network learns an irrep at the predicted time only if some of its neurons start in the basin of this irrep, that
+    is, if they converge to the irrep as they maximise their utility. With Gaussian initial weights, nearly all neurons
+    learn the strongest irrep: of 4000 neurons on D₃ with the amplitudes 2.2 and 1.2, none starts in the basin of the
+    second irrep. This irrep is then learned much later, when active neurons drift to it. Here, each of the k + 1
+    vectors of a neuron is Gaussian within the irrep of the neuron, with a smaller component in each of the others.
 
     Args:
         group: Group of n elements.
@@ -94,12 +94,12 @@ def neurons_by_share(
 def shares_of_irreps(
     irreps: Sequence[Irrep], sequence_length: int, *, width: int | None = None, least: int = 1
 ) -> np.ndarray:
-    """Number of neurons for each irrep, in the order of the group and in proportion to the explicit construction.
+    """Number of neurons for each irrep, in the order of the group and in proportion to the explicit network.
 
     Args:
         irreps: Irreps in the encoding.
         sequence_length: Length k of the composed sequences.
-        width: Total number of neurons; by default, the number in the explicit construction.
+        width: Total number of neurons; by default, the width of the explicit network (see `construction_width`).
         least: Smallest dimension to count for an irrep, even if its real dimension is smaller.
     """
     ordered, k = sorted(irreps, key=lambda irrep: irrep.index), sequence_length
