@@ -1,4 +1,4 @@
-"""Interventions on a network: conservation laws of pruning, and limits of feedback weights and autoencoders."""
+"""Interventions on a network: pruning, learning rules for feedback weights, and regularised linear autoencoders."""
 
 from dynascope.validation import face
 

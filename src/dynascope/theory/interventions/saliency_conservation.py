@@ -67,7 +67,7 @@ def cut_residuals(
 
 @_covers(network="homogeneous activations", gives="the exact violation of conservation by the scores of GraSP")
 def grasp_defect(incoming_gradient: FiniteNumbers, outgoing_gradient: FiniteNumbers) -> Float[np.ndarray, " units"]:
-    """Violation of neuron-wise conservation by GraSP scores.
+    """Violation of the neuron-wise conservation of synaptic saliency by GraSP scores.
 
         Σ_in S − Σ_out S = ‖g_out‖² − ‖g_in‖²,   S = θ ⊙ H g,  g = ∇L,  H = ∇²L
 
@@ -99,7 +99,7 @@ def grasp_defect(incoming_gradient: FiniteNumbers, outgoing_gradient: FiniteNumb
 def activation_defect(
     activation_gradient: FiniteNumbers, preactivation: FiniteNumbers, activation: FiniteNumbers, slope: FiniteNumbers
 ) -> Float[np.ndarray, " units"]:
-    """Violation of neuron-wise conservation by an activation that is not homogeneous.
+    """Violation of the neuron-wise conservation of synaptic saliency by an activation that is not homogeneous.
 
         Σ_in S − Σ_out S = Σ_samples g (φ'(z) z − φ(z)),   g = ∂R/∂φ(z)
 
@@ -137,7 +137,7 @@ def normalisation_defect(
     running_variance: PositiveNumbers,
     epsilon: Annotated[float, Ge(0)] = 0.0,
 ) -> Float[np.ndarray, " channels"]:
-    """Violation of conservation between a layer and its batch normalisation in evaluation mode.
+    """Violation of the conservation of saliency between a layer and its batch normalisation in evaluation mode.
 
         S(W) + S(b) − S(γ) = Σ_positions g γ μ/√(v + ε),   u = γ (z − μ)/√(v + ε) + β,  g = ∂R/∂u
 

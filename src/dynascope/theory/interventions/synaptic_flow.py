@@ -123,7 +123,7 @@ def _chain(weights: Sequence[FiniteNumbers]) -> list[np.ndarray]:
 
 
 def _forward(layers: Sequence[np.ndarray]) -> list[tuple[np.ndarray, float]]:
-    """The signal v exp(scale) before each layer and after the last one, for an input of ones; max v = 1."""
+    """Return the signal v exp(scale) before each layer and after the last one, for an input of ones; max v = 1."""
     flow, scale = np.ones(layers[0].shape[0]), 0.0
     found = [(flow, scale)]
     for layer in layers:

@@ -1,4 +1,4 @@
-"""Stability of forward weights that learn through a weight mirror."""
+"""Stability of forward weights whose feedback weights are learned by a weight mirror."""
 
 from __future__ import annotations
 
