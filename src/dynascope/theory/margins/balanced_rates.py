@@ -32,13 +32,14 @@ def balanced_rates(
 
         lexicographic minimum of the sorted entries λ_1 ≥ λ_2 ≥ … over all λ + Σ c_k s_k ≥ 0
 
-    Elements grow as θ_i ∝ exp(λ_i τ). For a rescaling field s ⊙ θ that leaves the network unchanged, gradient flow
-    conserves Σ s_i θ_i². Hence max_{s > 0} λ = max_{s < 0} λ: the fastest elements with s > 0 and with s < 0 have equal
-    rates. If all s have one sign, no element with s ≠ 0 grows. These conditions are equivalent to the lexicographic
-    minimum. If the largest rates of the two signs differ, a step along s reduces the larger one. If they are equal for
-    every s, any step raises one of the largest rates among those it changes. The solution is unique. In a product of k
-    factors, each factor has the rate 1/k. If the margin depends on a bias, the layer above has the same rate as the
-    bias: in a network of three layers with a bias in the second layer, the layers have the rates 1/4, 1/4 and 1/2.
+    Late in training, the elements of the parameters grow as θ_i ∝ exp(λ_i τ) in a rescaled time τ. For a rescaling
+    field s ⊙ θ that leaves the network unchanged, gradient flow conserves Σ s_i θ_i². Hence max_{s > 0} λ = max_{s < 0}
+    λ: the fastest elements with s > 0 and with s < 0 have equal rates. If all s have one sign, no element with s ≠ 0
+    grows. These conditions are equivalent to the lexicographic minimum. If the largest rates of the two signs differ, a
+    step along s reduces the larger one. If they are equal for every s, any step raises one of the largest rates among
+    the rates that it changes. The solution is unique. In a product of k factors, each factor has the rate 1/k. If the
+    margin depends on a bias, the layer above has the same rate as the bias: in a network of three layers with a bias in
+    the second layer, the layers have the rates 1/4, 1/4 and 1/2.
 
     Args:
         rates: One solution λ of the Euler identity Σ λ_i θ_i ∂f/∂θ_i = f, with λ + Σ c_k s_k ≥ 0 for some c, shape
@@ -51,7 +52,7 @@ def balanced_rates(
         λ, shape (elements,), in the units of the given rates.
 
     Raises:
-        InputError: If the shapes do not match, or if the charges stay finite only with negative rates.
+        InputError: If the shapes do not match, or if no solution with nonnegative rates conserves the charges.
 
     References:
         Kunin, Yamamura, Ma, Ganguli, arXiv:2210.03820; the selection of the rates from the charges is derived here.
@@ -107,7 +108,7 @@ def _lexicographic_minimum(rates: np.ndarray, fields: np.ndarray, slow: np.ndarr
 
 
 def _least_maximum(rates: np.ndarray, fields: np.ndarray, free: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the smallest possible maximum of the free rates, a solution, and the elements at it in every solution."""
+    """Return the least maximum of the free rates, a solution, and the elements with this rate in every solution."""
     many, count = len(fields), int(free.sum())
     # min t over (c, t ≥ 0): λ + cs ≤ t.
     above = np.column_stack([fields[:, free].T, -np.ones(count)])

@@ -28,10 +28,9 @@ def discarded_share(
 
         a/q = (a₀ + S)/q   at the margin q = a₀ + S + u₀² exp(2S), with the normalised time S
 
-    The network is f = a x₁ + u v x₂ with one sample x = (1, 1), y = 1. Gradient flow on −log L has a' = 1, u' = v,
-    v' = u. The weight a has the largest rate but is not needed to separate the sample. It grows linearly in S, whereas
-    the product uv grows exponentially. The share of a therefore falls as log(q)/(2q): the weight is discarded, but
-    slowly.
+    The network is f = a x₁ + u v x₂ with one sample x = (1, 1), y = 1. Gradient flow on log L obeys a' = 1, u' = v, v'
+    = u. The weight a has the largest rate but is not needed to separate the sample. It grows linearly in S, whereas the
+    product uv grows exponentially. The share of a therefore falls as log(q)/(2q): the weight is discarded, but slowly.
 
     Args:
         margin: q ≥ a₀ + u₀², any shape.

@@ -75,7 +75,7 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
     program; if all inputs have one factor, it is the hard-margin support vector machine. With two factors, it is a
     linear program that minimises the ℓ1 norm. If the free inputs alone separate the data, the penalised inputs are
     discarded with a warning, and the parameters with the next lower rate are penalised. The direction of gradient flow
-    converges to the solution as 1/q.
+    converges to the solution as 1/q with the margin q, or as log(q)/q if `support_drift` is not zero.
 
     Args:
         data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs), linearly separable: z_i · β > 0 for some β. For
@@ -236,7 +236,7 @@ def _quadratic(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
 
 
 def _with_active(a: np.ndarray, b: np.ndarray, active: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The solution with equality in the active constraints: w = aᵀα, bᵀα = 0, aw + bv = 1."""
+    """Return the solution with equality in the active constraints: w = aᵀα, bᵀα = 0, aw + bv = 1."""
     p, q = a[active], b[active]
     many, free = p.shape[0], q.shape[1]
     scale = np.abs(p).max()

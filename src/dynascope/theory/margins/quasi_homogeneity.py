@@ -111,8 +111,8 @@ def quasi_homogeneity(
     charge for each symmetry and realises the solution of `balanced_rates`. In this solution, the factors of a product
     have equal rates, weights followed by a normalisation layer have rate zero, and a bias has the rate of the signal to
     which it is added. Rates exist for ReLU networks with biases, residual blocks and normalisation layers. They do not
-    exist for networks with an added constant, or with ε > 0 in a normalisation layer inside a residual block. If a
-    readout follows tanh, or a normalisation layer over features or over the batch, only the readout grows, and all
+    exist for networks with an added constant, or with ε > 0 in a normalisation layer inside a residual block. If the
+    readout follows tanh or a normalisation layer (over features or over the batch), only the readout grows, and all
     layers below have rate zero. Batch normalisation must use the moments of the batch, as in training; stored moments
     are constants and define a different function of the weights, with different rates.
 
@@ -201,7 +201,7 @@ def quasi_homogeneity(
 def _equations(
     model: Model, given: list[Point], count: int, seed: int, owners: np.ndarray, kind: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """θ_i ∂(r·f)/∂θ_i and r·f at `count` of the points, for Gaussian r, normalised by row."""
+    """Return θ_i ∂(r·f)/∂θ_i and r·f at `count` of the points, for Gaussian r, with rows of norm one."""
     random = np.random.default_rng(seed)
     rows, outputs = [], []
     with jax.enable_x64(True):
@@ -235,7 +235,7 @@ def _euler(model: Model, parameters: Any, frozen: Any, inputs: Any, weights: Any
 
 
 def _solve(rows: np.ndarray, outputs: np.ndarray, rank: float) -> tuple[np.ndarray, np.ndarray]:
-    """The minimum-norm solution, and a basis of the null space."""
+    """Return the minimum-norm solution and a basis of the null space."""
     left, values, right = np.linalg.svd(rows, full_matrices=False)
     kept = values > rank * max(values[0], np.finfo(float).tiny)
     solution = right[kept].T @ ((left[:, kept].T @ outputs) / values[kept])

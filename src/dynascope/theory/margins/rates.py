@@ -85,7 +85,7 @@ def margin_at_time(
     value: PositiveFloat = 0.5,
     start: PositiveFloat = 1.0,
 ) -> Float[np.ndarray, "*shape"]:
-    """ν(t) = log(1/L) at a given log t, the inverse of `log_time`.
+    """Margin ν(t) = log(1/L) at a given log t, the inverse of `log_time`.
 
     Args:
         log_times: log t of gradient-flow times, any shape; t itself may overflow.
@@ -170,7 +170,7 @@ def normalised_time(
 
 
 def _integral(nu: float, start: float, power: float) -> float:
-    """∫ exp(u − ν) u^−power du from the start to ν, by quadrature on panels in which the integrand is smooth."""
+    """Compute ∫ exp(u − ν) u^−power du from `start` to ν, by quadrature on panels in which the integrand is smooth."""
     low = max(start, nu - _NEAR)
     # The exponential varies on the scale one, the power on logarithmic scales.
     edges = np.concatenate([[low, nu], nu - 2.0 ** np.arange(-1, 6), low * 2.0 ** np.arange(1, np.log2(nu / low) + 1)])

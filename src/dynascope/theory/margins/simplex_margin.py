@@ -41,7 +41,7 @@ class SimplexMargin(NamedTuple):
     reference="arXiv:2210.03820",
 )
 def simplex_margin(classes: Annotated[int, Ge(2)]) -> SimplexMargin:
-    """Limit of features and classifier in neural collapse: a simplex.
+    """Limit of the features and the classifier in neural collapse, in which both form a simplex.
 
         min ½‖W‖² subject to (w_y − w_c) · h_y ≥ 1, ‖h‖ = 1:   value (K − 1)²/(2K),
         w_k = (K − 1)/K h_k,   cosines −1/(K − 1)

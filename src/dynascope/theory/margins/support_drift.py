@@ -30,19 +30,19 @@ def support_drift(data: Data, factors: Factors = 1) -> Float[np.ndarray, " input
     N is a basis of the orthogonal complement of the support vectors, and N_1 and N_2 are its rows for single weights
     and for products of two weights. A single weight moves as β' = g, and a product of two as β' = 2|β| g, where g = Σ p
     z is the force of the samples z with shares p of the loss. For both to grow as ν β̂, the force on products must be
-    sign(β̂)/(2ν) times the force on single weights, and thus vanishes only in the limit. Fewer support vectors than
-    inputs cannot provide this force alone. Single weights then receive an additional force c/ν, where (c, sign(β̂)/2)
-    is in the span of the support vectors and c is the part of C for single weights. The drift C leaves the margins
-    unchanged. Products of more factors receive a force of ν^{−(2 − 2/k)}, whose integral is finite. The formula is
-    derived here.
+    sign(β̂)/(2ν) times the force on single weights, and thus vanishes only in the limit. If there are fewer support
+    vectors than inputs, the support vectors alone cannot provide this force. Single weights then receive an additional
+    force c/ν, where (c, sign(β̂)/2) is in the span of the support vectors and c is the part of C for single weights.
+    The drift C leaves the margins unchanged. Products of more factors receive a force of ν^{−(2 − 2/k)}, whose integral
+    is finite. The formula is derived here.
 
     Args:
         data: z_i = y_i x_i, shape (samples, inputs), with z_i · β > 0 for some β.
         factors: Number of factors of each input, as in `max_margin`; at least one input must have a single factor.
 
     Returns:
-        C, shape (inputs,), in units of 1/data; zero if all inputs have single weights, or there are as many support
-        vectors as inputs.
+        C, shape (inputs,), in inverse units of the data; zero if all inputs have single weights, or there are as many
+        support vectors as inputs.
 
     Raises:
         InputError: If the data are not separable, parameters are discarded, the solution is not unique or does not use
