@@ -78,7 +78,7 @@ def integrate(
 ) -> diffrax.Solution:
     """Integrate the flow in the coordinates of a chart; the times in `saveat` must not decrease.
 
-    At the first call in a process, diffrax compiles two small programs, which do not depend on the data.
+    The first call in a process also compiles two small programs of diffrax, which all later calls reuse.
     """
 
     def velocity(t: Any, state: tuple[Array, Array], arguments: Any) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ _LONGEST = 1e6  # time in units of the slowest time scale, after which the flow 
 
 
 def whitened_sign(least: Array, a: Array, seen: Array, imbalance: Array) -> Array:
-    """Return the sign of c₊ in the exact solution for whitened inputs."""
+    """Return the final sign of a for whitened inputs, which is the sign of c₊ in the exact solution."""
     reach, target = polar(least)
     omega = jnp.hypot(imbalance / 2, reach)
     upstream = imbalance >= 0
@@ -30,7 +30,7 @@ def whitened_sign(least: Array, a: Array, seen: Array, imbalance: Array) -> Arra
 
 
 def integrated_sign(x: Array, a: Array, seen: Array, imbalance: Array, least: Array, certain: Array) -> Array:
-    """Integrate the flow until the loss is below that of the zero map, and return the sign of a there.
+    """Integrate the flow until the loss is below the loss of the zero map, and return the sign of a at that time.
 
     After that time, the sign cannot change. The result is 0 if the flow is trapped in the saddle.
     """

@@ -110,7 +110,7 @@ def interpolator(
     *,
     rates: LayerRates = LayerRates(),
 ) -> Interpolator:
-    """Compute the linear map β∞ at which gradient flow on a single linear neuron f(x) = a wᵀx ends.
+    """Compute the limit β∞ of the linear map of a single linear neuron f(x) = a wᵀx under gradient flow.
 
     Among all maps that fit the data, β∞ minimises `implicit_bias_objective`. With the projection Π = X⁺X onto the span
     of the inputs, the minimiser is
@@ -118,11 +118,11 @@ def interpolator(
     β∞ = X⁺y + a∞ (I − Π) w₀, η_w a∞² = ½(δ∥ + √(δ∥² + 4 η_a η_w ‖X⁺y‖²)), δ∥ = η_w a₀² − η_a ‖Πw₀‖².
 
     Directions outside the span of the inputs keep their initial weights w₀, rescaled by a∞. The output weight a keeps
-    its sign if δ∥ ≥ 0 or if the initial loss is below that of the zero map, L(0) < ½ E y². Otherwise a may pass through
-    zero, a case that the published theorem excludes. If all nonzero singular values of X are equal, the final sign is
-    that of c₊, the component of (a, Πw) along the growing direction. For other inputs, the function-space flow is
-    integrated until the loss is below that of the zero map. If y is not in the range of X, the same formula describes
-    the least-squares limit, and the `warnings` of the result report this case.
+    its sign if δ∥ ≥ 0 or if the initial loss is below that of the zero map, L(0) < ½ E y². Otherwise, a may pass
+    through zero; the published theorem excludes this case. If all nonzero singular values of X are equal, the final
+    sign is that of c₊, the component of (a, Πw) along the growing direction. For other inputs, the function-space flow
+    is integrated until the loss is below that of the zero map. If y is not in the range of X, the same formula
+    describes the least-squares limit, and the `warnings` of the result report this case.
 
     Args:
         inputs: X, shape (n, d), of any rank. Singular values below the rounding error of the largest count as zero.
@@ -132,8 +132,8 @@ def interpolator(
         rates: Learning rates η_w of the weights and η_a of the output weight.
 
     Returns:
-        The end of training, which is the same whether the loss is a mean or a sum over samples. The function can be
-        compiled. It is differentiable with respect to all arguments as long as the rank of X does not change.
+        The limit, which is the same whether the loss is a mean or a sum over samples. The function can be compiled. It
+        is differentiable with respect to all arguments as long as the rank of X does not change.
 
     Raises:
         InputError: If a value is not finite, shapes do not match, or a rate is not positive. Inside `jit`, values
@@ -183,8 +183,8 @@ def implicit_bias_objective(
     Here R = √(δ² + 4κ²‖β‖²), κ = √(η_a η_w), and R₀ is R at the initial map β₀. Ψ is strictly convex with ∇Ψ = κ
     √(R − δ) β̂, and ∇²Ψ M = κ² √(R + δ) I with the `preconditioner` M. Training is therefore mirror descent on Ψ in a
     rescaled time. Up to a factor and a constant, the objective is ‖β − β₀‖² for δ ≫ 0 (upstream) and ‖β‖^(3/2) for a
-    small balanced initialisation. For δ ≪ 0 (downstream), it is ‖β‖ − β̂₀ᵀβ, which favours the initial direction. For
-    δ < 0, Ψ has the tip of a cone at β = 0.
+    small balanced initialisation. For δ ≪ 0 (downstream), it is ‖β‖ − β̂₀ᵀβ, which favours the initial direction. For δ
+    < 0, Ψ has a conical singularity at β = 0.
 
     The theorem requires β(t) ≠ 0 throughout. If the output weight changes its sign, β∞ minimises the objective with
     −β̂₀ instead of β̂₀; `sign_changed` in the result of `interpolator` reports this case.
@@ -196,7 +196,7 @@ def implicit_bias_objective(
         rates: Learning rates η_w of the weights and η_a of the output weight.
 
     Returns:
-        The objective, shape (...). It is differentiable except at the tip β = 0.
+        The objective, shape (...). It is differentiable except at the singularity β = 0.
 
     Raises:
         InputError: If a value is not finite, shapes do not match, a rate is not positive, or β₀ = 0 with δ ≤ 0. Inside

@@ -114,7 +114,7 @@ def _change(first: Neuron, second: Neuron) -> KernelChange:
     sine_square = sum_square * jnp.sum((first_direction - second_direction) ** 2, axis=-1) / 4
 
     def parts(a: Array, size: Array) -> tuple[Array, Array, Array, Array]:
-        """Return P, Q, ‖K‖ and the unit of P and Q, in which their squares do not underflow."""
+        """Return P, Q, ‖K‖ and a unit for P and Q in which their squares do not underflow."""
         out, along = jnp.sqrt(eta_w) * jnp.abs(a), jnp.sqrt(eta_a) * size
         unit = jax.lax.stop_gradient(jnp.maximum(out, along))
         p, q = (out / unit) ** 2, (along / unit) ** 2

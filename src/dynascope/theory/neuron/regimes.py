@@ -46,7 +46,7 @@ class Regime(NamedTuple):
             is fitted at once, and the direction of the map turns much later.
         relative_change: ρ(∞) = ‖K∞ − K₀‖/‖K₀‖ of the tangent kernel.
         relative_imbalance: λ/s = δ/(κ ‖β*‖).
-        fit_time: 1/|δ|, the time that fitting the norm takes if |λ|/s is large; ∞ for a balanced neuron.
+        fit_time: 1/|δ|, the time in which the norm of the map is fitted if |λ|/s is large; ∞ for a balanced neuron.
         rich_delay: The time at which the direction turns, from `rich_delay`.
         status: How training ends, as in `NeuronLimit.status`; a neuron with status "saddle" or "static" does not learn
             β*.
@@ -78,9 +78,9 @@ def rich_delay(
 
     t = ln[2ω ‖W⊥‖²/(|λ| c₊²)]/(κ Γ)
 
-    The notation is that of `neuron_trajectory`, with Γ ≈ 2 ‖β*‖²/|λ| for |λ| ≫ ‖β*‖. Until t, the excess loss stays at
-    a plateau of about ½ ‖β*‖² sin²∠(w₀, β*). The formula is exact up to a relative error of exp(−|δ| t), and is
-    therefore not meaningful for a nearly balanced neuron.
+    The symbols are defined in `neuron_trajectory`; Γ ≈ 2 ‖β*‖²/|λ| for |λ| ≫ ‖β*‖. Until t, the excess loss stays at a
+    plateau of about ½ ‖β*‖² sin²∠(w₀, β*). The formula is exact up to a relative error of exp(−|δ| t), and is therefore
+    not meaningful for a nearly balanced neuron.
 
     Args:
         initial_output: a(0), shape (...).

@@ -192,7 +192,7 @@ def neuron_limit(
     *,
     rates: LayerRates = LayerRates(),
 ) -> NeuronLimit:
-    """Compute the limit of `neuron_trajectory` as t → ∞ and the way in which it is reached.
+    """Compute the limit of `neuron_trajectory` as t → ∞ and the type of approach to it.
 
     If c₊ ≠ 0, the flow converges to A = ±√(ω + λ/2), W = ±√(ω − λ/2) β̂*, with the sign of c₊, so β = β*. If c₊ = 0, it
     ends in the saddle A = 0, W = √−λ W⊥/‖W⊥‖. With a zero target, only the larger of the two layers remains nonzero.
