@@ -202,7 +202,7 @@ def diffusion_window(
 
 
 def _rise(tau: np.ndarray, p: float, d: int) -> np.ndarray:
-    """Derivative d E‖Δ‖²/d log τ of `power_law_displacement`, neglecting the half term of the last mode."""
+    """Derivative d E‖Δ‖²/d log τ of `power_law_displacement`, without the half term that corrects for the last mode."""
     return tau ** (1 / p) * _upper_gamma(1 - 1 / p, np.asarray(tau * d**-p)) / p
 
 
@@ -217,7 +217,7 @@ def _longest(inside: np.ndarray) -> tuple[int, int]:
 
 
 def _upper_gamma(a: float, y: np.ndarray) -> np.ndarray:
-    """Γ(a, y) for real a < 1; negative a by the recursion Γ(a, y) = [Γ(a + 1, y) − yᵃ e⁻ʸ]/a."""
+    """Compute Γ(a, y) for real a < 1; negative a by the recursion Γ(a, y) = [Γ(a + 1, y) − yᵃ e⁻ʸ]/a."""
     up = int(np.ceil(-a)) if a < 0 else 0
     top = a + up
     value = exp1(y) if top == 0 else gamma(top) * gammaincc(top, y)

@@ -28,7 +28,7 @@ def discrete_moments(
         E z_k = Mᵏ z_0,   Cov z_k = Σ_{j<k} Mʲ N (s/S) Nᵀ Mʲᵀ   of z = (a, b), where
         b ← β b − (ρ + λ) a + ξ,   a ← a + η b,   Var ξ = s/S,   M = [[1 − ηh, ηβ], [−h, β]],   N = (η, 1),   h = ρ + λ.
 
-    The noise must not depend on the weights; for noise that does, use `finite_data_moments` or
+    The noise must not depend on the weights; for weight-dependent noise, use `finite_data_moments` or
     `gaussian_input_moments`. Powers of M are computed by repeated squaring: a million steps cost twenty products of
     small matrices.
 

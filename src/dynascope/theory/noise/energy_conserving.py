@@ -1,4 +1,4 @@
-"""The losses that energy-conserving descent samples on a quadratic loss."""
+"""Distribution of the loss values that energy-conserving descent (ECD) visits on a quadratic loss."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class SampledLoss(NamedTuple):
 def ecd_quadratic_loss(
     dimension: PositiveInt, *, eta: PositiveFloat, target_loss: FiniteFloat, losses: NonNegativeNumbers = 0.0
 ) -> SampledLoss:
-    """Distribution of the loss that energy-conserving descent (q = 1) samples on a quadratic loss F = ½ θᵀHθ.
+    """Distribution of the loss values that energy-conserving descent (q = 1) visits on a quadratic loss F = ½ θᵀHθ.
 
-    If the motion is ergodic, parameters have the density ∝ (F − F₀)^{−ηd/2} in arc length. For a positive definite H
-    of any shape, F/(−F₀) then has the beta prime distribution with the parameters d/2 and d(η − 1)/2:
+    If the motion is ergodic, parameters sampled at equal arc lengths have a density ∝ (F − F₀)^{−ηd/2}. For a positive
+    definite H of any shape, F/(−F₀) then has the beta prime distribution with the parameters d/2 and d(η − 1)/2:
 
         p(F) ∝ F^{d/2 − 1} (F − F₀)^{−ηd/2},   E F = −F₀ d/(d(η − 1) − 2)
 

@@ -176,7 +176,7 @@ class _Regression:
         return self.hessian + self.decay * np.eye(len(self.hessian))
 
     def noise_of_step(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """Σ̄/S for a = θ − μ with the given mean and covariance."""
+        """Return the noise covariance Σ̄/S of one step, for a = θ − μ with the given mean and covariance."""
         weighted_inputs = self.inputs.T * self._squares(mean, spread)
         slope = self.hessian @ mean - self.decay * self.centre
         expected = self.hessian @ spread @ self.hessian + np.outer(slope, slope)
@@ -187,7 +187,7 @@ class _Regression:
         return float(self._squares(mean, spread).mean() / 2)
 
     def _squares(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """E(x_iᵀθ − y_i)²."""
+        """Return the expected squared residual E(x_iᵀθ − y_i)² of each sample."""
         return (self.inputs @ mean + self.residuals) ** 2 + np.sum((self.inputs @ spread) * self.inputs, axis=1)
 
 
@@ -224,7 +224,7 @@ def _stationary_moments(
 def initial_offset(
     centre: np.ndarray, start: ArrayLike | None, velocity: ArrayLike | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The initial distance from the centre and the initial velocity; both arguments default to zero."""
+    """Return the initial distance from the centre and the initial velocity; None means zero weights or velocity."""
     initial, initial_velocity = (
         np.zeros(len(centre)) if value is None else require_array(name, value, (len(centre),))
         for name, value in (("start", start), ("velocity", velocity))

@@ -1,4 +1,4 @@
-"""Mean and covariance of the weights under SGD in continuous time, from arbitrary initial weights to stationarity."""
+"""Mean and covariance of the weights under SGD in continuous time, from the initial weights to the stationary state."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _MOST = 2**53  # largest whole number up to which float64 is exact
 
 
 def step_matrix(curvature: np.ndarray, rate: float, momentum: float) -> Float[np.ndarray, "*modes 2 2"]:
-    """Matrix M of (a, v) ← M (a, v) for the steps v ← β v − h a, a ← a + η v of each mode."""
+    """Return the matrix M of (a, v) ← M (a, v) for the steps v ← β v − h a, a ← a + η v of each mode."""
     h, one = np.asarray(curvature, float), np.ones(np.shape(curvature))
     rows = np.stack([1 - rate * h, rate * momentum * one, -h, momentum * one], axis=-1)
     return rows.reshape(*h.shape, 2, 2)
@@ -32,7 +32,7 @@ def whole_steps(name: str, steps: ArrayLike) -> np.ndarray:
 def powers_and_sums(
     steps: np.ndarray, transition: Float[np.ndarray, "*batch n n"], noise: Float[np.ndarray, "*batch n n"]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mᵏ and Σ_{j<k} Mʲ Q Mʲᵀ for each number of steps k, shape (steps, *batch, n, n), with log₂ k multiplications."""
+    """Compute Mᵏ and Σ_{j<k} Mʲ Q Mʲᵀ for each number of steps k by repeated squaring, shape (steps, *batch, n, n)."""
     shape = (len(steps), *transition.shape)
     power = np.broadcast_to(np.eye(transition.shape[-1]), shape).copy()
     total = np.zeros(shape)

@@ -64,7 +64,7 @@ def matrix_noise_exponent(
 
 
 def _exponent(n: int, m: int) -> float:
-    """Λ/(ης²) for n ≤ m."""
+    """Return the dimensionless growth rate Λ/(ης²) for n ≤ m."""
     if n == m:
         return (n - 2) / 2
     # The mean of w = (‖u‖² + ‖v‖²)/(‖u‖² − ‖v‖²) = 1 + t, where t has the density

@@ -16,7 +16,7 @@ __all__ = ["Oscillation", "decay_and_phase", "oscillation"]
 
 
 class Oscillation(NamedTuple):
-    """Oscillation of each mode; all fields but the two thresholds have the shape of the curvature.
+    """Oscillation of each mode; all fields except the two thresholds have the shape of the curvature.
 
     Attributes:
         oscillates: Whether the mode oscillates around the minimum.
@@ -46,7 +46,7 @@ class Oscillation(NamedTuple):
     reference="arXiv:2107.09133",
 )
 def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
-    """Oscillation of gradient descent with momentum along each mode: whether it occurs, its phase and its decay.
+    """Predict whether gradient descent with momentum oscillates along each mode, with the phase and decay per step.
 
         oscillation iff (1 − √β)² < ηh < (1 + √β)²;   phase arccos((1 + β − ηh)/2√β) and decay √β per step
 
@@ -81,7 +81,7 @@ def oscillation(curvature: NonNegativeNumbers, sgd: SGD) -> Oscillation:
 
 
 def decay_and_phase(x: np.ndarray, momentum: float) -> tuple[np.ndarray, np.ndarray]:
-    """Logarithm of the slower decay factor per step and phase advance per step, for modes with x = ηh."""
+    """Return the logarithm of the slower decay factor and the phase advance, both per step, for modes with x = ηh."""
     root, trace = np.sqrt(momentum), 1 + momentum - x
     below, above = x - (1 - root) ** 2, x - (1 + root) ** 2
     spread = np.sqrt(np.abs(below)) * np.sqrt(np.abs(above))

@@ -1,4 +1,4 @@
-"""Quadratic loss with batch noise, and the SGD steps on this loss, shared by the functions of this package."""
+"""Quadratic loss with batch noise, and SGD steps on this loss."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def quadratic_loss(
 
         H = XᵀX/N,   θ* = H⁻¹ Xᵀy/N,   Σ = E[g gᵀ] − E[g] E[g]ᵀ   of the per-sample gradients g = x (xᵀμ − y)
 
-    The loss is L = ½ E(xᵀθ − y)², the mean over samples; weight decay adds ½ λ‖θ‖². The gradient of a batch of S
-    samples drawn with replacement at μ is ∇L plus noise of covariance Σ/S.
+    The loss is L = ½ E(xᵀθ − y)², the mean over samples; weight decay adds ½ λ‖θ‖². At μ, the gradient of a batch of S
+    samples drawn with replacement is ∇L plus noise of covariance Σ/S.
 
     Args:
         inputs: X, shape (N, d).
@@ -169,7 +169,7 @@ class NoisySteps:
 
 
 def noisy_steps(curvature: ArrayLike, noise: ArrayLike, sgd: SGD) -> NoisySteps:
-    """SGD steps along modes of curvature ρ and noise s, each a number or an array of shape (modes,)."""
+    """Return the SGD steps along modes of curvature ρ and noise s, each a number or an array of shape (modes,)."""
     rho, spread = np.asarray(curvature), np.asarray(noise)
     require(
         rho.ndim <= 1,

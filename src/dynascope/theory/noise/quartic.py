@@ -172,5 +172,5 @@ def quartic_path(
 
 
 def _half(logarithm: np.ndarray | np.float64, duration: float) -> np.ndarray:
-    """log|θ| after θ' = −θ³ has acted for half an interval."""
+    """Return log|θ| after half an interval of the cubic drift θ' = −θ³."""
     return np.asarray(logarithm - np.logaddexp(0.0, 2 * logarithm + np.log(duration)) / 2)

@@ -1,4 +1,4 @@
-"""Growth rates of random matrix products, for gradient descent near an invariant set, with bounds."""
+"""Growth rates of random matrix products, and their bounds, for gradient descent near an invariant set."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def random_product_exponent(
 
     For `step_matrices`, λ is the rate per step at which gradient descent approaches (λ < 0) or leaves (λ > 0) an
     invariant set. The sign of λ is an exact criterion for any number of normal directions, with or without momentum.
-    The estimate is the mean over 64 products applied to random vectors, without the first tenth of the factors. The
-    standard error is computed from the scatter of the products.
+    The estimate is the mean over 64 products, each applied to a random vector; the first tenth of the factors is
+    discarded. The standard error is computed from the scatter of the products.
 
     Cost: 64 · factors matrix-vector products.
 
@@ -149,7 +149,7 @@ def heavy_ball_collapse_exponent(
     learning_rate: PositiveFloat,
     momentum: Momentum,
 ) -> float:
-    """Lyapunov exponent per step near an invariant set with one normal direction, with momentum, to leading order in η.
+    """Lyapunov exponent per step of SGD with momentum near an invariant set of codimension one, to leading order in η.
 
         Λ ≈ −ηh/(1 − β) − η² Var(h_B)/(2(1 − β)²)
 

@@ -57,7 +57,7 @@ def powers_along(x: np.ndarray, k: np.ndarray, beta: float) -> StepPowers:
 
 
 def _by_recursion(trace: np.ndarray, beta: float, k: np.ndarray) -> np.ndarray:
-    """u_k, u_{k−1} and W_k by the recursion, shape (3, steps, modes)."""
+    """Compute u_k, u_{k−1} and W_k by the recursion, shape (3, steps, modes)."""
     found = np.zeros((3, len(k), len(trace)))
     if len(k) == 0:
         return found
@@ -71,7 +71,7 @@ def _by_recursion(trace: np.ndarray, beta: float, k: np.ndarray) -> np.ndarray:
 
 
 def _complex_roots(x: np.ndarray, spread: np.ndarray, beta: float, k: np.ndarray) -> tuple[np.ndarray, ...]:
-    """u_k, u_{k−1} and W_k for complex roots √β exp(±iφ)."""
+    """Compute u_k, u_{k−1} and W_k for complex roots √β exp(±iφ)."""
     trace = 1 + beta - x
     angle = np.arctan2(spread, np.abs(trace))
 
@@ -83,7 +83,7 @@ def _complex_roots(x: np.ndarray, spread: np.ndarray, beta: float, k: np.ndarray
 
 
 def _real_roots(x: np.ndarray, spread: np.ndarray, beta: float, k: np.ndarray) -> tuple[np.ndarray, ...]:
-    """u_k, u_{k−1} and W_k for two real roots of equal sign; the larger one is 1 − `slow` if both are positive."""
+    """Compute u_k, u_{k−1} and W_k for real roots of equal sign; the larger one is 1 − `slow` if both are positive."""
     trace = 1 + beta - x
     slow, fast = 2 * x / (1 - beta + x + spread), (1 - beta + x + spread) / 2
     larger = np.where(trace < 0, (np.abs(trace) + spread) / 2, 1 - slow)

@@ -174,7 +174,7 @@ def batch_distribution(curvatures: ArrayLike, probabilities: ArrayLike | None) -
 
 
 def exponents(rates: np.ndarray, h: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """E log|1 − η h| at each learning rate."""
+    """Return the Lyapunov exponent E log|1 − η h| at each learning rate."""
     with np.errstate(divide="ignore", over="ignore"):
         step = rates[:, None] * h
         small = np.abs(step) < 0.5
@@ -183,7 +183,7 @@ def exponents(rates: np.ndarray, h: np.ndarray, shares: np.ndarray) -> np.ndarra
 
 
 def _mean_log(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """E log|mean + deviation · z| for a standard Gaussian z."""
+    """Return the mean logarithm E log|mean + deviation · z| for a standard Gaussian z."""
     found = np.empty(mean.shape)
     for index in np.ndindex(found.shape):
         m, s = float(np.abs(mean[index])), float(deviation[index])
@@ -250,7 +250,7 @@ def attracting_learning_rates(
 
 
 def _zeros_between(left: float, right: float, h: np.ndarray, shares: np.ndarray) -> list[float]:
-    """Zeros of the exponent between two poles, or between zero and the first pole if the exponent first rises."""
+    """Find the zeros of the exponent between two poles, or between η = 0 and the first pole."""
     width = right - left
 
     def exponent(x: float) -> float:
@@ -265,7 +265,7 @@ def _zeros_between(left: float, right: float, h: np.ndarray, shares: np.ndarray)
 
 
 def _zero(left: float, right: float, h: np.ndarray, shares: np.ndarray) -> float:
-    """Zero between two learning rates at which the exponent has opposite signs or is −∞."""
+    """Find the zero between two learning rates at which the exponent has opposite signs; −∞ counts as negative."""
     inward = np.finfo(float).eps
 
     def exponent(rate: float) -> float:

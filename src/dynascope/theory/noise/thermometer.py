@@ -26,8 +26,8 @@ class Thermometer(NamedTuple):
         stationary: Whether a stationary law exists along the direction: the curvature plus weight decay is positive,
             and the steps do not diverge.
         position_variance: Variance E a² of the weights around the minimum; ∞ without a stationary law.
-        velocity_variance: Variance E v² of the displacement per step divided by the learning rate; ∞ without a
-            stationary law.
+        velocity_variance: Variance E v² of the velocity, the displacement in one step divided by the learning rate; ∞
+            without a stationary law.
         temperature: h E a² = ½ η(1 + β) E v², twice the mean excess loss due to the direction; ∞ without a stationary
             law.
         relaxation_steps: Number of steps −1/log|z| in which a deviation decays by a factor of e, for the decay factor
