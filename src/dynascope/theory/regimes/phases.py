@@ -92,7 +92,7 @@ class Parametrisation:
     zero_output: bool = False
 
     def at(self, scaling_parameter: PositiveFloat, *, width: PositiveFloat = 1.0) -> Hyperparameters:
-        """Return the hyperparameters at a value of κ; those with exponent zero are one.
+        """Return the hyperparameters at a given κ; each is κ to the power of its exponent.
 
         Args:
             scaling_parameter: κ > 0.
@@ -127,9 +127,10 @@ class Phase(NamedTuple):
         speed_exponent: Exponent of the learning speed 1/t_c, max(T₁, T₂).
         kernel_exponent: Exponent of the relative change of the tangent kernel during training; negative if the kernel
             is constant in the limit, zero if it changes by a factor of order one.
-        equal_parts: Condition (29), P/Q → 1: the growing and the shrinking parts of the initial weights become equally
-            large.
-        start_dominates: Condition (30), T₁ < T₂.
+        equal_parts: Whether condition (29) of the paper holds, P/Q → 1: the growing and the shrinking parts of the
+            initial weights become equally large.
+        start_dominates: Whether condition (30) of the paper holds, T₁ < T₂: the initial weights dominate the learning
+            speed.
     """
 
     name: Literal["kernel", "learning", "frozen", "unstable"]
@@ -210,7 +211,7 @@ def stable_rates(parametrisation: Parametrisation) -> Parametrisation:
 
 @covers(**_MODEL, gives="multiplier and learning rates with which any initialisation learns features")
 def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
-    """Return the parametrisation with multiplier and learning rates chosen such that it learns features.
+    """Change the multiplier and learning rates of a parametrisation so that the network learns features.
 
     c_γ = −(c_d + max(c_u, c_w)), c_η = −c_γ for both layers
 
@@ -231,7 +232,7 @@ def learning_exponents(parametrisation: Parametrisation) -> Parametrisation:
 
 @covers(**_MODEL, gives="multiplier and learning rates with which any initialisation trains in the kernel phase")
 def kernel_exponents(parametrisation: Parametrisation, *, multiplier: FiniteFloat | None = None) -> Parametrisation:
-    """Return the parametrisation with multiplier and learning rates chosen such that it is in the kernel phase.
+    """Change the multiplier and learning rates of a parametrisation so that the network is in the kernel phase.
 
     c_γ > −(c_d + max(c_u, c_w)), c_η = −2c_γ − c_d − max(c_u, c_w) for both layers
 
@@ -316,7 +317,7 @@ def phase_table() -> dict[str, dict[str, Parametrisation]]:
 
 
 def distinct_starts() -> dict[str, Parametrisation]:
-    """Return the table entries that differ in more than the learning rates, with rates that do not scale."""
+    """Return the entries of `phase_table` that remain distinct if their learning rates do not scale."""
     found: dict[str, Parametrisation] = {}
     for row in ("default", "learning", "kernel"):
         for name, rows in phase_table().items():
@@ -327,7 +328,7 @@ def distinct_starts() -> dict[str, Parametrisation]:
 
 
 def phase_of_exponents(kernel: float, speed: float) -> str:
-    """Return the phase according to measured exponents of the kernel change and the learning speed."""
+    """Determine the phase from measured exponents of the kernel change and the learning speed."""
     if abs(speed) > ZERO:
         return "unstable" if speed > 0 else "frozen"
     return "kernel" if kernel < -ZERO else "learning"
