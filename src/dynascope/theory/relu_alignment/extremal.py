@@ -96,9 +96,9 @@ def extremal_directions(
     - "semi-stable": ŵ·x_j = 0 for some j, and only neurons from one side converge (as with orthogonal inputs).
     - "dead": the neuron is at rest, because no sample is active or the active samples balance each other.
 
-    In the plane, the function finds all directions and their basins. In other
-    dimensions, it computes the exact trajectories of neurons with random initial directions; it may miss a direction to
-    which only a small fraction of these neurons converges.
+    In the plane, the function finds all directions and their basins. In other dimensions, it computes the exact
+    trajectories of neurons with random initial directions; it may miss a direction to which only a small fraction of
+    these neurons converges.
 
     Args:
         inputs: x, shape (n, d); append a column of ones for a bias.

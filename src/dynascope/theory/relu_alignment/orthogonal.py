@@ -43,13 +43,13 @@ def orthogonal_staircase(
     first: IsFinite[Float[np.ndarray, "d width"]] | None = None,
     second: IsFinite[Float[np.ndarray, "width 1"]] | None = None,
 ) -> Staircase:
-    """Predict the staircase of f(x) = Σ a_i relu(w_i·x) under gradient flow on inputs with x_i·x_j = 0.
+    """Predict the loss staircase (plateaus and jumps) of f(x) = Σ a_i relu(w_i·x) on inputs with x_i·x_j = 0.
 
-    A neuron never becomes active on a sample on which it is initially inactive. It also becomes inactive on samples
-    whose target has the opposite sign to its output weight. Let P be the set of samples on which the neuron is
-    initially active and whose targets have the sign of its output weight. The neuron turns towards D_P/‖D_P‖,
-    D_P = (1/n) Σ_P y_j x_j, and grows at the rate ‖D_P‖. When the first neurons reach a size of order one, the samples
-    in their sets P are fitted and no longer contribute to the D_P of other neurons.
+    Under gradient flow, a neuron never becomes active on a sample on which it is initially inactive. It also becomes
+    inactive on samples whose target has the opposite sign to its output weight. Let P be the set of samples on which
+    the neuron is initially active and whose targets have the sign of its output weight. The neuron turns towards
+    D_P/‖D_P‖, D_P = (1/n) Σ_P y_j x_j, and grows at the rate ‖D_P‖. When the first neurons reach a size of order one,
+    the samples in their sets P are fitted and no longer contribute to the D_P of other neurons.
 
     If, for each sign, some neuron is initially active on all samples of that sign, there are two jumps, at
     t = log(1/scale)/‖D₊‖ and log(1/scale)/‖D₋‖. Otherwise, there are further, smaller jumps. Samples on which no neuron
@@ -185,7 +185,7 @@ def _staircase(
 
 
 def _slow(accelerated: np.ndarray, log_inverse_scale: float) -> tuple[str, ...]:
-    """Return why the time of each jump is uncertain: a neighbouring jump is too close. Empty for other jumps."""
+    """Return a warning for each jump whose time is uncertain because a neighbouring jump is too close; else empty."""
     gaps = np.diff(accelerated) / accelerated[1:] * log_inverse_scale
     nearest = np.minimum(np.append(np.inf, gaps), np.append(gaps, np.inf))
     return tuple(

@@ -47,7 +47,7 @@ class AlignmentPath:
         times: Initial time of each piece, shape (pieces,); the first is zero.
         corners: Unit direction of the input weights at these times, shape (pieces, d).
         growths: log(‖θ(t)‖ / ‖θ(0)‖) at these times, shape (pieces,).
-        drifts: F on each piece, shape (pieces, d).
+        drifts: Drift F of the neuron on each piece (see `alignment_path`), shape (pieces, d).
         end: The extremal direction that the neuron reaches or converges to, a unit vector, shape (d,).
         kind: "interior", "kink", "semi-stable" or "dead" (see `extremal_directions`).
         rate: d log‖θ‖/dt at the end; negative if the neuron decays.
@@ -128,10 +128,10 @@ def alignment_path(
 
     These equations hold for a balanced neuron, |a| = ‖w‖, as long as all weights are small, because the residuals
     r = y − f are then constant. The drift F is constant until a sample becomes active or inactive, and ŵ moves along
-    the great circle towards F/‖F‖. At a boundary w·x_j = 0, the neuron may cross it. If the drift on both sides points
-    towards the boundary, which requires sign(a)·r_j < 0, the neuron instead slides along the boundary with the shortest
-    of the vectors F + c r_j x_j / n, 0 ≤ c ≤ 1 (Filippov's solution). The trajectory consists of finitely many arcs of
-    great circles, whose durations have closed forms, so the result is exact up to rounding.
+    the great circle towards F/‖F‖. A neuron that reaches a boundary w·x_j = 0 may cross it. If the drift on both sides
+    points towards the boundary, which requires sign(a)·r_j < 0, the neuron instead slides along the boundary with the
+    shortest of the vectors F + c r_j x_j / n, 0 ≤ c ≤ 1 (Filippov's solution). The trajectory consists of finitely many
+    arcs of great circles, whose durations have closed forms, so the result is exact up to rounding.
 
     Args:
         inputs: x, shape (n, d); append a column of ones for a bias.
