@@ -29,7 +29,7 @@ _SERIES_BELOW = 0.2
 
 
 class GrowthFactor(NamedTuple):
-    """The growth factor over time with the resulting strength and residual, each with the broadcast shape.
+    """The growth factor over time (see `growth_factor`) with the strength and the residual, all of the broadcast shape.
 
     Attributes:
         log_growth: ln g, finite even if g overflows or underflows.
@@ -156,7 +156,7 @@ def growth_limit(
     *,
     log_scale: FiniteArray = 0.0,
 ) -> GrowthLimit:
-    """Compute the limit of the growth factor and how it is approached.
+    """Compute the limit of the growth factor and the type of approach to it.
 
     For C, D > 0 the flow converges to θ = S with g∞ = (S + r)/(2C) = 2D/(r − S). If C = 0, no combination grows, and
     S > 0 cannot be reached. If D = 0, no combination shrinks, and S < 0 cannot be reached.

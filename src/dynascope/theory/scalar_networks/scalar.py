@@ -91,7 +91,7 @@ class ScalarLimit(NamedTuple):
 
     @property
     def richness(self) -> Float[np.ndarray, ...]:
-        """|ln γ₊|, which measures richness for both signs of S.
+        """Richness of learning, |ln γ₊|, for both signs of S.
 
         The value is near zero for lazy learning, in which the weights hardly move, and large for rich learning.
         """
@@ -116,14 +116,14 @@ class _GrowthFlow(NamedTuple):
 
     Attributes:
         target: S.
-        growing: (aᵢ + bᵢ)/2, with the sign of Z included in b. The squares of growing/`unit`, summed and divided by
-            |Z|, give C/unit².
-        shrinking: (aᵢ − bᵢ)/2, which gives D/unit² in the same way.
+        growing: (aᵢ + bᵢ)/2, with the sign of Z included in b. The sum of the squares of growing/`unit`, divided by
+            |Z|, is C/unit².
+        shrinking: (aᵢ − bᵢ)/2, from which D/unit² is computed in the same way.
         growing_power: C/unit².
         shrinking_power: D/unit².
         rate: k = 2 η E[x²]/|Z|.
         sign: The sign of Z.
-        unit: The largest absolute weight, relative to which the squares do not underflow.
+        unit: The largest absolute weight; squares of weights do not underflow in this unit.
     """
 
     target: Array

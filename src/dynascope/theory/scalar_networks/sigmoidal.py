@@ -145,7 +145,7 @@ def linear_mode_strength(
     input_power: PositiveArray,
     learning_rate: PositiveArray = 1.0,
 ) -> Float[AnyArray, ...]:
-    """Compute the strength of the same mode in a one-layer model with zero initial weights.
+    """Compute the strength of a mode in a one-layer model with zero initial weights.
 
     R = S (1 − exp(−η λ t))
 
@@ -263,7 +263,7 @@ def emerging_modes(
     learning_rate: ArrayLike,
     fraction: ArrayLike,
 ) -> list[Any]:
-    """Broadcast the arguments of modes with nonzero targets and a fraction of the target to a common shape."""
+    """Broadcast the arguments to a common shape, and raise `InputError` if a target is zero."""
     modes = broadcast(
         target=target,
         input_power=input_power,

@@ -139,7 +139,7 @@ def clean_stages(
         fraction: ε, between 0 and ½.
 
     Returns:
-        The number of modes k = 1, 2, … that fulfil the condition.
+        The number of modes k = 1, 2, … that satisfy the condition.
 
     Raises:
         InputError: If an argument is out of range.
