@@ -84,9 +84,9 @@ def compute_optimum(
 ) -> ComputeOptimum:
     """Compute the time T* and number of neurons N* that minimise the loss for the compute C = T N.
 
-    With T = θ N^(α+1) and τ = 2 η S A θ, the loss is N^−α F(θ), where F = ½ S² A [τ^−β J(τ)/(α + 1) + 1/α]. At given C
-    the loss is C^−α/(α+2) θ^(α/(α+2)) F(θ), whose minimum θ* does not depend on C. T* is about the time that N* neurons
-    take to learn the N* most frequent skills.
+    With T = θ N^(α+1) and τ = 2 η S A θ, the loss is N^−α F(θ), where F = ½ S² A [τ^−β J(τ)/(α + 1) + 1/α]; A, β and J
+    are defined in `power_laws`. At given C the loss is C^−α/(α+2) θ^(α/(α+2)) F(θ), whose minimum θ* does not depend on
+    C. T* is about the time that N* neurons take to learn the N* most frequent skills.
 
     Args:
         compute: C > 0, of any shape.

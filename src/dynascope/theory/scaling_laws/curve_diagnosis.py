@@ -32,8 +32,8 @@ class CurveDiagnosis(NamedTuple):
     """Result of the checks of a fitted power law.
 
     Attributes:
-        suspects: Mask of the points that contradict the law fitted to the others.
-        misfit_p_value: P value of `misfit_p_value` for the law fitted without the suspects.
+        suspects: Mask of the points that contradict the law fitted to all other points.
+        misfit_p_value: P value of the test for systematic misfit, for the law fitted without the suspects.
         warnings: Category and text of the warning for each failed check.
     """
 
@@ -56,7 +56,7 @@ def diagnose_curve(
 
     Args:
         x: ln of the resource at the fitted points.
-        runs: L + missing at the fitted points, minus the floor if it was given.
+        runs: Losses at the fitted points, plus the `missing` loss of `fit`, minus the floor if it was given.
         law: The law fitted to the mean of the runs.
         positions: Indices of the fitted points among all recorded points.
         recorded: Number of recorded points.

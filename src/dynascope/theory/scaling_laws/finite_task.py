@@ -30,9 +30,10 @@ def time_window(
 
         10 ln c/(2 η S A) < T < 0.05 n_s^(α+1)/(2 η S A)
 
-    The first skills are learned well before the window, and the last skills have hardly been learned at its end. For
-    small initial weights, the loss falls in steps, skill by skill, until skill k = (α + 1) ln c is learned, at time ln
-    c k^(α+1)/(2 η S A). If this time is later than the lower end of the window, use it as the lower end instead.
+    Here c = S/R₀ − 1, and A normalises the frequencies P(k) = A k^−(α+1). The first skills are learned well before the
+    window, and the last skills have hardly been learned at its end. For small initial weights, the loss falls in steps,
+    skill by skill, until skill k = (α + 1) ln c is learned, at time ln c k^(α+1)/(2 η S A). If this time is later than
+    the lower end of the window, use it as the lower end instead.
 
     Args:
         exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).
@@ -77,8 +78,9 @@ def missing_loss(exponent: PositiveFloat, skills: PositiveFloat, *, target_scale
 
         L_C = S² A n_s^−α/(2α)
 
-    The loss L = ½ E(f − y)² of a task with finitely many skills falls faster than its power law. L + L_C follows the
-    law until the network starts to learn the last skills. Pass L_C to `fit` as `missing`.
+    Here A normalises the frequencies P(k) = A k^−(α+1). The loss L = ½ E(f − y)² of a task with finitely many skills
+    falls faster than its power law. L + L_C follows the law until the network starts to learn the last skills. Pass L_C
+    to `fit` as `missing`.
 
     Args:
         exponent: α > 0 of the frequencies P(k) ∝ k^−(α+1).

@@ -50,7 +50,7 @@ class PowerLawFit(NamedTuple):
         floor: Irreducible loss, given or fitted.
         floor_interval: Confidence interval of the floor, of zero width if the floor was given.
         missing: The given loss of the skills that the task lacks.
-        spread: `Spread` of ln(L − known floor + missing) for a further run, from which `loss` computes its interval.
+        spread: `Spread` of the log losses of individual runs about the law, from which `loss` computes its interval.
         suspects: Indices of the points that contradict the law fitted to the others. The fit includes the suspects.
         misfit_p_value: P value of the test that the law, without the suspects, describes the losses. If it is below
             0.01, the law does not describe the losses, and the intervals are invalid. None if there are too few points

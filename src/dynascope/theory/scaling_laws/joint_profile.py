@@ -1,6 +1,6 @@
 """Profile confidence intervals of quantities derived from a joint law.
 
-Losses and resources are in units of their geometric means. A law is the array (E, ln A, ln B, a, b).
+Losses and resources are in units of their geometric means. An array (E, ln A, ln B, a, b) represents a law.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class JointProfile:
 
 
 def law_parameter(which: int) -> Quantity:
-    """Quantity: one of the five coefficients of the law."""
+    """Return the function that evaluates one of the five coefficients of a law."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return laws[:, which], np.tile(np.eye(5)[which], (len(laws), 1))
@@ -121,7 +121,7 @@ def law_parameter(which: int) -> Quantity:
 
 
 def prefactor(which: int, centre: float) -> Quantity:
-    """Quantity: ln A or ln B for a resource in its original unit; `centre` is the mean of the log resource."""
+    """Return the function that evaluates ln A or ln B in original units; `centre` is the mean of the log resource."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         gradient = np.zeros((len(laws), 5))
@@ -132,7 +132,7 @@ def prefactor(which: int, centre: float) -> Quantity:
 
 
 def loss_at(place: tuple[float, float]) -> Quantity:
-    """Quantity: ln L at (ln N, ln D)."""
+    """Return the function that evaluates ln L at (ln N, ln D)."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         value, slopes = joint_residuals(laws, np.array([place[0]]), np.array([place[1]]), 0.0)
@@ -142,7 +142,7 @@ def loss_at(place: tuple[float, float]) -> Quantity:
 
 
 def best_size(total: float) -> Quantity:
-    """Quantity: ln N* for a given total = ln N + ln D, with N* = (a A/b B)^(1/(a+b)) e^(b total/(a+b))."""
+    """Return the function that evaluates ln N* for total = ln N + ln D, N* = (a A/b B)^(1/(a+b)) e^(b total/(a+b))."""
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, level_n, level_d, a, b = laws.T
@@ -156,7 +156,10 @@ def best_size(total: float) -> Quantity:
 
 
 def best_loss(total: float) -> Quantity:
-    """Quantity: ln L at N*. A change in N* does not affect the derivative, because N* minimises the loss."""
+    """Return the function that evaluates ln L at N*.
+
+    A change in N* does not affect the derivative, because N* minimises the loss.
+    """
     sizes = best_size(total)
 
     def quantity(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -168,7 +171,7 @@ def best_loss(total: float) -> Quantity:
 
 
 def best_exponent(laws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Quantity: the exponent b/(a + b) of the growth of N* with compute."""
+    """Evaluate the exponent b/(a + b) with which N* grows with compute, and its derivatives."""
     a, b = np.maximum(laws[:, 3:].T, 1e-12)
     gradient = np.zeros((len(laws), 5))
     gradient[:, 3], gradient[:, 4] = -b / (a + b) ** 2, a / (a + b) ** 2

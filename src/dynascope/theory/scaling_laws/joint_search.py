@@ -1,4 +1,4 @@
-"""Search for the joint law in parameters and data that fits given losses: variable projection, then least squares."""
+"""Least-squares fit of the joint law in parameters and data to losses, with initial values from variable projection."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def profile_interval(
 def _t_statistic(
     x: np.ndarray, y: np.ndarray, deviations: np.ndarray, laws: np.ndarray, which: int, fixed: Sequence[int]
 ) -> Float[np.ndarray, " laws"]:
-    """Student's t statistic of the mean score over runs, for each value."""
+    """Student's t statistic of the mean score over runs, for each law (one per value of the coefficient)."""
     slopes = _orthogonal_slopes(x, laws, which, fixed)
     rest = np.array([y - RaisedPowerLaw(*law).logarithm(x) for law in laws])
     error = np.maximum(_standard_error(deviations, slopes, len(deviations)), 1e-300)

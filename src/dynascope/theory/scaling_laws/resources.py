@@ -1,4 +1,4 @@
-"""Laws for the loss in one resource if another resource is finite, including the bend in the power law."""
+"""Loss as a function of one resource while another resource is finite, including the bend in the power law."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def time_law(
 
         L = S² A/(2(α + 1)) τ^−β J(τ (N + ½)^−(α+1)) + ½ S² A [ζ(α + 1, N + 1) − ζ(α + 1, n_s + 1)]
 
-    Here τ = 2 η S A T, A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)) and J = `skill_integral`. An integral replaces the sum over
-    skills. For α ≤ 1, c = 99, η S = 1 and N ≥ 1000, the relative error is at most 1e-6 for T ≥ 1000 and 5e-4 for
-    T ≥ 100. `multilinear.training_loss` computes the exact sum.
+    Here τ = 2 η S A T, β = α/(α + 1), A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)), c = S/R₀ − 1 and J = `skill_integral`. An
+    integral replaces the sum over skills. For α ≤ 1, c = 99, η S = 1 and N ≥ 1000, the relative error is at most 1e-6
+    for T ≥ 1000 and 5e-4 for T ≥ 100. `multilinear.training_loss` computes the exact sum.
 
     Args:
         times: Number of steps T > 0, of any shape.
@@ -105,8 +105,9 @@ def data_law(
 
         L = (S − R₀)² A^(1/(α+1))/(2(α + 1)) B(β, D + 1) [1 − I_x(β, D + 1)] + ½ S² A ζ(α + 1, N + 1)
 
-    Here B is the beta function, I its regularised incomplete form, and x = A (N + ½)^−(α+1). An integral replaces the
-    sum over skills. For α ≤ 1, the relative error is at most 1e-6 for D ≥ 300 (3e-6 for N ≥ 100).
+    Here B is the beta function, I its regularised incomplete form, β = α/(α + 1), A = 1/ζ(α + 1) and x = A (N +
+    ½)^−(α+1). An integral replaces the sum over skills. For α ≤ 1, the relative error is at most 1e-6 for D ≥ 300 (3e-6
+    for N ≥ 100).
 
     Args:
         samples: Number of samples D > 0, of any shape.
@@ -159,8 +160,8 @@ def parameter_law(
 
         L = ½ S² A [ζ(α + 1, N + 1) − ζ(α + 1, n_s + 1)]
 
-    With infinitely many skills the loss is close to A_N (N + ½)^−α, where A_N = S² A/(2α); the relative error is 1e-7
-    at N = 1000.
+    Here A = 1/(ζ(α + 1) − ζ(α + 1, n_s + 1)). With infinitely many skills, the loss is close to A_N (N + ½)^−α, where
+    A_N = S² A/(2α); the relative error is 1e-7 at N = 1000.
 
     Args:
         neurons: Number of neurons N > 0, of any shape. The loss is zero if N ≥ n_s.

@@ -34,14 +34,14 @@ class ExpectedLoss(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Uncertainty of a fitted law, and scatter of individual runs about the law, in ln(L − known + missing).
+    """Uncertainty of a fitted law, and scatter of individual runs about the law, for the logarithm of the loss.
 
     Attributes:
         influences: Contribution of each run (of each point, for a single run) to the errors of level, exponent and
             floor; shape (contributions, 3). The sum of their outer products is the covariance of the estimates.
         scatter: Standard deviation of individual losses about the law.
         freedom: Degrees of freedom of the influences and the scatter.
-        known: The given floor; zero if the floor was fitted.
+        known: The given floor, which is subtracted before the logarithm is taken; zero if the floor was fitted.
     """
 
     influences: Float[np.ndarray, "contributions 3"]

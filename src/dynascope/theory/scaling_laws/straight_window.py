@@ -68,7 +68,7 @@ def straight_stretch(x: np.ndarray, y: np.ndarray) -> tuple[int, int]:
 
 
 def _bend(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
-    """Relative range of the local exponents, and twice the range expected from the scatter of the points."""
+    """Return the relative range of the local exponents, and twice the range expected from the scatter of the points."""
     width, descent = x[-1] - x[0], y[0] - y[-1]
     if descent <= 0:
         return math.inf, 0.0

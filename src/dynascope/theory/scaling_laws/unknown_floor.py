@@ -27,7 +27,7 @@ _FLOORS = (0.0, 0.5, 0.9, 0.99)  # fractions of the smallest loss
 
 
 class RaisedPowerLaw(NamedTuple):
-    """L = floor + e^level x^−exponent."""
+    """Power law above a floor, L = floor + e^level x^−exponent."""
 
     level: float
     exponent: float
