@@ -241,7 +241,7 @@ def _require_unique(strengths: np.ndarray, balance: float, width: int, shape: tu
 
 
 def _require_smooth(strengths: np.ndarray, balance: float, width: int, by_map: bool, by_balance: bool) -> None:
-    """Reject derivatives at λ = 0 if modes of zero strength begin to grow, which they do on one side of λ = 0 only."""
+    """Reject derivatives at λ = 0 that do not exist because of modes with zero strength."""
     if balance:
         return
     rank = int(np.sum(strengths > _ROUNDING * np.finfo(strengths.dtype).eps * strengths.max(initial=0)))

@@ -102,7 +102,7 @@ def transfer_error(
 
     The readout v of f(x) = x W₁ v obeys v' = −η W₁ᵀ (W₁ v − c). Along each left singular vector of W₁, the residual
     decays at the rate η times the squared singular value. The component of c orthogonal to the columns of W₁ cannot be
-    learned and gives the floor, ½‖(I − Π) c‖².
+    learned; its loss is the floor ½‖(I − Π) c‖², where Π is the projection onto the columns.
 
     The function can be compiled. It is differentiable as long as the rank of W₁ does not change, even if singular
     values of W₁ are equal.

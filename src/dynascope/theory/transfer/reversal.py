@@ -54,9 +54,9 @@ def reversal_trajectory(
 
     In a converged network, the singular modes of the target map evolve independently. The strength is computed as an
     average of the rich solution s e/(2 − e) and the lazy solution s (2e − 1) with the weights s² (2 − e) and (λ²/4)/e,
-    without cancellation or overflow. For λ = 0 only the rich solution remains: the mode is unlearned and never
-    relearned, because exactly balanced layers converge together to the saddle at zero. For |λ| ≫ s only the lazy
-    solution remains, with e = exp(−|λ|t).
+    without cancellation or overflow. For λ = 0, only the rich solution remains: the mode is unlearned but not
+    relearned, because exactly balanced layers converge to the saddle at zero. For |λ| ≫ s only the lazy solution
+    remains, with e = exp(−|λ|t).
 
     All arguments broadcast. The function can be compiled and differentiated, and the result has the dtype of the
     arguments.
@@ -131,7 +131,7 @@ def reversal_time(
 
 
 class _Mode(NamedTuple):
-    """Modes to be reversed; untraced values are NumPy arrays.
+    """Modes whose targets are reversed; untraced values are NumPy arrays.
 
     Attributes:
         strength: s.
