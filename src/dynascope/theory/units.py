@@ -31,9 +31,9 @@ def in_units(
 ) -> Callable[[_Function], _Function]:
     """Declare the units of a function, and rescale its arguments if any is above 2⁶⁴ or below 2⁻⁶⁴.
 
-    Units are powers of two, so rescaling causes no rounding errors. They are chosen such that the arguments in
-    `standards` are of order one. Values that JAX traces are not rescaled. The decorated function also validates its
-    arguments with `validation.checked`.
+    Units are powers of two, so rescaling causes no rounding errors. In these units, the arguments in `standards` are of
+    order one. Values that JAX traces are not rescaled. The decorated function also validates its arguments with
+    `validation.checked`.
 
     Args:
         *standards: Names of the arguments that should be of order one, the most important first. An entry such as
