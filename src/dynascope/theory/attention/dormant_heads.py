@@ -14,7 +14,7 @@ __all__ = ["Activation", "activations"]
 
 # Norm, relative to the largest initial norm, at which a head counts as blown up; the relative error of t is then 1e-12.
 _LARGE = 1e12
-# Heads above this relative norm at the first blow-up blow up together with it.
+# Heads above this relative norm at the first blow-up count as blowing up at the same time.
 _TIED = 1e6
 _PRECISION = 1e-11
 # Number of e-folds of the slowest mode after which the integration stops without a blow-up.
