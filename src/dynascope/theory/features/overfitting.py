@@ -158,8 +158,8 @@ def overfitting_error(setup: OverfittingSetup) -> Overfitting:
     with multiplicity p − d. The tail adds r(p − d)/n to every eigenvalue of K/n. If r ≪ n/(p − d), training therefore
     has two phases, with rates of order 1 and r(p − d)/n. For r = 1/(p − d), κ ≈ 1/n, L ≈ 1 − 1/n for strong modes, and
     the window is 1 ≪ η t ≪ n. The value printed in the source, r = n/(p − d), leads to κ ≈ 1, L ≈ ½ and no window. In
-    the window, training is equivalent to regression on the d strong modes with E(f̂ − f*)² = (σ² + ‖f⊥‖²) n/(n − d) −
-    σ².
+    the window, training is equivalent to regression on the d strong modes, with the error E(f̂ − f*)² = (σ² + ‖f⊥‖²)
+    n/(n − d) − σ².
 
     Args:
         setup: The spectrum, the samples and the target.
