@@ -57,7 +57,7 @@ def interpolant_path(inputs: FiniteNumbers, targets: FiniteNumbers, products: Po
 
     The solution is w = 2b sinh(Xᵀμ), where μ minimises the convex dual 2b Σ_i cosh(Xᵀμ)_i − yᵀμ. The function solves
     the dual by damped Newton steps along decreasing b. A step that changes Xᵀμ by at most s is scaled by ln(1 + s)/s,
-    which makes the iteration globally convergent. The tangent dμ/d ln b = −(X D Xᵀ)⁻¹ y, D = √(w² + 4b²), gives the
+    which makes the iteration globally convergent. The tangent dμ/d ln b = −(X D Xᵀ)⁻¹ y, D = √(w² + 4b²), provides the
     initial guess. No term overflows for small b.
 
     Each interpolant takes about three linear solves with n equations. In addition to the given products, about eight
