@@ -1,4 +1,4 @@
-"""Gradient flow of linear autoencoders: visited saddles, transposition of the layers, and rates at the minimum."""
+"""Gradient flow of linear autoencoders: visited saddles, imbalance of the layers, and rates near the minimum."""
 
 from __future__ import annotations
 

@@ -71,9 +71,9 @@ def grasp_defect(incoming_gradient: FiniteNumbers, outgoing_gradient: FiniteNumb
 
         Σ_in S − Σ_out S = ‖g_out‖² − ‖g_in‖²,   S = θ ⊙ H g,  g = ∇L,  H = ∇²L
 
-    The first sum runs over the incoming weights and the bias of a unit, the second over its outgoing weights. GraSP
-    scores are the synaptic saliency of R = ½ ‖∇L‖², which is not a function of the outputs alone and changes under the
-    rescaling (θ_in, θ_out) → (c θ_in, θ_out/c) that leaves L unchanged.
+    The first sum runs over the incoming weights and the bias of a unit, and the second sum over its outgoing weights.
+    GraSP scores are the synaptic saliency of R = ½ ‖∇L‖², which is not a function of the outputs alone and changes
+    under the rescaling (θ_in, θ_out) → (c θ_in, θ_out/c) that leaves L unchanged.
 
     Args:
         incoming_gradient: Gradients g of the incoming weights and of the bias, shape (units, incoming).
