@@ -163,9 +163,9 @@ def time_scale(
 
     1/t_c² = (4 p E[a²] γ)² η₁ η₂ (S² + 4 γ² P Q)
 
-    At late times, the distance to the limit decays as exp(−t/t_c). The first term is the contribution of the target,
-    the second that of the initial weights; P and Q are defined in `line_trajectory`. A network that is initialised near
-    a saddle may stay there for many time constants.
+    At late times, the distance to the limit decays as exp(−t/t_c). S² is the contribution of the target, and 4 γ² P Q
+    is the contribution of the initial weights; P and Q are defined in `line_trajectory`. A network that is initialised
+    near a saddle may stay there for many time constants.
 
     Args:
         network: Both initial layers, the multiplier γ and the learning rates η₁ and η₂.
