@@ -71,11 +71,12 @@ def max_margin(data: Data, factors: Factors = 1) -> MaxMargin:
         min ½ Σ θ² over the parameters of the largest rate, subject to z_i · β ≥ 1, with β_j a product of k_j parameters
 
     In a product of k factors, each factor has the rate λ = 1/k, and the total cost is ½ k |β_j|^(2/k). Only the
-    products with the fewest factors are penalised; all others are free. With one factor, the problem is a quadratic
-    program; if all inputs have one factor, it is the hard-margin support vector machine. With two factors, it is a
-    linear program that minimises the ℓ1 norm. If the free inputs alone separate the data, the penalised inputs are
-    discarded with a warning, and the parameters with the next lower rate are penalised. The direction of gradient flow
-    converges to the solution as 1/q with the margin q, or as log(q)/q if `support_drift` is not zero.
+    products with the fewest factors are penalised; all others are free. If the penalised products have one factor, the
+    problem is a quadratic program; if all inputs have one factor, it is the hard-margin support vector machine. If the
+    penalised products have two factors, the problem is a linear program that minimises the ℓ1 norm. If the free inputs
+    alone separate the data, the penalised inputs are discarded with a warning, and the parameters with the next lower
+    rate are penalised. The direction of gradient flow converges to the solution as 1/q with the margin q, or as
+    log(q)/q if `support_drift` is not zero.
 
     Args:
         data: z_i = y_i x_i with labels y = ±1, shape (samples, inputs), linearly separable: z_i · β > 0 for some β. For
