@@ -85,8 +85,8 @@ def maximal_utilities(encoding: Encoding) -> Float[np.ndarray, " frequencies"]:
 
         U*_ξ = √(2/(27 p³)) |x̂[ξ]|³
 
-    For ξ = p/2, which has no phase, the utility is √2 times larger. The average is over pairs. Some publications sum
-    over pairs and set ‖u‖ = ‖v‖ = ‖w‖ = 1; in this convention, the utility is 3√3 p² times larger.
+    For ξ = p/2, which has no phase, the utility is √2 times larger. The utility is an average over all p² pairs. Some
+    publications sum over the pairs and set ‖u‖ = ‖v‖ = ‖w‖ = 1; in this convention, the utility is 3√3 p² times larger.
 
     Args:
         encoding: Encoding x of the integers modulo p, shape (p,), with zero mean.

@@ -103,9 +103,10 @@ class Spectrum:
             z_u' = c x̂ conj(z_v) z_w,  z_v' = c x̂ conj(z_u) z_w,  z_w' = c conj(x̂) z_u z_v.
 
         The flow conserves the differences of |z_u|², |z_v|², |z_w|² and the imaginary part of T = conj(x̂) z_u z_v
-        conj(z_w). Hence y = min |z|² obeys y'² = 4c² (|x̂|² Π_j (y + d_j) − (Im T)²), and the time to y = ∞ is
-        Carlson's elliptic integral R_F of the distances to the roots of this cubic. If Re T < 0, y first decreases to
-        the largest root. The time is infinite if the encoding or the neuron does not contain the frequency.
+        conj(z_w). Hence y = min |z|² obeys y'² = 4c² (|x̂|² Π_j (y + d_j) − (Im T)²), where d_j = |z_j|² − y are the
+        conserved differences. The time to y = ∞ is Carlson's elliptic integral R_F of the distances to the roots of
+        this cubic. If Re T < 0, y first decreases to the largest root. The time is infinite if the encoding or the
+        neuron does not contain the frequency.
 
         If the initial weights are multiplied by α, the times are multiplied by 1/α. Each neuron learns the frequency
         with its earliest time, under both the plain and the normalised flow.
