@@ -183,8 +183,8 @@ def implicit_bias_objective(
     Here R = √(δ² + 4κ²‖β‖²), κ = √(η_a η_w), and R₀ is R at the initial map β₀. Ψ is strictly convex with ∇Ψ = κ
     √(R − δ) β̂, and ∇²Ψ M = κ² √(R + δ) I with the `preconditioner` M. Training is therefore mirror descent on Ψ in a
     rescaled time. Up to a factor and a constant, the objective is ‖β − β₀‖² for δ ≫ 0 (upstream) and ‖β‖^(3/2) for a
-    small balanced initialisation. For δ ≪ 0 (downstream), it is ‖β‖ − β̂₀ᵀβ, which favours the initial direction. For δ
-    < 0, Ψ has a conical singularity at β = 0.
+    small balanced initialisation. For δ ≪ 0 (downstream), it is ‖β‖ − β̂₀ᵀβ, which favours the initial direction. For
+    negative δ, Ψ has a conical singularity at β = 0.
 
     The theorem requires β(t) ≠ 0 throughout. If the output weight changes its sign, β∞ minimises the objective with
     −β̂₀ instead of β̂₀; `sign_changed` in the result of `interpolator` reports this case.
