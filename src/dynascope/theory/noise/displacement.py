@@ -217,5 +217,5 @@ def _displacement(modes: NoisySteps, powers: StepPowers) -> np.ndarray:
 def _correlation(modes: NoisySteps, powers: StepPowers) -> np.ndarray:
     beta = modes.momentum
     correlation = (beta - modes.rate * modes.curvature / 2) * powers.response - beta * powers.previous
-    # At lag zero the correlation is one; the formula needs u_{−1}, which the recursion does not give.
+    # At lag zero the correlation is one; the formula needs u_{−1}, which the recursion does not provide.
     return modes.step_variance * np.where((powers.response == 0) & (powers.total == 0), 1.0, correlation)

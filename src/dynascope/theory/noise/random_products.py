@@ -110,7 +110,7 @@ def step_matrices(hessians: FiniteNumbers, sgd: SGD) -> Float[np.ndarray, "batch
 
         I − η(H_B + λ)   without momentum;   ((I − ηH, βI), (−ηH, βI)), H = H_B + λ, for (n, d) with momentum
 
-    Here d is the change of n in the last step.
+    Here, n is the displacement from the set, and d is the change of n in the last step.
 
     Args:
         hessians: H_B, the Hessian of each batch's loss in the k directions normal to the set, shape (batches, k, k).
