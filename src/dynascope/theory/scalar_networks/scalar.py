@@ -103,8 +103,8 @@ class Scaling(NamedTuple):
 
     Attributes:
         setting: The scaled setting, for `scalar_trajectory` and `scalar_limit`.
-        clock: Speed relative to the scaling "target": this network at time t/clock corresponds to the network with the
-            scaled target at time t.
+        clock: Training speed relative to the scaling "target": this network at time t/clock corresponds to the network
+            with the scaled target at time t.
     """
 
     setting: Setting
@@ -220,7 +220,7 @@ def scalar_limit(setting: Setting, *, learning_rate: PositiveArray = 1.0) -> Sca
 
 @_covers(gives="scalings of target, output, input and weights that are equivalent in training")
 def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Scaling]:
-    """Return a setting scaled by c in four equivalent ways, with the same γ₊ and the same γ(t) up to a clock.
+    """Scale a setting by c in four equivalent ways, with the same γ₊ and the same γ(t) up to a rescaling of time.
 
     The following four scalings are equivalent:
 
@@ -230,7 +230,7 @@ def equivalent_scalings(setting: Setting, factor: PositiveArray) -> dict[str, Sc
     - "weights": divide the weights by √c.
 
     The four scaled settings also have the same θ/S and the same loss relative to its initial value. Relative to the
-    scaling of the target, their clocks run at the speeds 1, 1/c², 1/c² and 1/c.
+    network with the scaled target, they train at the speeds 1, 1/c², 1/c² and 1/c.
 
     Args:
         setting: Data and initial network.
