@@ -84,8 +84,8 @@ def misfit_p_value(
 def require_one_law(runs: Float[np.ndarray, "runs points"]) -> None:
     """Raise `InputError` if the rows look like losses of models of different sizes rather than losses of one model.
 
-    Runs with different seeds are in no particular order, and their losses differ by a factor. Rows for models of
-    different sizes are ordered by size, or their losses differ by an additive constant.
+    Runs with different seeds are in no particular order, and their losses differ by a factor. In contrast, rows for
+    models of different sizes are ordered by size, or their losses differ by an additive constant.
     """
     if len(runs) < 3 or not np.all(runs > 0):
         return

@@ -105,9 +105,9 @@ def data_law(
 
         L = (S − R₀)² A^(1/(α+1))/(2(α + 1)) B(β, D + 1) [1 − I_x(β, D + 1)] + ½ S² A ζ(α + 1, N + 1)
 
-    Here B is the beta function, I its regularised incomplete form, β = α/(α + 1), A = 1/ζ(α + 1) and x = A (N +
-    ½)^−(α+1). An integral replaces the sum over skills. For α ≤ 1, the relative error is at most 1e-6 for D ≥ 300 (3e-6
-    for N ≥ 100).
+    Here β = α/(α + 1), A = 1/ζ(α + 1), x = A (N + ½)^−(α+1), B is the beta function, and I is its regularised
+    incomplete form. An integral replaces the sum over skills. For α ≤ 1, the relative error is at most 1e-6 for D ≥ 300
+    (3e-6 for N ≥ 100).
 
     Args:
         samples: Number of samples D > 0, of any shape.
