@@ -201,8 +201,8 @@ def integrated_path(
     """Integrate `velocity` in ln A, ln B, ln G and c, and return the four parameters at given times.
 
     The logarithms prevent underflow for very small initial values. The bias converges to −S, not to S as the source
-    states. For S ≪ 1 it follows c ≈ (2A − 5B − G)/8; for large S it lags behind the neurons and converges at the rate
-    3η/8.
+    states. For S ≪ 1, the bias is c ≈ (2A − 5B − G)/8; for large S, it lags behind the neurons and converges at the
+    rate 3η/8.
 
     Args:
         times: Gradient-flow times t ≥ 0, increasing, shape (times,).
