@@ -149,7 +149,7 @@ def heavy_ball_collapse_exponent(
     learning_rate: PositiveFloat,
     momentum: Momentum,
 ) -> float:
-    """Lyapunov exponent per step of SGD with momentum near an invariant set of codimension one, to leading order in η.
+    """Leading-order Lyapunov exponent per step of SGD with momentum near an invariant set with one normal direction.
 
         Λ ≈ −ηh/(1 − β) − η² Var(h_B)/(2(1 − β)²)
 
