@@ -10,6 +10,8 @@ from .langevin import LangevinRuns as LangevinRuns
 from .langevin import langevin as langevin
 from .margin_flow import MarginPath as MarginPath
 from .margin_flow import margin_flow as margin_flow
+from .pattern_flow import PatternFlow as PatternFlow
+from .pattern_flow import pattern_flow as pattern_flow
 from .progress import progress_listener as progress_listener
 from .progress import report_progress as report_progress
 from .progress import track as track

@@ -1,3 +1,5 @@
+from .fixed_pattern import FixedPattern as FixedPattern
+from .fixed_pattern import fixed_pattern as fixed_pattern
 from .function_space import FunctionSpacePath as FunctionSpacePath
 from .function_space import function_space_flow as function_space_flow
 from .function_space import preconditioner as preconditioner
@@ -6,9 +8,15 @@ from .interpolation import implicit_bias_objective as implicit_bias_objective
 from .interpolation import interpolator as interpolator
 from .kernel import KernelChange as KernelChange
 from .kernel import kernel_change as kernel_change
+from .odd_data import LinearEquivalent as LinearEquivalent
+from .odd_data import linear_equivalent as linear_equivalent
+from .pattern_change import PatternChange as PatternChange
+from .pattern_change import pattern_change as pattern_change
 from .regimes import Regime as Regime
 from .regimes import regime as regime
 from .regimes import rich_delay as rich_delay
+from .speeds import NeuronSpeeds as NeuronSpeeds
+from .speeds import neuron_speeds as neuron_speeds
 from .whitened import NeuronLimit as NeuronLimit
 from .whitened import NeuronTrajectory as NeuronTrajectory
 from .whitened import neuron_imbalance as neuron_imbalance

@@ -1,3 +1,7 @@
+from .final_kernel import kernel_regression_map as kernel_regression_map
+from .kernel_turn import KernelTurn as KernelTurn
+from .kernel_turn import kernel_turn as kernel_turn
+from .mode_kernels import stage_kernel_distance as stage_kernel_distance
 from .phases import Hyperparameters as Hyperparameters
 from .phases import Parametrisation as Parametrisation
 from .phases import Phase as Phase
@@ -7,3 +11,7 @@ from .phases import phase as phase
 from .phases import phase_table as phase_table
 from .phases import stable_rates as stable_rates
 from .phases import standard_parametrisations as standard_parametrisations
+from .silent_alignment import AlignmentPlateau as AlignmentPlateau
+from .silent_alignment import SilentAlignment as SilentAlignment
+from .silent_alignment import alignment_plateau as alignment_plateau
+from .silent_alignment import silent_alignment as silent_alignment
