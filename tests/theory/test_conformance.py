@@ -113,6 +113,7 @@ ANSWER_INFINITY = {
     *(
         "scalar_networks.growth_limit",
         "scalar_networks.time_to_reach",
+        "neuron.pattern_change",
         "neuron.rich_delay",
         "neuron.regime",
         "noise.thermometer",

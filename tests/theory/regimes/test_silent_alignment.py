@@ -52,11 +52,13 @@ def test_the_full_flow_is_on_the_plateau_until_the_loss_falls():
     np.testing.assert_allclose(w[1] / 1e-4, path.first[1], rtol=1e-5)
 
 
-@pytest.mark.parametrize(("scale", "reached"), [(1e-2, 0.56088), (1e-3, 0.561243), (1e-4, 0.5612485)])
-def test_half_of_the_target_is_learned_at_the_half_time(scale, reached):
+@pytest.mark.parametrize(
+    ("scale", "reached", "digits"), [(1e-2, 0.56088, 5), (1e-3, 0.561243, 6), (1e-4, 0.5612485, 7)]
+)
+def test_half_of_the_target_is_learned_at_the_half_time(scale, reached, digits):
     half = silent_alignment(FIRST, SECOND, B, scale=scale).half_time
     w, a, maps = trained(scale, [half, 4 * half])
-    np.testing.assert_allclose(maps[0] @ B / np.linalg.norm(B), reached, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(maps[0] @ B / np.linalg.norm(B), reached, rtol=0, atol=0.6 * 10.0**-digits)
     np.testing.assert_allclose(3 * a[1] @ a[1] + np.sum(w[1] ** 2), 4 * np.linalg.norm(B), rtol=10 * scale)
 
 
@@ -73,8 +75,9 @@ def test_the_misalignment_is_the_tolerance_at_the_alignment_time(seed, tolerance
     first, second, b = rng.normal(size=(5, 3)), rng.normal(size=5), rng.normal(size=3)
     found = silent_alignment(first, second, b, scale=1e-3, tolerance=tolerance)
     reached = alignment_plateau(found.alignment_time, first, second, b).misalignment[0]
-    correction = np.exp(-2 * found.rate * found.alignment_time) * (second @ second + np.sum(first**2)) / found.growing
-    np.testing.assert_allclose(reached, tolerance, rtol=min(10 * correction, 1) + 1e-6)
+    # The next term of the expansion in exp(−2 s t).
+    smallness = np.exp(-2 * found.rate * found.alignment_time) * (second @ second + np.sum(first**2)) / found.growing
+    np.testing.assert_allclose(reached, tolerance, rtol=0, atol=smallness**2)
 
 
 @pytest.mark.usefixtures("unchecked_types")
@@ -83,7 +86,7 @@ def test_the_misalignment_is_the_tolerance_at_the_alignment_time(seed, tolerance
     [
         ((FIRST, SECOND, 0 * B), {"scale": 1e-3}, "correlation"),
         ((FIRST, SECOND[:2], B), {"scale": 1e-3}, "second"),
-        ((FIRST, -FIRST @ B / np.linalg.norm(B), B), {"scale": 1e-3}, "second"),
+        ((FIRST, -FIRST[:, 0], [1.0, 0.0, 0.0]), {"scale": 1e-3}, "second"),
         ((FIRST, SECOND, B), {"scale": 0.0}, "scale"),
         ((FIRST, SECOND, B), {"scale": 1e-3, "tolerance": 1.0}, "tolerance"),
     ],

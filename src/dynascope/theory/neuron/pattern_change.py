@@ -122,7 +122,7 @@ def pattern_change(
     batch = require_broadcast(**shapes, **rate_shapes(rates))
     numbers = (initial_output, *rates, active)
     a, first, second, active = (np.broadcast_to(each, batch).reshape(-1) for each in numbers)
-    w = np.broadcast_to(initial_weights, (*batch, inputs.shape[1])).reshape(-1, inputs.shape[1])
+    w = np.broadcast_to(initial_weights, (*batch, inputs.shape[1])).reshape(a.size, inputs.shape[1])
 
     y, length = targets[active], np.linalg.norm(inputs[active], axis=-1)
     towards = inputs[active] / length[..., None]
@@ -205,7 +205,7 @@ def _roots(p: np.ndarray, q: np.ndarray, boundaries: np.ndarray) -> np.ndarray:
 def _first_passed(roots: np.ndarray, log_growth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the root that the flow from √g = 1 passes first, and its sample; otherwise the limit of √g, and −1."""
     with np.errstate(all="ignore"):
-        distance = 2 * np.log(roots.reshape(len(roots), -1)) * np.sign(log_growth)[:, None]
+        distance = 2 * np.log(roots.reshape(len(roots), 2 * roots.shape[1])) * np.sign(log_growth)[:, None]
         ahead = (distance > 0) & (distance < np.abs(log_growth)[:, None])
         distance = np.where(ahead, distance, np.inf)
         nearest = np.argmin(distance, axis=-1)

@@ -91,7 +91,7 @@ def alignment_plateau(
     of α² exp(2st), because the residual is frozen. They hold for any covariance of the inputs.
 
     Args:
-        times: Gradient-flow times t ≥ 0, shape (times,).
+        times: Gradient-flow times t ≥ 0, a number or shape (times,).
         first: W̃, the first layer at scale one, shape (h, d).
         second: ã, the second layer at scale one, shape (h,).
         correlation: b, not zero, shape (d,).
@@ -111,6 +111,7 @@ def alignment_plateau(
         >>> path.misalignment.round(5).tolist()
         [0.11774, 0.00165]
     """
+    require_shape("times", times, (), (None,))
     times, s, unit, plus, minus, across = (np.atleast_1d(times), *_split(first, second, correlation))
     grown, shrunk = (np.exp(sign * s * times)[:, None] / np.sqrt(2) for sign in (1, -1))
     # The matrix is divided by exp(2st), so that only the trace may overflow.
