@@ -25,10 +25,10 @@ def figures(study: SilentAlignment, result: Comparison) -> list[Chart]:
             "curve does not depend on the initial scale α.",
         ),
         Chart(
-            "relative_loss",
+            "loss",
             over="time",
             title="Loss",
-            caption="Loss over time on whitened inputs, relative to the initial loss. For smaller initial scales α, "
+            caption="Loss over time on whitened inputs. For smaller initial scales α, "
             "the loss falls later, after the kernel is aligned.",
         ),
         Chart(
