@@ -1,3 +1,10 @@
+from .biased_attention import BiasedCharge as BiasedCharge
+from .biased_attention import GeneratorCount as GeneratorCount
+from .biased_attention import attention_defect as attention_defect
+from .biased_attention import attention_generators as attention_generators
+from .biased_attention import biased_attention_defect as biased_attention_defect
+from .biased_attention import biased_charge_parts as biased_charge_parts
+from .biased_attention import biased_charge_rate as biased_charge_rate
 from .drift import Drift as Drift
 from .drift import charge_drift as charge_drift
 from .equilibrium import equilibration_steps as equilibration_steps
