@@ -17,3 +17,5 @@ from .find_symmetries import find_symmetries as find_symmetries
 from .identities import Identities as Identities
 from .identities import check_identities as check_identities
 from .identities import orbit_directions as orbit_directions
+from .residual_charge import AffineCharge as AffineCharge
+from .residual_charge import ResidualCharge as ResidualCharge

@@ -76,6 +76,11 @@ class Charge:
         return self.units * (self.block + 1) // 2
 
     @property
+    def mixed(self) -> int:
+        """Number of coordinates of a block that mix with each other."""
+        return self.block
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """The parameters on which the symmetry acts, in the order in which the program reads them."""
         return tuple(dict.fromkeys(part.path for part in self.parts))

@@ -92,8 +92,8 @@ def _directions(charge: Charge, theta: Any) -> list[Any]:
         return [charge.direction(theta, row) for row in np.eye(charge.units)]
     blocks, found = charge.units // charge.block, []
     for block in range(blocks):
-        for i, j in zip(*np.triu_indices(charge.block), strict=True):
-            weights = np.zeros((blocks, charge.block, charge.block))
+        for i, j in zip(*np.triu_indices(charge.mixed), strict=True):
+            weights = np.zeros((blocks, charge.mixed, charge.mixed))
             weights[block, i, j] = weights[block, j, i] = 1.0
             found.append(charge.direction(theta, weights))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -15,14 +15,18 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.interpreters.partial_eval import dce_jaxpr
 
 from dynascope.compilation.frameworks import also_in_pytorch
+from dynascope.errors import InputError
 from dynascope.results.named_tuples import short_repr
+from dynascope.symmetry.added_constants import adds_constants, without_constants
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.families import families
 from dynascope.symmetry.independence import independent_charges
 from dynascope.symmetry.mixing import mixing_units
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
 from dynascope.symmetry.program_loops import bodies
-from dynascope.symmetry.scaling import exact_and_relaxed
+from dynascope.symmetry.residual import affine_charge, residual_charges
+from dynascope.symmetry.residual_charge import AffineCharge
+from dynascope.symmetry.scaling import exact_and_relaxed, rescalings
 from dynascope.symmetry.symmetry_defects import defects, holds_globally
 from dynascope.symmetry.translations import is_used, translations
 from dynascope.validation.bounded_scalars import Seed
@@ -72,6 +76,7 @@ class SymmetryStructure:
         rounding: The largest |⟨g, ξ⟩| / (‖g‖ ‖ξ‖) of any symmetry that holds, at random points.
         unused: Paths of parameters that no output depends on; all their elements are conserved.
         shapes: The tree of parameter shapes.
+        affine: Symmetries that are linear after constants are added to parameters, e.g. to a learned bias.
     """
 
     symmetries: tuple[Charge, ...]
@@ -79,6 +84,7 @@ class SymmetryStructure:
     rounding: float
     unused: tuple[str, ...]
     shapes: Any = dataclasses.field(repr=False)
+    affine: tuple[AffineCharge, ...] = ()
 
     __repr__ = short_repr
 
@@ -90,7 +96,7 @@ class SymmetryStructure:
         more than 1000 charges, the result is only an upper bound, because dependences between symmetries are not
         computed.
         """
-        return independent_charges(self.symmetries, self.shapes)
+        return independent_charges([*self.symmetries, *(each.charge for each in self.affine)], self.shapes)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,6 +116,10 @@ class SymmetryStructure:
         rows = [
             (each.kind, each.group, str(count), " ".join(each.paths))
             for each, count in zip(self.symmetries, counts, strict=True)
+        ]
+        rows += [
+            (f"affine {own.kind}", own.group, str(independent_charges([own], self.shapes)), " ".join(own.paths))
+            for own in (each.charge for each in self.affine)
         ]
         rows += [
             (f"broken {each.charge.kind}", each.reason, f"{each.defect.max():.1e}", " ".join(each.charge.paths))
@@ -149,6 +159,13 @@ def find_symmetries(
       b − c²/2 of each unit.
 
     Permutations and sign flips of units have no charge.
+
+    Arrays of constants that the program adds, such as a query bias that is not learned, restrict a matrix symmetry to
+    the matrices that leave the constants unchanged. The restricted symmetry and its charges are found. If the program
+    adds a constant to a learned bias, the full symmetry remains, but it is affine; it is listed in `affine`. Constants
+    inside loops, single numbers that are added to all elements, and constants on both sides of a product are not
+    analysed. A bias that varies between batches is not a constant: give it as an input, so that only symmetries for
+    every bias are found.
 
     For PyTorch, the program is that of `torch.program`. A module is traced in its current mode. In training mode, batch
     norm uses the statistics of the example batch. In evaluation mode, batch norm uses the recorded statistics. The
@@ -203,8 +220,54 @@ def find_symmetries(
     for each in families(relaxed, model.paths):
         if _key(each) not in known and each.kind == "scale":
             broken.append(BrokenSymmetry(each, defects(each, model, [point], here), "ε of a norm"))
+    residual, affine = _beside_constants(model, point, program, given, gradients, symmetries, seed)
+    symmetries = [*_outside(symmetries, residual, params), *residual]
     unused = tuple(path for number, path in enumerate(model.paths) if not is_used(program, number))
-    return SymmetryStructure(tuple(symmetries), tuple(broken), rounding, unused, jax.tree.map(_shape, params))
+    shapes = jax.tree.map(_shape, params)
+    return SymmetryStructure(tuple(symmetries), tuple(broken), rounding, unused, shapes, affine)
+
+
+def _beside_constants(
+    model: Model,
+    point: Point,
+    program: ClosedJaxpr,
+    given: list[Point],
+    gradients: list[tuple[np.ndarray, ...]],
+    known: list[Charge],
+    seed: int,
+) -> tuple[list[Charge], tuple[AffineCharge, ...]]:
+    """Return what remains of the matrix symmetries of the function without the constants that it adds."""
+    if not adds_constants(program, len(model.paths)):
+        return [], ()
+    bare, tolerance = without_constants(model), max(_EXACT, 1e3 * _coarsest(program))
+    try:
+        slopes = list(projected_gradients(bare, given, seed))
+        found = families(rescalings(traced(bare, point), len(model.paths)), model.paths)
+        mixing = [part for each in found for part in mixing_units(each, bare, given, slopes) if part.kind == "matrix"]
+    except InputError:  # without the constants, values are not finite
+        return [], ()
+    residual: list[Charge] = []
+    affine: list[AffineCharge] = []
+    known_keys = {_key(each) for each in known}
+    for each in mixing:
+        if _key(each) in known_keys:
+            continue
+        given_arguments = each, model, given, gradients, seed, tolerance
+        if (shifted := affine_charge(*given_arguments)) is not None:
+            affine.append(shifted)
+        else:
+            residual += residual_charges(*given_arguments)
+    return residual, tuple(affine)
+
+
+def _outside(known: list[Charge], residual: Sequence[Charge], params: Any) -> list[Charge]:
+    """Return the known symmetries that no residual symmetry contains, e.g. of units to which zeros are added."""
+
+    def contains(large: Charge, small: Charge) -> bool:
+        alike = set(large.paths) == set(small.paths)
+        return alike and independent_charges([large, small], params) == independent_charges([large], params)
+
+    return [each for each in known if not any(contains(large, each) for large in residual)]
 
 
 def traced(model: Model, point: Point) -> ClosedJaxpr:

@@ -134,7 +134,7 @@ def orbit_directions(
         units = np.eye(charge.units)
         if charge.kind == "matrix":
             blocks = charge.units // charge.block
-            units = np.eye(blocks * charge.block**2).reshape(-1, blocks, charge.block, charge.block)
+            units = np.eye(blocks * charge.mixed**2).reshape(-1, blocks, charge.mixed, charge.mixed)
         for weights in units:
             along = arrays_by_path(charge.direction(params, weights))
             rows.append(np.concatenate([np.ravel(np.asarray(along[path])) for path in arrays_by_path(params)]))
@@ -149,7 +149,7 @@ def _derivatives(loss: Callable[[Any], Any], params: Any, symmetries: Sequence[C
     """Compute the gradient and, for each symmetry, Hξ and (∂ξ)ᵀg for a random direction ξ."""
     trained, fixed = eqx.partition(params, eqx.is_inexact_array)
     random = np.random.default_rng(seed)
-    shapes = [(each.units // each.block, *([each.block] * 2 if each.kind == "matrix" else [])) for each in symmetries]
+    shapes = [(each.units // each.block, *([each.mixed] * 2 if each.kind == "matrix" else [])) for each in symmetries]
     weights = [random.normal(size=shape) for shape in shapes]
 
     def gradient(theta: Any) -> Any:

@@ -79,5 +79,5 @@ def _of_one(charge: Charge, theta: Any) -> int:
         unit_sums(part.labels, np.ones_like(arrays[part.path]), charge.units, np).max(initial=0.0)
         for part in charge.parts
     )
-    missing = charge.block - min(charge.block, int(weights))
+    missing = charge.mixed - min(charge.mixed, int(weights))
     return charge.size - charge.units // charge.block * missing * (missing + 1) // 2

@@ -12,7 +12,7 @@ from dynascope.symmetry.charge import Charge, Part
 from dynascope.symmetry.parameters import Model, Point
 from dynascope.symmetry.symmetry_defects import holds_globally, lengths
 
-__all__ = ["mixing_units"]
+__all__ = ["mixing_units", "of_units"]
 
 _EXACT = 1e-9  # rounding error of a derivative along a symmetry, relative to ‖g‖ ‖ξ‖
 _DEAD = 1e-12  # a unit with a relative gradient below this counts as inactive
@@ -61,8 +61,8 @@ def mixing_units(
         kept = _linear(charge, members, size, model, given[0])
         alone += [unit for each in members if each not in kept for unit in each]
         if kept:
-            found.append(_of_units(charge, list(chain.from_iterable(kept)), size))
-    return [*found, *([_of_units(charge, sorted(alone), 1)] if alone else [])]
+            found.append(of_units(charge, list(chain.from_iterable(kept)), size))
+    return [*found, *([of_units(charge, sorted(alone), 1)] if alone else [])]
 
 
 def _linear(charge: Charge, blocks: list[list[int]], size: int, model: Model, point: Point) -> list[list[int]]:
@@ -70,14 +70,14 @@ def _linear(charge: Charge, blocks: list[list[int]], size: int, model: Model, po
 
     Units with a kink appear to mix if no input moves them across the kink.
     """
-    if holds_globally(_of_units(charge, list(chain.from_iterable(blocks)), size), model, point, size):
+    if holds_globally(of_units(charge, list(chain.from_iterable(blocks)), size), model, point, size):
         return blocks
     if len(blocks) > _MOST_TRIALS:
         return []
-    return [each for each in blocks if holds_globally(_of_units(charge, each, size), model, point, size)]
+    return [each for each in blocks if holds_globally(of_units(charge, each, size), model, point, size)]
 
 
-def _of_units(charge: Charge, units: Sequence[int], block: int) -> Charge:
+def of_units(charge: Charge, units: Sequence[int], block: int) -> Charge:
     """Return the symmetry restricted to the given units, in this order."""
     numbers = np.full(charge.units + 1, -1)
     numbers[list(units)] = np.arange(len(units))

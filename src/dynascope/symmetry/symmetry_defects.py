@@ -35,8 +35,8 @@ def holds_globally(charge: Charge, model: Model, point: Point, seed: int, tolera
     random = np.random.default_rng(seed)
     parameters, frozen, _ = point
     if charge.kind == "matrix":
-        turned, _ = np.linalg.qr(random.normal(size=(charge.units // charge.block, charge.block, charge.block)))
-        element = turned * random.uniform(0.7, 1.4, size=(len(turned), 1, charge.block))
+        turned, _ = np.linalg.qr(random.normal(size=(charge.units // charge.block, charge.mixed, charge.mixed)))
+        element = turned * random.uniform(0.7, 1.4, size=(len(turned), 1, charge.mixed))
         # A unit with a kink cannot be on the same side of it for both elements.
         elements = [element, -element]
     else:

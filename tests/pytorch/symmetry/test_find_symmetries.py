@@ -305,3 +305,35 @@ def test_a_maximum_over_centred_units_keeps_its_shifts():
     found = find_symmetries(CentredMaximum(), None, torch.randn(5, 3, dtype=torch.float64))
     # A shift of all units for each of three inputs and for the bias; one scale of the hidden against the last layer.
     assert found.size == 4 + 1
+
+
+class BiasedHead(nn.Module):
+    """A causal head with a constant bias of its queries, in a buffer, and optionally a learned one."""
+
+    def __init__(self, *, learned):
+        super().__init__()
+        self.query, self.key = nn.Linear(3, 2, bias=learned), nn.Linear(3, 2, bias=False)
+        self.value, self.out = nn.Linear(3, 2, bias=False), nn.Linear(2, 3, bias=False)
+        self.register_buffer("constant", torch.tensor([0.6, -0.3]))
+
+    def forward(self, x):
+        attended = functional.scaled_dot_product_attention(
+            self.query(x) + self.constant, self.key(x), self.value(x), is_causal=True
+        )
+        return self.out(attended)
+
+
+@pytest.mark.parametrize(("learned", "scores"), [(False, 1), (True, 3)])
+def test_a_bias_in_a_buffer_restricts_or_displaces_the_symmetry_of_the_scores(learned, scores):
+    module = BiasedHead(learned=learned)
+    found = find_symmetries(module, None, drawn(5, 4, 3))
+    assert found.size == scores + 3
+    if learned:
+        (affine,) = found.affine
+        np.testing.assert_allclose(affine.constants["['query.bias']"], [0.6, -0.3], rtol=0, atol=1e-6)
+    else:
+        (charge,) = (each for each in found.symmetries if "['query.weight']" in each.paths)
+        query, key = (each.weight.detach().double().numpy() for each in (module.query, module.key))
+        across = np.array([1.0, 2.0]) / 5**0.5
+        expected = np.abs(across @ (query @ query.T - key @ key.T) @ across)
+        np.testing.assert_allclose(np.abs(charges(module, [charge])), [expected], rtol=1e-5)

@@ -57,7 +57,7 @@ class Formula(eqx.Module):
     def orbit(self, inputs: Any, draw: np.random.Generator) -> Orbit:
         """A random path along all symmetries."""
         charges = self.symmetries(inputs).symmetries
-        shapes = [(e.units // e.block, *([e.block] * 2 if e.kind == "matrix" else [])) for e in charges]
+        shapes = [(e.units // e.block, *([e.mixed] * 2 if e.kind == "matrix" else [])) for e in charges]
         return [(each, draw.normal(size=shape) / 2) for each, shape in zip(charges, shapes, strict=True)]
 
 
