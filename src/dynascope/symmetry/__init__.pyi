@@ -10,6 +10,8 @@ from .discover import Discovery as Discovery
 from .discover import discover as discover
 from .discover_blocks import BlockDiscovery as BlockDiscovery
 from .discover_blocks import discover_blocks as discover_blocks
+from .equivariance import Equivariance as Equivariance
+from .equivariance import equivariance as equivariance
 from .evidence import Cause as Cause
 from .find_symmetries import BrokenSymmetry as BrokenSymmetry
 from .find_symmetries import SymmetryStructure as SymmetryStructure
