@@ -96,9 +96,10 @@ def equivariance(
 
     Example:
         >>> import jax.numpy as jnp
+        >>> import numpy as np
         >>> import optax
-        >>> turn = jnp.array([[0.6, -0.8], [0.8, 0.6]])
-        >>> given = lambda w: jnp.sum((w.T @ w - 1) ** 2), jnp.array([[1.0, 0.5], [0.2, -1.0]]), lambda w: turn @ w
+        >>> turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+        >>> given = lambda w: jnp.sum((w.T @ w - 1) ** 2), np.array([[1.0, 0.5], [0.2, -1.0]]), lambda w: turn @ w
         >>> equivariance(optax.sgd(0.01, momentum=0.9), *given).holds, equivariance(optax.adam(0.01), *given).holds
         (True, False)
     """
@@ -207,7 +208,7 @@ def _require_symmetry(loss: Any, transform: Any, start: Any, seed: int) -> None:
             f"symmetry changes the loss from {before:.6g} to {after:.6g}, a difference of {change:.3g}",
             argument="symmetry",
             value=change,
-            remedy="give a symmetry of this loss; find_symmetries finds those of a network",
+            remedy="give a symmetry of this loss, with float64 numbers; find_symmetries finds those of a network",
         )
 
 
