@@ -48,8 +48,8 @@ class Jumps:
         tie: Events within this many e-folds of growth after the first event of a jump are part of the jump.
         least_drop: An event that lowers the loss by at most this much is part of the preceding jump.
         least_growth: Lower bound on growth rates.
-        unit: Unit of accelerated time for exponential growth, in which an e-fold takes at most time/unit; None for the
-            blow-up of higher degrees.
+        unit: Unit of accelerated time if neurons grow exponentially (an e-fold then takes at most time/unit); None if
+            the norms diverge at a finite time.
         groups: Events of each jump.
     """
 
@@ -85,6 +85,6 @@ class Jumps:
 
 
 def listed(numbers: Any) -> str:
-    """List the first eight numbers, and state how many more there are."""
+    """Format the first eight numbers, followed by the count of the others."""
     shown = ", ".join(str(int(i)) for i in numbers[:8])
     return shown + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")

@@ -75,11 +75,11 @@ def alternating_flow(
         any active neuron with the same function), `settled_direction` (over `weight`, the weights of that neuron on the
         plateau after the jump, orthogonal as above and at unit norm; equal to `direction` if the neuron is dormant
         there, or if its activation is smooth and an active neuron has the same function), `settled_norm` (the norm of
-        these weights; NaN if the neuron is dormant, if it shared its function, or if the jump activates no neuron),
-        `activated` and `returned` (over `neuron`, whether the neuron became active or became dormant again), and
-        `unstable_rate` (the largest rate at which the active neurons leave the plateau after the jump on their own,
-        zero at a minimum). The attribute `stopped` states why the run ended, `complete` whether nothing is left to
-        learn, and `warnings` the limitations of the result.
+        these weights; NaN if the neuron is dormant, if an active neuron computes the same function, or if the jump
+        activates no neuron), `activated` and `returned` (over `neuron`, whether the neuron became active or became
+        dormant again), and `unstable_rate` (the largest rate at which the active neurons leave the plateau after the
+        jump on their own, zero at a minimum). The attribute `stopped` states why the run ended, `complete` whether
+        nothing is left to learn, and `warnings` the limitations of the result.
 
     Limitations. For degree 2, all neurons at the same maximum of the utility become active together. One neuron
     represents all of them, because the others have no utility in this direction once it is active. For ReLU neurons

@@ -1,4 +1,4 @@
-"""Concurrent runs with control flow in Python, whose calls to the same compiled program are batched."""
+"""Run several Python generators concurrently, and batch their calls to the same compiled program."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ _EXPENSIVE = 1e8  # operations of an implicit step above which the finer grid is
 def average_of(task: Learnable, network: Any) -> Average:
     """Return the samples or the expectation that defines the loss of the neurons.
 
-    An output bias is active from the beginning, and its time constant is one, so in the limit of small neurons it is
-    always optimal: the loss is that of centred residuals.
+    An output bias is active from the beginning and adapts with a time constant of one. In the limit of small neurons,
+    the bias is therefore always optimal, and the loss is that of centred residuals.
     """
     if not isinstance(task, Task):
         return task

@@ -283,7 +283,7 @@ def _along(network: Any, average: Any, rows: Any, coefficients: Any, change: Any
 def _ascend(
     network: Any, average: Any, active: Any, starts: Any, steps: Any
 ) -> tuple[Float[Array, "starts weights"], Float[Array, " starts"]]:
-    """Maximise the utility from each start; return the unit weights of the largest utility, and this utility.
+    """Maximise the utility from each start; return the unit weights with the largest utility, and this utility.
 
     The method is gradient ascent on the sphere with Barzilai–Borwein step lengths, which need no line search and do
     not stop at kinks. The last row of `active` must be unused.

@@ -122,7 +122,7 @@ class Alternation:
             )
 
     def alternate(self, jumps: int | None, duration: float | None, *, alone: bool) -> Generator[Call, Any, str]:
-        """Run until nothing is left to learn and return why the run ended; if `alone`, report progress by jumps."""
+        """Run until nothing is left to learn, and return why the run ended; if `alone`, report progress by jump."""
         loss, events = self.initial_loss, 0
         if self.uncorrelated:
             self.warnings.append(
@@ -194,7 +194,7 @@ class Alternation:
         return Event(self.time, np.nan, float(departure.rates.max()), [], [], unit, np.zeros_like(unit))
 
     def _chosen(self, growth: np.ndarray, log_sizes: np.ndarray) -> list[int]:
-        """Choose the neurons to activate: the largest, and those that grow with it but compute other functions."""
+        """Choose the neurons to activate: the largest, and those that grow equally fast but compute other functions."""
         log_sizes = np.where(self.waiting, log_sizes, -np.inf)
         order = np.argsort(-log_sizes, kind="stable")
         chosen = [int(order[0])]
@@ -308,7 +308,7 @@ class Alternation:
         self.dormant = Dormant(directions, log_norms, spent)
 
     def _retire(self, neuron: int, weights: np.ndarray) -> Generator[Call, Any, None]:
-        """Integrate a shrunk neuron back in time to the threshold, because the cost phase takes no time."""
+        """Integrate a shrunk neuron backwards in time up to the threshold, because the cost phase takes no time."""
         size = np.linalg.norm(weights)
         directions, log_norms, spent = (np.array(each) for each in self.dormant)
         directions[neuron], log_norms[neuron], spent[neuron] = weights / size, np.log(size), 0.0

@@ -98,7 +98,7 @@ _SHORT, _PRECISE, _NEWTON_STEPS = 0.1, 1e-13, 8
 
 
 def _floor(values: np.ndarray, slope: np.ndarray, size: float) -> float:
-    """Return the curvature below which a direction counts as flat, given the error due to the gradient."""
+    """Return the curvature below which a direction counts as flat, given the error due to the remaining gradient."""
     return max(_CURVED * float(np.abs(values).max(initial=0.0)), float(np.linalg.norm(slope)) / size)
 
 
