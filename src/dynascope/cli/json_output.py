@@ -127,7 +127,7 @@ def _learned(jump: Jump, record: xr.Dataset) -> dict[str, Any]:
 
 
 def _check(rows: Sequence[Jump], staircase: StaircaseView | None, view: Result) -> dict[str, Any]:
-    """Return the result of the check; without jumps if the theory predicts the loss over time."""
+    """Return the result of the check; jumps are omitted if the theory predicts the loss over time."""
     unit = math.nan if staircase is None else staircase.unit()
     jumps = [_seen(jump.number, jump.seen, unit) for jump in rows if jump.seen is not None]
     judged = sum(jump["status"] == names.JUDGED for jump in jumps)

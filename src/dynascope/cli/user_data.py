@@ -62,7 +62,7 @@ class UserData:
 
     @property
     def prepares(self) -> bool:
-        """Whether the data are preprocessed beyond centring, so that the preprocessing steps are printed."""
+        """Whether the data are preprocessed beyond centring; if so, the preprocessing steps are printed."""
         arrays = self.source == "digits" or Path(self.source).suffix.lower() in (".npz", ".npy")
         return not arrays or self.standardise or self.missing is not None
 
