@@ -121,7 +121,7 @@ def compare_staircases(
 
 
 def _unsettled(staircase: StaircaseView, found: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Select the observed plateaus that end before they are expected to be flat, and so do not show a level."""
+    """Select the observed plateaus that end before they are expected to become flat; their levels cannot be read."""
     settling = staircase.settling_times
     return np.zeros(len(found), bool) if settling is None else np.isfinite(found) & (ends - found < settling)
 
@@ -160,7 +160,7 @@ def compare_curve(observed: xr.Dataset, predicted: xr.Dataset) -> float:
     """Return the mean distance between observed and predicted loss over log time, relative to the initial loss.
 
     The compared times begin at a tenth of the time at which the predicted loss has decreased by a tenth, and end with
-    the shorter curve. NaN if a curve ends before that decrease.
+    the shorter curve. The result is NaN if a curve ends before this decrease.
     """
     shared, expected, initial = _shared_times(observed, predicted)
     if not len(shared):
@@ -343,6 +343,6 @@ def later_descent(observed: xr.Dataset, predicted: xr.Dataset) -> str:
 
 
 def _covered(staircase: StaircaseView, time: np.ndarray) -> np.ndarray:
-    """Select the times covered by the predicted loss curve; the small-scale limit may not contain later jumps."""
+    """Select the times up to the end of the predicted loss curve; the small-scale limit may omit later jumps."""
     last = np.inf if staircase.curve is None else staircase.curve["time"].to_numpy()[-1]
     return time <= last
