@@ -102,7 +102,7 @@ def compile_cache() -> Iterator[None]:
 
 
 def _kind() -> str:
-    """Return what JAX's cache key does not contain: the version of dynascope and the processor model."""
+    """Return the version of dynascope and the processor model, which JAX's cache key does not contain."""
     processor = platform.processor()
     with contextlib.suppress(OSError):  # Linux only: the instruction set
         about = Path("/proc/cpuinfo").read_text()

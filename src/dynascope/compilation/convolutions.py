@@ -67,7 +67,7 @@ def fast_convolutions(program: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _turned(program: Jaxpr, known: dict[int, Jaxpr]) -> Jaxpr:
-    """Transpose each program once, even if it is called twice; programs without convolutions remain unchanged."""
+    """Convert each program once, even if it is called twice; programs without convolutions remain unchanged."""
     if id(program) not in known:
         lines = [_turned_line(line, known) for line in program.eqns]
         same = all(new is old for new, old in zip(lines, program.eqns, strict=True))

@@ -1,4 +1,4 @@
-"""Compilation of closed forms in double precision, whatever the default precision of JAX."""
+"""Compilation of closed forms in double precision, independent of the default precision of JAX."""
 
 from __future__ import annotations
 
