@@ -73,5 +73,5 @@ class ModelReader(Protocol):
         ...
 
     def unchanged(self) -> contextlib.AbstractContextManager[Any]:
-        """Restore on exit all state that measurements could change, such as that of random number generators."""
+        """Restore on exit all state that measurements could change, such as the state of random number generators."""
         ...

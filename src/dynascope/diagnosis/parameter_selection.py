@@ -9,7 +9,7 @@ __all__ = ["selection"]
 
 
 def selection(parameters: str | Collection[str] | Callable[[str], bool] | None) -> Callable[[str], bool]:
-    """Return a function that states whether the name of a parameter matches one of the patterns.
+    """Return a function that tests whether the name of a parameter matches one of the patterns.
 
     Example:
         >>> selected = selection(["encoder.*", "*.bias"])

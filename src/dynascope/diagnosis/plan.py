@@ -18,9 +18,9 @@ _STEPS = 10_000
 
 
 def plan_of(runner: ProbeRunner, schedule: Schedule, sizes: Sizes, values: Iterable[Any], *, updates: bool) -> str:
-    """State the bytes and the seconds that a recorder takes.
+    """Return a sentence that states the memory and the time that a recorder requires.
 
-    The seconds are those of the first measurement, or of the second one if the first compiles the probes.
+    The time is that of the first measurement, or of the second one if the first includes the compilation of the probes.
 
     Args:
         runner: The probes, after the first snapshot.

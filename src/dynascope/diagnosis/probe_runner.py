@@ -21,7 +21,7 @@ _FREE_SECONDS = 10.0
 
 
 class RecorderWarning(UserWarning):
-    """A recorder cannot measure something. Each case is reported once, and training continues."""
+    """Issued if a recorder cannot measure a quantity. Each case is reported once, and training continues."""
 
 
 class ProbeRunner:
@@ -31,7 +31,7 @@ class ProbeRunner:
         probes: The probes. Those that fail on the first snapshot are dropped.
         max_overhead: The largest share of the run's time that measurements may take; None for no limit. The first ten
             seconds of measurements, the first snapshot and the next run of each probe are not limited. Half of the time
-            is reserved for cheaper probes, so that an expensive probe does not prevent their measurement.
+            is reserved for cheaper probes, so an expensive probe cannot use up the time of all others.
         strict: Whether a failing probe raises its error instead of a warning.
 
     Attributes:

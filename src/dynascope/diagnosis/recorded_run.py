@@ -30,7 +30,7 @@ _LOCK = "writer.lock"
 class RecordedRun:
     """A growing record of measurements, the initial snapshot of the run, and a lock against a second writer.
 
-    The operating system releases the lock when the process ends, however it ends.
+    The operating system releases the lock when the process ends, even after a crash.
 
     Args:
         path: The folder.

@@ -26,9 +26,9 @@ __all__ = ["Recorder"]
 class Recorder:
     """Records a JAX training run: weights, gradients, features, neural collapse and the neural tangent kernel.
 
-    Measurements run on a fixed reference batch, with compiled functions of their own; the functions that you compiled
-    do not run again. The record is a growing folder that `dynascope report` turns into a page and that xarray can read
-    at any time. For PyTorch, use `dynascope.torch.Recorder`.
+    Measurements run on a fixed reference batch with separately compiled functions; the functions that you compiled do
+    not run again. The record is a growing folder that `dynascope report` turns into a page and that xarray can read at
+    any time. For PyTorch, use `dynascope.torch.Recorder`.
 
     Parameters are the floating-point arrays of `params`. They are named by their paths in the tree, such as
     `layers.0.weight`, and recorded in the order of `jax.tree.leaves`, which sorts the keys of dictionaries.

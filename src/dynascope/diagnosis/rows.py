@@ -44,7 +44,7 @@ def feature_rows(values: Any, rows: int) -> Any:
 
 
 def thinned(rows: Any) -> Any:
-    """Return at most a few thousand rows, the same ones for every array of this length.
+    """Return at most a few thousand rows; arrays of equal length are reduced to the same rows.
 
     The rows are drawn at random, because evenly spaced rows could come from only a few columns of an image.
     """

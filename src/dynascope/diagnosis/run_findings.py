@@ -155,7 +155,7 @@ def _collapse(record: xr.Dataset) -> Iterator[str]:
 
 
 def _charges(record: xr.Dataset) -> Iterator[str]:
-    """Count the charges that have left the bounds of their laws."""
+    """Count the conserved charges that deviated from their laws by more than the bounds."""
     names = "measured_charge", "predicted_charge", "charge_bound"
     if not {*names} <= {*map(str, record.variables)}:
         return
@@ -220,7 +220,7 @@ def _change(subject: str, values: xr.DataArray, *, at_steps: bool = False) -> st
 
 
 def _name(record: xr.Dataset, dimension: str, place: int) -> str:
-    """Return the name of a layer or an activation, whose names in containers are numbers."""
+    """Return the name of a layer or an activation; a name that is a number, as in containers, gets a prefix."""
     name = str(record[dimension].to_numpy()[place])
     input_of, of, layer = name.rpartition("input of ")
     kind = "activation" if dimension == "activation" else "layer"

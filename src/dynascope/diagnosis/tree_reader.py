@@ -35,7 +35,7 @@ _PRODUCTS = 40  # of the Lanczos method, in addition to the number of curvatures
 class TreeReader:
     """Reads a function of parameters and inputs; implements `diagnosis.model_reader.ModelReader`.
 
-    Measurements run compiled functions of their own, which are compiled once.
+    Measurements run separate functions, each of which is compiled once.
 
     Args:
         apply: (params, inputs) → outputs (n, c), or (outputs, a tree of features).
@@ -221,7 +221,7 @@ class TreeReader:
 
     @contextlib.contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Multiply matrices in the precision of their numbers, which is not the default on some devices."""
+        """Multiply matrices in the full precision of their entries, which is not the default on some devices."""
         with jax.default_matmul_precision("highest"):
             yield
 

@@ -28,7 +28,7 @@ def measure_activity(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
 
 
 def measure_flips(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
-    """Measure the share of pairs of a sample and a unit whose activation differs from that at initialisation."""
+    """Measure the share of (sample, unit) pairs whose state (active or inactive) differs from initialisation."""
     layers = snapshot.forward.preactivations
     if not layers:
         return {}
@@ -45,7 +45,7 @@ def measure_flips(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
 
 
 def _signs(active: np.ndarray, like: Any) -> Any:
-    """Return pre-activations ±1 with the given activity, in the library and on the device of other ones."""
+    """Return pre-activations of +1 for active and −1 for inactive units, in the library and on the device of `like`."""
     xp = array_namespace(like)
     signs = np.where(active, 1.0, -1.0).astype(np.float32)
     if hasattr(like, "new_tensor"):  # PyTorch

@@ -28,7 +28,7 @@ _IGNORED = -100
 
 @dataclasses.dataclass(frozen=True)
 class _Rows:
-    """The rows that are measured: those with a target, or a few thousand of these, drawn at random.
+    """The measured rows: all rows with a target, or a random subset of a few thousand of them.
 
     Attributes:
         outputs: The outputs, shape (n, c).
