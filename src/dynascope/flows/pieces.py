@@ -1,4 +1,4 @@
-"""Integration in pieces, so that between pieces a time limit can stop the flow or the solver can change."""
+"""Integration in pieces, between which a time limit can stop the flow or the solver can be changed."""
 
 from __future__ import annotations
 

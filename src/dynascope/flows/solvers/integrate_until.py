@@ -67,10 +67,11 @@ def integrate_until(
         order: Order of the error in the step size.
         tolerance: Largest allowed error of a step, relative to the state.
         most: Maximum number of steps, including rejected steps.
-        memory: Memory that the method receives in the first step.
+        memory: Internal state that the method receives in the first step.
 
     Returns:
-        The final time, state and velocity, whether the condition held, the number of steps, and the final memory.
+        The final time, state and velocity, whether the condition held, the number of steps, and the final internal
+        state of the method.
 
     Example:
         >>> import math
