@@ -58,7 +58,7 @@ class CreditRule:
 
     @property
     def learns(self) -> bool:
-        """Whether the feedback weights have updates of their own."""
+        """Whether the feedback weights have a separate update rule."""
         return self.feedback in ("regularizer", "equal updates")
 
     def fixed_point(
@@ -104,8 +104,8 @@ CREDIT_RULES: Mapping[str, CreditRule] = {
 def regularizer(layer: FeedbackLayer, x: Any, backward: Any, coefficients: Mapping[str, Any]) -> Any:
     """The weighted sum of primitives that the feedback weights of a dense or convolutional layer descend.
 
-    Averages are over samples and, for convolutions, over the pixels of the output, where the products x B and z Bᵀ of
-    the dense primitives are the convolution and the transposed convolution with the kernel B.
+    Averages are over samples and, for convolutions, over the pixels of the output. In convolutional layers, the
+    products x B and z Bᵀ of the dense primitives are the convolution and the transposed convolution with the kernel B.
 
     Args:
         layer: The layer; its weights are constants.

@@ -35,7 +35,7 @@ class Schedule(NamedTuple):
 class Member(NamedTuple):
     """The network, the rule and the numerical settings of one member; or those of all members, with a leading axis.
 
-    The rule is the index of the way to determine feedback weights in `kinds` of `run_members`.
+    The rule for feedback weights is stored as an index into the argument `kinds` of `run_members`.
     """
 
     network: FeedbackNetwork
@@ -48,7 +48,7 @@ class Member(NamedTuple):
 
 
 class State(NamedTuple):
-    """A network in training, and the step from which each layer, and last the loss, failed; −1 if none did."""
+    """A network in training, and the step at which each layer (last entry: the loss) diverged; −1 for no divergence."""
 
     network: FeedbackNetwork
     failed: Any
@@ -61,7 +61,7 @@ def run_members(
     """Train all members; return their networks, their measures at the recorded steps, and the failed steps.
 
     Args:
-        kinds: The ways to determine feedback weights that some member uses, as in `CreditRule.feedback`.
+        kinds: The values of `CreditRule.feedback` that occur among the members.
         schedule: The settings that all members share.
         members: The members.
         data: Inputs and labels for training, for the test accuracy, and for gradients.
@@ -133,13 +133,13 @@ class _Run:
         return self.data[0][rows], self.data[1][rows], noise
 
     def selected(self, network: FeedbackNetwork, moved: FeedbackNetwork, updates: Mapping[str, Any]) -> list[Any]:
-        """The feedback weights after a step, by the rule of the member; unchanged if no update applies."""
+        """The feedback weights after a step under the rule of the member; unchanged if no update applies."""
         fixed = [network.layers[k].backward for k in self.layers]
         choices = [updates[kind](moved) if kind in updates else fixed for kind in self.kinds]
         return [jax.lax.select_n(self.member.kind, *each) for each in zip(*choices, strict=True)]
 
     def weights_of(self, moved: FeedbackNetwork) -> list[Any]:
-        """The weights, as feedback weights of backpropagation."""
+        """The weights themselves, which backpropagation uses as feedback weights."""
         return [moved.layers[k].weights for k in self.layers]
 
     def signs_of(self, moved: FeedbackNetwork) -> list[Any]:
@@ -174,7 +174,7 @@ class _Run:
         return network.with_backward([found.get(k) for k in range(len(network.layers))])
 
     def measured(self, network: FeedbackNetwork) -> dict[str, Any]:
-        """Loss, accuracies, and the alignment of feedback weights and of the gradient that they send back."""
+        """Loss, accuracies, and the alignment of the feedback weights and of the gradient computed with them."""
         (x, y), (test_x, test_y) = self.data, self.test
         outputs, held = network(x), [network.layers[k] for k in self.layers]
         gradients = (jax.grad(_loss)(each, *self.probed) for each in (network, network.with_exact_feedback()))

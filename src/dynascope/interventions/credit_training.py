@@ -46,7 +46,7 @@ class CreditTraining:
         batch_size: Samples per step.
         steps: Number of steps, a multiple of `records`.
         warm_up: Number of steps before training in which only feedback weights that descend a regulariser are updated;
-            about 5/(η_B β) steps align them, with β their decay.
+            about 5/(η_B β) steps suffice to align them, where β is the decay coefficient of the regulariser.
         drive: Input of the layers in the regulariser: "noise", standard normal, or "activity", the inputs of the layers
             for the batch.
         records: Number of equally spaced steps after which the run is measured, besides step 0.
@@ -95,7 +95,7 @@ def train_with_feedback(
     seed: Seed = 0,
     return_networks: bool = False,
 ) -> Any:
-    """Train classifiers with a rule for the feedback weights, and measure how well errors are assigned.
+    """Train classifiers with a rule for the feedback weights, and measure the alignment of weights and gradients.
 
     The loss is the cross-entropy. Networks, rules and settings form an ensemble that trains in one compiled program.
     Networks train in the precision of their weights.

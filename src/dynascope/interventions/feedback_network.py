@@ -33,7 +33,8 @@ class FeedbackNetwork(eqx.Module):
     back; they are exact if the feedback weights of every layer equal its weights (`with_exact_feedback`).
 
     Attributes:
-        layers: The layers. Every layer except the first needs feedback weights to differ from backpropagation.
+        layers: The layers. A layer without feedback weights sends back exact errors; the first layer requires no
+            feedback weights.
         activation: "relu", "tanh", "erf", "gelu" or "linear".
         image_shape: (height, width, channels) to which inputs are reshaped, or None.
 

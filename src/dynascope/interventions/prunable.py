@@ -67,7 +67,7 @@ class Prunable(Protocol):
 def unprotected(names: Sequence[str], protect: Sequence[str]) -> list[str]:
     """Select the layers that no name in `protect` covers.
 
-    A name covers a layer if its parts (between dots) occur in the name of the layer one after the other.
+    A name covers a layer if its parts (separated by dots) occur consecutively in the name of the layer.
 
     Raises:
         InputError: If a name covers no layer, or if no layer remains.

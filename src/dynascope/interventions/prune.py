@@ -59,8 +59,8 @@ def prune(
 
     Weights with two or more axes are pruned. Biases, parameters of normalisations and layers in `protect` are neither
     pruned nor counted. Scores are computed in float64 and in evaluation mode. For SynFlow, each parameter is replaced
-    by its absolute value and running means by zero. Of weights with equal scores, those that come first in the network
-    are kept.
+    by its absolute value, and running means are set to zero. If weights have equal scores, those that come first in the
+    network are kept.
 
     In a network without skip connections and biases, SynFlow conserves R in every layer. With many rounds, every layer
     therefore keeps a weight up to the maximal compression, which leaves one weight per layer. In a residual network,
@@ -84,7 +84,7 @@ def prune(
         seed: Seed of the random scores.
 
     Returns:
-        The mask, the pruned network, and a table of what each layer lost.
+        The mask, the pruned network, and a table with statistics of each layer.
 
     Raises:
         InputError: If the compression leaves fewer weights than layers, or empties a layer, unless `allow_collapse` is

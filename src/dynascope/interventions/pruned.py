@@ -18,7 +18,7 @@ __all__ = ["CriticalCompression", "Pruned", "layer_table"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pruned:
-    """A pruned network, with statistics of what pruning removed.
+    """A pruned network, with statistics of its layers.
 
     Attributes:
         mask: The masks. For a JAX network, a tree with the structure of its floating-point arrays, whose leaves are

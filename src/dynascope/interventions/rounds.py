@@ -31,7 +31,7 @@ def largest_scores(
 ) -> Bool[np.ndarray, " weights"]:
     """Mask of exactly `keep` weights with the largest scores among the weights in `mask`.
 
-    Of weights with equal scores, those that come first are kept.
+    If weights have equal scores, those that come first are kept.
 
     Example:
         >>> largest_scores(np.array([1.0, 3.0, 1.0, 9.0]), 2, np.array([True, True, True, False]))
