@@ -27,8 +27,8 @@ _POOLED = 2
 class Convolutional(eqx.Module):
     """A network of 3 × 3 convolutions, each followed by the activation and 2 × 2 mean pooling, and two dense layers.
 
-    With zero padding, a convolution preserves the image size; pooling halves the image size, rounded down. Weights are
-    Gaussian with standard deviation `scale`/√fan-in, and biases are initially zero.
+    With zero padding, a convolution preserves the image size; pooling halves the height and width, rounded down.
+    Weights are Gaussian with standard deviation `scale`/√fan-in, and biases are initially zero.
 
     Attributes:
         kernels: One array per convolution, shape (3, 3, input channels, output channels).

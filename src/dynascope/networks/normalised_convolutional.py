@@ -43,7 +43,8 @@ class NormalisedConvolutional(eqx.Module):
     Args:
         side: Height and width of an image in pixels.
         outputs: Number c of outputs.
-        channels: Number of output channels of each convolution; after each convolution, pooling halves the image.
+        channels: Number of output channels of each convolution; after each convolution, pooling halves the height and
+            width.
         width: Number of neurons of the hidden dense layer.
         colours: Number of channels of an image; the channels of a pixel are adjacent.
         seed: Seed of the draw.

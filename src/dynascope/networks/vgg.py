@@ -27,9 +27,10 @@ class VGG16(eqx.Module):
     """A VGG network for images of about 32 × 32 pixels: thirteen convolutions in five stages, then dense layers.
 
     The stages have 2, 2, 3, 3 and 3 convolutions of 3 × 3 pixels with w, 2w, 4w, 8w and 8w channels. Each convolution
-    has a bias, optional batch normalisation and a ReLU. After each stage, 2 × 2 max pooling halves the image, rounded
-    down. A side of one pixel is not pooled, so small images are allowed. The mean over the remaining pixels is the
-    input of the hidden dense layers (with ReLU and without dropout), which are followed by a linear layer.
+    has a bias, optional batch normalisation and a ReLU. After each stage, 2 × 2 max pooling halves the height and
+    width, rounded down. A side of one pixel is not pooled, so small images are allowed. The mean over the remaining
+    pixels is the input of the hidden dense layers (with ReLU and without dropout), which are followed by a linear
+    layer.
 
     Without batch normalisation, training fails on images much smaller than 32 × 32. Once a single pixel remains, it is
     surrounded by zeros, and each convolution reduces the signal to a third.
