@@ -37,7 +37,7 @@ class EndLabel(NamedTuple):
 
 
 class Jump(NamedTuple):
-    """A numbered jump of a staircase: its time, the loss before and after it, and what is learned."""
+    """A numbered jump of a staircase: its time, the loss before and after it, and the learned feature."""
 
     x: float
     before: float

@@ -1,4 +1,4 @@
-"""Find what is learned at each jump, and draw it as images or as a heat map."""
+"""Find the features learned at each jump, and draw them as images or as a heat map."""
 
 from __future__ import annotations
 

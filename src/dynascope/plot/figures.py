@@ -146,7 +146,7 @@ def draw_chart(tree: AnyResult, chart: Chart, figure: Figure | SubFigure | None 
 
 
 def learned_features(tree: AnyResult, axes: Axes | None = None) -> Axes:
-    """Show what is learned at each jump, as images if the inputs are images and otherwise as a heat map.
+    """Show the features learned at each jump, as images if the inputs are images and otherwise as a heat map.
 
     Red is positive, blue negative, white zero. Each image has its own colour scale; a heat map has a single one.
 
