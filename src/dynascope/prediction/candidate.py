@@ -53,7 +53,7 @@ class Candidate:
         theory: The theory.
         status: "applies"; "almost" if some violations are tolerable; "unknown" if some assumption could not be measured
             and no other is violated too much; or "no".
-        assumptions: Its measured assumptions.
+        assumptions: The measured assumptions of the theory.
         cost: The estimated run time, as text.
         error: The expected error, as text; empty if unknown.
         call: The Python call that predicts with this theory, given `task` and `network`; empty if the structure of the

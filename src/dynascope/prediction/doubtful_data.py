@@ -50,7 +50,7 @@ def with_doubts(record: xr.Dataset, task: Learnable) -> xr.Dataset:
 
 
 def determining_inputs(task: Task) -> list[str]:
-    """Return the inputs that determine the target, through an affine function or through one target for each value.
+    """Return the inputs that determine the target: by an affine function, or because equal inputs have equal targets.
 
     The columns "kind=oak", "kind=elm" of a category are treated as one input. Repeated values are considered only if
     their equal targets are unlikely to arise by chance. If there is only one input, nothing is examined.

@@ -95,7 +95,8 @@ def with_curve(staircase: xr.Dataset, curve: xr.Dataset) -> xr.Dataset:
     Returns:
         The record with `loss` over `time` and the estimated errors over `jump`: `jump_time_uncertainty` (relative) and
         `level_uncertainty` (relative to the initial loss; infinite if the curve has no plateau near the level). A jump
-        is slow if its time differs by more than a quarter from the time on the curve, which then becomes its time.
+        is slow if its time differs by more than a quarter from the time on the curve, and the time on the curve then
+        replaces the predicted time.
     """
     view = StaircaseView(staircase)
     seen = _seen(staircase, curve)

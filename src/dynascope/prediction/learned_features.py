@@ -1,4 +1,4 @@
-"""Descriptions of what is learned at each jump, in terms of input and output names."""
+"""Descriptions of the features learned at each jump, in terms of input and output names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Side(enum.Enum):
 
 
 def with_words(record: xr.Dataset, task: Learnable, network: Network) -> xr.Dataset:
-    """Describe what is learned at each jump, if the theory predicts its inputs and outputs.
+    """Describe the features learned at each jump, if the theory predicts their inputs and outputs.
 
     Args:
         record: A staircase with `input_feature` (and `output_feature` if there are several outputs); or with the

@@ -164,7 +164,7 @@ def _samples(case: Case) -> float | None:
 
 
 def _separated(case: Case) -> float | None:
-    """Return the largest s^(1 − τ/τ′) over consecutive modes that explain more than a thousandth, τ = 1/rate."""
+    """Return the largest s^(1 − τ/τ′) of consecutive modes at scale s, with τ = 1/rate; weak modes are omitted."""
     if isinstance(case.task, InContextRegression):
         rates = np.linalg.eigvalsh(case.task.covariance) ** 2
         gains = np.sqrt(rates)

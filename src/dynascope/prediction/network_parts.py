@@ -1,4 +1,4 @@
-"""Describe, by their layers, networks that no theory covers, and list the nearest theories."""
+"""Describe networks that no theory covers by the names of their layers, and list the nearest theories."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def predict_seeds(
 
     Returns:
         The prediction for the first seed, with additional variables for all seeds. `seed_jump_time` over (`seed`,
-        `jump`) contains the times, and `seed_learned` a description of what is learned: the input with the largest
+        `jump`) contains the times, and `seed_learned` a description of the learned feature: the input with the largest
         weight, or the description of the jump if it is the same for all seeds or if the inputs have no names. Jumps
         that a seed lacks are NaN or empty. If there are loss curves, `loss_low`, `loss_median` and `loss_high` contain
         the minimum, median and maximum over the seeds, at the times of the first curve.
@@ -98,7 +98,7 @@ def predict_seeds(
 
 
 def _labels(found: list[xr.Dataset], jumps: int, *, named: bool) -> list[list[str]]:
-    """Describe what each seed learns at each jump, briefly enough that equal descriptions can be counted."""
+    """Describe the feature that each seed learns at each jump, briefly enough to count equal descriptions."""
     words = [[str(each) for each in record[names.LEARNED].to_numpy()] for record in found]
     labels = [list(each) for each in words]
     for jump in range(jumps):

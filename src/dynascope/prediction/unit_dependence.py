@@ -1,4 +1,4 @@
-"""Warn if the units of the inputs or targets determine what is learned first."""
+"""Warn if the units of the inputs or targets determine which features are learned first."""
 
 from __future__ import annotations
 

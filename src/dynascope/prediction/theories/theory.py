@@ -29,24 +29,24 @@ class Theory:
     """A theory from which `predict` and `which` can choose.
 
     Attributes:
-        name: Its name.
+        name: The name of the theory.
         function: The function of `dynascope.theory`, or the algorithm, that computes the prediction.
-        network: Description of the networks it covers.
-        gives: Description of its predictions.
-        fits: Returns whether it covers the network and the task of a case.
-        solve: Returns the record of a case.
+        network: Description of the networks that the theory covers.
+        gives: Description of the predictions.
+        fits: Returns whether the theory covers the network and the task of a case.
+        solve: Computes the record of predictions for a case.
         domain: The domain of validity of the function; None for an algorithm.
-        assumes: Its assumptions, in addition to the kind of network.
+        assumes: The assumptions of the theory, in addition to the kind of network.
         assumes_too: Returns further assumptions that can be measured only for some cases.
-        exact: Whether it is exact if its assumptions hold; otherwise it is the leading order of a limit.
+        exact: Whether the theory is exact if its assumptions hold; otherwise it is the leading order of a limit.
         limit: Description of the limit.
-        staircase: Whether its record is a staircase rather than a loss over time.
-        operations: Approximate number of floating-point operations, for many jumps.
-        cost_factor: Factor by which the actual number may differ.
+        staircase: Whether the record is a staircase rather than a loss over time.
+        operations: Approximate number of floating-point operations for many jumps.
+        cost_factor: Factor by which the actual number of operations may differ from the approximate one.
         memory: Approximate memory in bytes, excluding the data.
-        special: Whether it applies only to special data, which a more general theory also covers.
-        beside: Further functions for the same cases.
-        equation: The equation that it solves or states, as LaTeX.
+        special: Whether the theory applies only to special data, which a more general theory also covers.
+        beside: Further functions of `dynascope.theory` for the same cases.
+        equation: The equation that the theory solves or states, as LaTeX.
         error: Returns the expected error as text, if it follows neither from exactness nor from the record.
     """
 
