@@ -39,9 +39,9 @@ def layer_imbalance(weights: Sequence[Any]) -> Imbalance:
 
         D_ℓ = W_ℓᵀ W_ℓ − W_{ℓ+1} W_{ℓ+1}ᵀ
 
-    Whatever the data, gradient flow conserves each D_ℓ in a linear network, and its diagonal in a ReLU network without
-    biases. Gradient descent with learning rate η changes the conserved quantities by O(η) over a fixed training time.
-    −D_ℓ is the matrix of charges between two layers that `symmetry.find_symmetries` finds.
+    For any data, gradient flow conserves each D_ℓ in a linear network, and the diagonal of D_ℓ in a ReLU network
+    without biases. Gradient descent with learning rate η changes the conserved quantities by O(η) over a fixed training
+    time. −D_ℓ is the matrix of charges between two layers that `symmetry.find_symmetries` finds.
 
     Cost: 4 a h² operations and memory for 2h² numbers, for each time and each pair of layers of shapes (a, h) and (h,
         a).

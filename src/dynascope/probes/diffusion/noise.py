@@ -81,9 +81,9 @@ def gradient_noise(
 
         Σ = S E (g_B − g)(g_B − g)ᵀ
 
-    Batches drawn without replacement have less noise, by the factor (N − S)/(N − 1); give `samples` to correct for it.
-    Only the variances along directions and the trace are computed. The estimate is unbiased if g is the gradient over
-    all samples.
+    Batches drawn without replacement have less noise, by the factor (N − S)/(N − 1); pass `samples` to correct for this
+    factor. Only the variances along directions and the trace are computed. The estimate is unbiased if g is the
+    gradient over all samples.
 
     Cost: 2bdk operations for b batches and k directions, and memory for bd numbers.
 

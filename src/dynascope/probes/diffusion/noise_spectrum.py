@@ -44,7 +44,7 @@ def noise_spectrum(
 ) -> NoiseSpectrum:
     """Compute nodes ρ_i and variances s_i with tr(Σ f(H)) ≃ Σ_i s_i f(ρ_i).
 
-    Σ is the mean of x xᵀ over noise vectors x. The stationary displacement of SGD is a trace of this form, whatever the
+    Σ is the mean of x xᵀ over noise vectors x. The stationary displacement of SGD is a trace of this form for any
     eigenvectors of Σ, so `theory.noise` accepts the nodes and variances as modes. No eigenvectors are required: a few
     hundred Hessian products suffice for a network with millions of weights. Each noise vector starts a Lanczos
     tridiagonalisation. The Gauss quadrature nodes are the eigenvalues of the tridiagonal matrix, and the weights are
