@@ -1,4 +1,4 @@
-"""What is learned at each jump, as small images or as a colour-coded table."""
+"""The features learned at each jump, as small images or as a colour-coded table."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Patterns(NamedTuple):
 
 
 def patterns(view: Result) -> Patterns | None:
-    """Describe what is learned at each jump; returns None if the prediction contains no features."""
+    """Describe the features learned at each jump; returns None if the prediction contains no features."""
     found = find_features(view)
     if found is None:
         return None
