@@ -1,4 +1,4 @@
-"""How the times of jumps grow as the initialisation scale decreases."""
+"""Growth of the jump times as the initialisation scale decreases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST = 1e-300  # below this scale, a much smaller one is not representable
 
 @checked
 def time_unit(scale: OpenFraction, *, degree: _Degree = 2, normalised: bool = False) -> float:
-    """Return T(α): from scale α, a network has its jumps at t = τ·T(α) + O(1), with accelerated times τ.
+    """Return the unit T(α) of jump times: at scale α, the jumps are at t = τ·T(α) + O(1) with accelerated times τ.
 
     The norm of a neuron of degree κ grows as ‖θ‖' ∝ ‖θ‖^(κ−1). The norm therefore reaches order one after a time
     log(1/α) if κ = 2, and after a time proportional to α^(2−κ) if κ > 2. In the homogeneity-normalised flow, in which

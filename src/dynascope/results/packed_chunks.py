@@ -35,7 +35,7 @@ def require_plain_decoder(name: str, array: zarr.Array) -> None:
 
     Args:
         name: Path of the array.
-        array: Its metadata.
+        array: Metadata of the array.
     """
     codecs = [getattr(codec, "codec_id", None) for codec in array.compressors]
     require(
@@ -55,7 +55,7 @@ def require_whole_chunks(name: str, array: zarr.Array, members: Members) -> None
 
     Args:
         name: Path of the array.
-        array: Its metadata.
+        array: Metadata of the array.
         members: The members of the record.
 
     Raises:

@@ -33,8 +33,8 @@ class Parameter:
     """One parameter of a result.
 
     Attributes:
-        value: Its value: a number, a string, or a list of these.
-        description: Its description.
+        value: The value: a number, a string, or a list of these.
+        description: Description of the parameter.
         shown: Text to show instead of the value, for placeholder values.
     """
 
@@ -50,13 +50,13 @@ class Result:
     Attributes:
         predicted: The record of the theory.
         observed: The record of the run.
-        residual: The differences between them.
+        residual: The differences between the two records.
         title: The heading.
         question: The question that the result answers.
         equation: The governing equation, as LaTeX.
         claim: The claim that is tested.
         findings: Statements about the result, one sentence each. The page of an observation starts with them.
-        meaning: What the result means, in a few sentences.
+        meaning: Interpretation of the result, in a few sentences.
         reference: The paper, with its arXiv id.
         study: The name of the study.
         parameters: The parameters by name.
@@ -64,8 +64,8 @@ class Result:
         charts: The figures.
         verdict: The verdict; None if nothing was compared.
         quantities: The error and tolerance of each predicted quantity, by name.
-        checks: The same for identities, which hold in every run; a failed identity points to an error in the
-            measurement.
+        checks: The error and tolerance of each identity, by name. Identities hold in every run; a failed identity
+            points to an error in the measurement.
         claims: All claims of the observed record, by name; the verdict depends on those with `decides`.
     """
 
@@ -186,7 +186,7 @@ class _OneSided(Result):
 
 
 class Prediction(_OneSided):
-    """A prediction; nothing was trained.
+    """A prediction, without a training run.
 
     Example:
         >>> import numpy as np

@@ -40,7 +40,7 @@ class Staircase:
         times: Gradient-flow time t of each jump at the given scale, shape (J,): when the loss passes the midpoint
             between the two plateaus.
         levels: Loss of each plateau, L = ½ E‖f(x) − y‖², shape (J + 1,); the first is the initial loss.
-        learned: One phrase for each jump that describes what is learned.
+        learned: One phrase for each jump that describes the learned feature.
         slow: For each jump, the reason why its time converges slowly to the small-scale limit; empty if it does not.
         features: Further quantities by name, each with its dimension names and values; the first dimension is "jump".
         names: Long names and units of the features.

@@ -33,14 +33,14 @@ class SeenJump:
 
     Attributes:
         time: Gradient-flow time; NaN if the jump was not reached.
-        time_error: (predicted − observed) / observed time.
-        loss_before: Loss of the plateau before it.
-        loss_after: Loss of the plateau after it.
+        time_error: Relative error of the time, (predicted − observed)/observed.
+        loss_before: Loss of the plateau before the jump.
+        loss_after: Loss of the plateau after the jump.
         status: "judged" if the jump is scored; "slow" if theory predicts its time only roughly; "unclear" if a user's
             curve does not resolve it; or "not due" if it is predicted after the end of the run.
-        slope: Difference between its times at two scales, divided by the difference in `results.time_unit`; None for a
-            single scale.
-        settled: Whether the plateau after it is flat where its level is read.
+        slope: Difference between the times of the jump at two scales, divided by the difference in `results.time_unit`;
+            None for a single scale.
+        settled: Whether the plateau after the jump is flat where its level is read.
         time_tolerance: Tolerance of `time_error`; NaN if unknown.
     """
 
@@ -62,12 +62,12 @@ class Jump:
         number: Index, counted from 1.
         time: Gradient-flow time at the scale of the record.
         accelerated_time: Small-scale limit of the time divided by `results.time_unit`.
-        loss_before: Loss of the plateau before it.
-        loss_after: Loss of the plateau after it.
-        learned: What is learned at the jump.
-        slow: Whether its time converges slowly to the small-scale limit, so the jump is not scored.
-        reason: Why it is slow.
-        seen: Its observation, if the record was compared with one.
+        loss_before: Loss of the plateau before the jump.
+        loss_after: Loss of the plateau after the jump.
+        learned: Description of the feature learned at the jump.
+        slow: Whether the time of the jump converges slowly to the small-scale limit; slow jumps are not scored.
+        reason: Reason why the jump is slow.
+        seen: The observation of the jump, if the record was compared with a run.
         step: The training step of the jump, if a learning rate is given.
         epoch: The epoch of the jump, if a batch size is given.
     """
@@ -101,7 +101,7 @@ class SeedJump(NamedTuple):
         median: Median time.
         earliest: Earliest time.
         latest: Latest time.
-        learned: Descriptions of what is learned, each with the number of draws.
+        learned: Descriptions of the learned features, each with the number of draws.
     """
 
     number: int
@@ -189,7 +189,7 @@ class StaircaseView:
 
     @property
     def clock(self) -> str:
-        """The unit of its times: "step" for a user's curve, otherwise "time"."""
+        """The unit of the times: "step" for a user's curve, otherwise "time"."""
         return "step" if self.record[names.JUMP_TIME].attrs.get("units") == STEPS else "time"
 
     def unit(self, scale: float | None = None) -> float:
@@ -309,7 +309,7 @@ class StaircaseView:
 
 
 def counted_words(jump: SeedJump, *, most: int) -> str:
-    """Format what the draws learn at a jump, with counts, the most common first.
+    """Format the features that the draws learn at a jump, with counts, the most common first.
 
     Example:
         >>> counted_words(SeedJump(1, 5, 2.0, 1.0, 3.0, {"age": 3, "height": 2}), most=4)
