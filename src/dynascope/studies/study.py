@@ -59,7 +59,8 @@ class Study:
         equation: The governing equation, as LaTeX.
         symbols: Symbols of dimensions in line labels, for figures that do not set any.
         tiny: Field values with which the study tests the same claim within seconds.
-        tiny_limits: Sentence on what the study cannot show with the values of `tiny`; empty if there is no such limit.
+        tiny_limits: Sentence that states the limitations of the study with the values of `tiny`; empty if there are
+            none.
         theory: Name of the theory in the predicted record.
         task: Name of the task in both records, if it differs from the name of `_task`. `task`, `notes`, `trains` and
             `flow` may contain attributes of the study in braces, as in a format string.

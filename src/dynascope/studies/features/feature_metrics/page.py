@@ -59,7 +59,7 @@ def figures(study: FeatureMetrics, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: FeatureMetrics, result: Comparison) -> str:
-    """Compare the two trained networks at the end of training, and state what the verdict rests on."""
+    """Compare the two trained networks at the end of training, and state the basis of the verdict."""
     end = result.observed.isel(time=-1)
     kappa, spread, accuracy = (
         [end[f"{prefix}{name}"] for prefix in ("full_", "")]

@@ -25,7 +25,7 @@ _RUNS, _RATIOS = ("run", "seed"), ("dial", "seed", "step")
 
 
 class GrokkingDigits(ClaimsStudy):
-    """Trains an MLP on digits from large initial weights, which delay generalisation until long after the fit.
+    """Trains an MLP on digits from large initial weights, so it generalises long after it fits the training data.
 
     A four-layer tanh MLP, y = b·f(a·x), is trained with Adam on one-hot targets multiplied by T, with squared loss and
     the penalty ½ λ‖θ‖² (weight decay λ). The delay is the number of steps between the training accuracy and the test

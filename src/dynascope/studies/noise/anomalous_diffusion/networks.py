@@ -40,7 +40,7 @@ _ROUNDING = 1e-6  # rounding of a step number
 
 @dataclasses.dataclass(frozen=True)
 class RestingNetworks:
-    """Image classifiers trained by SGD until the loss is stationary, then further to measure the weight displacement.
+    """Image classifiers, trained by SGD until the loss is stationary and then further to measure weight displacement.
 
     Attributes:
         data: "digits", or the path to labelled images.

@@ -102,7 +102,7 @@ class Experiment:
 
     @functools.cached_property
     def corrections(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """For each exponent, its limits, and how far fits to the exact solution deviate from them."""
+        """For each exponent, its limits, and the deviation of fits to the exact solution from these limits."""
         fitted = self.exponents(self.solved)
         names = ("kernel_exponent", "speed_exponent")
         limits = {name: np.array([getattr(each, name) for each in self.phases]) for name in names}
