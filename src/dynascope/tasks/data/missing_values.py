@@ -22,7 +22,7 @@ _FEWEST = 2  # rows that a task needs
 def without_gaps(
     inputs: Mapping[str, Column], targets: Mapping[str, Column], missing: Missing | None, *, source: str
 ) -> tuple[dict[str, Column], dict[str, Column], list[str]]:
-    """Remove rows with missing values in any column or, if missing inputs will be replaced, only those in the targets.
+    """Remove rows with missing values or, if missing inputs will be replaced, only rows with missing targets.
 
     Args:
         inputs: Columns of the inputs.
