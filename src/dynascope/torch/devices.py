@@ -9,7 +9,7 @@ __all__ = ["buffer_places", "parameter_places"]
 
 
 def parameter_places(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
-    """Return the parameters under every name that refers to one, for `torch.func.functional_call`.
+    """Return the parameters under all names that `torch.func.functional_call` must replace.
 
     Call `functional_call` with `tie_weights=False`. A parameter may have several names, but if a whole submodule has
     several names, its parameters are listed once. If these parameters were listed under every name, PyTorch would
@@ -28,7 +28,7 @@ def parameter_places(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
 
 
 def buffer_places(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Return the buffers under every name that refers to one, as `parameter_places` does."""
+    """Return the buffers under all names that `torch.func.functional_call` must replace, as in `parameter_places`."""
     return {
         f"{path}.{name}".lstrip("."): each
         for path, inner in module.named_modules()

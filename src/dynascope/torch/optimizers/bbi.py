@@ -34,10 +34,10 @@ class BBI(EnergyOptimizer):
         lr: ε > 0.
         target_loss: F₀, below the initial loss; parameters are not updated at losses F ≤ F₀.
         weight_decay: λ ≥ 0; F becomes F + ½ λ‖θ‖².
-        excess_energy: δE ≥ 0, which is added to the initial V to give E; the initial momentum has the direction of
+        excess_energy: δE ≥ 0, which is added to the initial V to obtain E; the initial momentum has the direction of
             steepest descent, and vanishes for δE = 0.
         fixed_bounces: Number of bounces at fixed steps.
-        bounce_interval: Number of steps between them.
+        bounce_interval: Number of steps between these bounces.
         patience: Number of steps without a new minimum of the loss before a later bounce.
 
     Raises:

@@ -15,7 +15,7 @@ __all__ = ["ECD"]
 
 
 class ECD(EnergyOptimizer):
-    """Energy-conserving descent with q = 1, equal to `dynascope.training.ecd`, which explains the method.
+    """Energy-conserving descent with a Hamiltonian linear in ‖Π‖ (q = 1), equal to `dynascope.training.ecd`.
 
         ℋ = ‖Π‖ V(θ),   V = (F − F₀)^{ηd/(2(d − 1))}
 

@@ -1,4 +1,4 @@
-"""What the PyTorch optimisers that conserve an energy share: the loss, the first momentum and random rotations."""
+"""Operations shared by the energy-conserving PyTorch optimisers: loss, first momentum and random rotations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tensors = list[torch.Tensor]
 class EnergyOptimizer(torch.optim.Optimizer, abc.ABC):
     """Base class: the step depends on the loss, and its norms and inner products are those of all parameters together.
 
-    The numbers of the motion (`steps`, `energy`, …) are part of the first parameter group, and thus of `state_dict`.
+    The state of the motion (`steps`, `energy`, …) is part of the first parameter group, and thus of `state_dict`.
     Groups can differ in `weight_decay` only.
     """
 
@@ -86,7 +86,7 @@ class EnergyOptimizer(torch.optim.Optimizer, abc.ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings and numbers of the motion that all parameter groups share."""
+        """Settings and state of the motion, which all parameter groups share."""
         return self.param_groups[0]
 
     def momenta(self, parameters: Tensors, gradients: Tensors, squared_length: float) -> Tensors:

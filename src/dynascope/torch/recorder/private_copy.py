@@ -82,7 +82,7 @@ def originals_never_run(model: nn.Module) -> Iterator[None]:
 
 
 def _plan(value: Any, replaced: dict[int, Any], seen: set[int]) -> None:
-    """Decide what takes the place of every object that a value contains: the object itself, a copy, or nothing."""
+    """Choose the replacement of every object that a value contains: the object itself, a copy, or nothing."""
     if id(value) in replaced or id(value) in seen:
         return
     seen.add(id(value))

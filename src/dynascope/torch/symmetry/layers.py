@@ -61,7 +61,7 @@ def _window(
     dilation: Sequence[int],
     ceil: bool,
 ) -> list[tuple[int, int]]:
-    """Return padding of each axis such that all windows of PyTorch fit."""
+    """Return the padding before and after each axis that fits the windows of PyTorch."""
     edges = []
     for n, w, s, p, d in zip(lengths, window, stride, padding, dilation, strict=True):
         reach = d * (w - 1) + 1
