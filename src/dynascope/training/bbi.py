@@ -60,8 +60,8 @@ def bbi(
 
         ℋ = √(V (V + ‖Π‖²)),   V = F − F₀
 
-    A step with the learning rate ε first rescales Π to ‖Π‖² = V ((E/V)² − 1), where E is the initial value of ℋ, unless
-    this is negative, and then moves the momentum and the parameters:
+    E is the initial value of ℋ. A step with the learning rate ε first rescales Π to ‖Π‖² = V ((E/V)² − 1), unless this
+    value is negative, and then moves the momentum and the parameters:
 
         Π ← Π − ½ ε (V/E + E/V) ∇F,   θ ← θ + ε (V/E) Π
 
@@ -74,10 +74,10 @@ def bbi(
         learning_rate: ε > 0, or a JAX function of the number of completed steps.
         target_loss: F₀, below the initial loss.
         weight_decay: λ ≥ 0; F becomes F + ½ λ‖θ‖².
-        excess_energy: δE, which is added to the initial V to give E; the initial momentum has the direction of steepest
-            descent, and vanishes for δE = 0.
+        excess_energy: δE, which is added to the initial V to obtain E; the initial momentum has the direction of
+            steepest descent, and vanishes for δE = 0.
         fixed_bounces: Number of bounces at fixed steps.
-        bounce_interval: Number of steps between them.
+        bounce_interval: Number of steps between these bounces.
         patience: Number of steps without a new minimum of the loss before a bounce.
         seed: Seed of the bounces.
 

@@ -59,7 +59,7 @@ def ecd(
     inner_product: Literal["global", "per-tensor"] = "global",
     seed: Seed = 0,
 ) -> optax.GradientTransformationExtraArgs:
-    """Energy-conserving descent with q = 1, as an optax transformation.
+    """Energy-conserving descent with a Hamiltonian linear in ‖Π‖ (q = 1), as an optax transformation.
 
     The parameters θ, d numbers in total, follow the Hamiltonian
 
@@ -74,10 +74,10 @@ def ecd(
 
         u ← (u + e[(u·e)(cosh δ − 1) − sinh δ])/(cosh δ − (u·e) sinh δ)
 
-    If the motion is ergodic, losses are then sampled with a density of θ proportional to (F − F₀)^{−ηd/2}. The
-    published Euler kick u ← u − Δ(w − u(u·w)) changes this density: on a two-dimensional quadratic loss, a coarse step
-    shifts the median loss by 14 %. Rotations of the parameters that do not change the loss commute with the steps,
-    unless inner products are computed per tensor.
+    If the motion is ergodic, the steps then sample θ with a density proportional to (F − F₀)^{−ηd/2}. The published
+    Euler kick u ← u − Δ(w − u(u·w)) changes this density: on a two-dimensional quadratic loss, a coarse step shifts the
+    median loss by 14 %. Rotations of the parameters that do not change the loss commute with the steps, unless inner
+    products are computed per tensor.
 
     The first direction is that of steepest descent. Parameters are not updated at losses F ≤ F₀.
 

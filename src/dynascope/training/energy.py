@@ -1,4 +1,4 @@
-"""What the optimisers that conserve an energy share: the excess loss, the first momentum and random rotations."""
+"""Operations shared by the energy-conserving optimisers: excess loss, first momentum and random rotations."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ __all__ = [
 def energy_conserving(
     initial: Callable[[Any], Any], update: Callable[..., Any], *, target_loss: float, weight_decay: float
 ) -> optax.GradientTransformationExtraArgs:
-    """Return a transformation from its two functions.
+    """Make an optax transformation from its functions `init` and `update`.
 
-    `update` gets the attribute `excess`, the function (loss, params) → F + ½ λ‖θ‖² − F₀, by which `descend` checks the
-    initial loss before it compiles the run.
+    `update` gets the attribute `excess`, the function (loss, params) → F + ½ λ‖θ‖² − F₀, with which `descend` checks
+    the initial loss before compilation.
     """
 
     def excess(loss: Any, params: Any) -> Any:
@@ -77,7 +77,7 @@ def with_weight_decay(loss: Any, gradient: Any, params: Any, weight_decay: float
 
 
 def excess_loss(loss: Any, target_loss: Any, count: Any) -> tuple[Any, Any]:
-    """Return V = F − F₀, and whether parameters move, i.e. unless F ≤ F₀; V is then one, so that quotients are finite.
+    """Return V = F − F₀, and whether F > F₀. If F ≤ F₀, parameters do not move, and V is one to keep quotients finite.
 
     Raises:
         InputError: If the loss of the first step is not above F₀. For traced values, V is NaN instead.
@@ -125,7 +125,7 @@ def rotated(momentum: Any, noise: float, key: Any, count: Any) -> Any:
 
 
 def gaussian(tree: Any, key: Any, count: Any) -> Any:
-    """Draw Gaussian numbers in the shape of a tree; each number of completed steps has its own numbers."""
+    """Draw Gaussian numbers in the shape of a tree; the draw depends on the number of completed steps."""
     return optax.tree_utils.tree_random_like(jax.random.fold_in(key, count), tree, jax.random.normal)
 
 

@@ -62,7 +62,7 @@ def soap(
 ) -> optax.GradientTransformation:
     """SOAP, Adam in the slowly changing eigenbasis of the gradients' second moments, as an optax transformation.
 
-    For a matrix W with the gradient G, with β for `moment_decay`, the second moments
+    For a matrix W with the gradient G and β = `moment_decay`, the second moments
 
         L ← β L + (1 − β) G Gᵀ,   R ← β R + (1 − β) GᵀG
 
@@ -74,9 +74,9 @@ def soap(
     followed by W ← (1 − ηλ) W. The moments are updated after the step, and the first call only initialises them. Arrays
     with more axes have one moment per axis. Vectors and numbers are updated by Adam.
 
-    If the moments are not degenerate, the steps commute with rotations of the rows or columns of a matrix. If they have
-    a null space, as in the first steps, or if the gradients have a low rank, the basis of this space is arbitrary, and
-    the steps do not commute.
+    If the moments are not degenerate, the steps commute with rotations of the rows or columns of a matrix. If the
+    moments have a null space, as in the first steps or for gradients of low rank, the basis of this space is arbitrary,
+    and the steps do not commute with rotations.
 
     Args:
         learning_rate: η > 0, or a JAX function of the number of completed calls.
