@@ -47,8 +47,8 @@ def require_memory(size: float, what: str, *, argument: str, value: Any = None, 
     Args:
         size: Required memory in bytes.
         what: The object or computation that requires it, for the message.
-        argument: Name of the argument that makes it large.
-        value: Its value.
+        argument: Name of the argument that determines the size.
+        value: Value of this argument.
         remedy: How to reduce the memory, for the message.
 
     Example:
@@ -100,7 +100,7 @@ def require_unpacked(size: float, what: str, *, argument: str = "path", value: A
         size: Size in bytes after unpacking.
         what: The file or the part of it, for the message.
         argument: Name of the argument with the path of the file.
-        value: Its value.
+        value: Value of this argument.
 
     Raises:
         InputError: The unpacked size exceeds the limit, or `DYNASCOPE_MEMORY` is not a number of bytes.
