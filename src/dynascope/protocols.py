@@ -11,7 +11,7 @@ __all__ = ["Average", "Dimensioned", "Learnable", "Network", "OneHiddenLayer", "
 class Network(Protocol):
     """A function that maps a batch (n, d) to outputs (n, c); its floating-point arrays are its weights.
 
-    All modules in `networks` and all callable equinox modules implement it.
+    All modules in `networks` and all callable equinox modules implement this protocol.
     """
 
     def __call__(self, x: Any, /) -> Any:
@@ -35,7 +35,7 @@ class SampledNetwork(Network, Protocol):
 class SumOfNeurons(Network, Protocol):
     """A network whose output is a sum over neurons, each homogeneous of degree κ in its weights.
 
-    `TwoLayer`, `DiagonalLinear`, `LinearAttention`, `MergedAttention` and `NeuronSum` implement it.
+    `TwoLayer`, `DiagonalLinear`, `LinearAttention`, `MergedAttention` and `NeuronSum` implement this protocol.
     """
 
     @property
@@ -91,7 +91,7 @@ class Learnable(Average, Protocol):
     """A learning task: samples, an expectation in closed form, or a stream of samples.
 
     `Task`, `Labelled`, `Expectation`, `InContextRegression`, `MultiIndex`, `ModularAddition` and every `Stream`
-    implement it.
+    implement this protocol.
     """
 
     def attributes(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def settle(
         longest: Gradient-flow time after which to stop.
         coarse: Whether a rough trajectory suffices, for example with many weights, or at kinks where neurons become
             stationary.
-        implicit: Whether to use implicit steps if the flow is stiff; only for few weights and a velocity without jumps.
+        implicit: Whether to use implicit steps if the flow is stiff; requires few weights and a continuous velocity.
         normalised: Whether the rate of each neuron is ‖θ‖^(2−κ).
     """
     shape = rows.shape

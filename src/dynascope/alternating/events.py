@@ -48,8 +48,8 @@ class Jumps:
         tie: Events within this many e-folds of growth after the first event of a jump are part of the jump.
         least_drop: An event that lowers the loss by at most this much is part of the preceding jump.
         least_growth: Lower bound on growth rates.
-        unit: Unit of accelerated time if neurons grow exponentially (an e-fold then takes at most time/unit); None if
-            the norms diverge at a finite time.
+        unit: Unit of accelerated time (see `results.time_unit`) if neurons grow exponentially (an e-fold then takes at
+            most time/unit); None if the norms diverge at a finite time.
         groups: Events of each jump.
     """
 

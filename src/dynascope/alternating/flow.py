@@ -44,7 +44,7 @@ def alternating_flow(
     operations: PositiveFloat | None = None,
     rules: PhaseRules | None = None,
 ) -> xr.Dataset:
-    """Predict the staircase of a sum of homogeneous neurons trained from small initial weights.
+    """Predict the loss staircase (plateaus and jumps) of homogeneous neurons trained from small initial weights.
 
     The algorithm alternates between two phases and applies to any sum of homogeneous neurons. In the utility phase,
     small neurons are *dormant*: the residual r = y − f(x) of the active neurons is frozen, and each dormant neuron

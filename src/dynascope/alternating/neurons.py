@@ -36,7 +36,7 @@ def average_of(task: Learnable, network: Any) -> Average:
 
 
 def kinked(network: Any) -> bool:
-    """Whether the velocity of the weights jumps when a neuron becomes active or inactive on a sample, as for ReLU.
+    """Whether the velocity of the weights is discontinuous when a neuron changes its activation, as for ReLU.
 
     Example:
         >>> from dynascope.networks import TwoLayer

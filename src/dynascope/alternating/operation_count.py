@@ -10,7 +10,7 @@ _EACH = 6.0  # operations of a gradient per weight and sample: two in the forwar
 
 
 class Effort:
-    """Count the floating-point operations of a run, accurate to within a factor of about two.
+    """Counts the floating-point operations of a run to within a factor of about two.
 
     Args:
         samples: Number of samples per gradient.
@@ -31,7 +31,7 @@ class Effort:
         self.spent = 0.0
 
     def count(self, slopes: float, *, weights: int) -> None:
-        """Add the operations of `slopes` gradients with respect to `weights` weights."""
+        """Add the cost of computing `slopes` gradients with respect to `weights` weights."""
         self.spent += _EACH * float(slopes) * weights * self.samples
 
     @property

@@ -109,7 +109,7 @@ def active_set_descent(
 
 
 def by_neurons(record: xr.Dataset, most: int) -> dict[str, np.ndarray]:
-    """Return the best results in a record of `active_set_descent` with at most k neurons, for k = 1, 2, …, most.
+    """For each k = 1, 2, …, most, return the best results with at most k neurons from `active_set_descent`.
 
     Returns:
         `loss`, `power` and `seconds` of the best round with at most k neurons, the `growth_rate` at which neuron k

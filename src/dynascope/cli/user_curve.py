@@ -94,7 +94,7 @@ def with_unknown_weights(predicted: xr.Dataset, start: str) -> xr.Dataset:
 
     Args:
         predicted: Record of a staircase.
-        start: Description of the draw of the weights.
+        start: Description of how the weights were drawn.
     """
     warnings = [
         *predicted.attrs.get("warnings", []),

@@ -63,17 +63,17 @@ def compare(
 ) -> Comparison:
     """Compare an observed record with a predicted one and decide whether they agree.
 
-    Staircases: the observed time of a jump is the first time at which the loss passes the midpoint of the predicted
-    levels before and after it. The comparison covers the initial loss, the times (relative to the observed times), the
-    level of each plateau (relative to the initial loss) and the number of jumps. A predicted jump is missing if the run
-    lasts long enough but never reaches it. It is also missing if it merges with its neighbour although theory predicts
-    a long plateau between them. An observed plateau is extra if theory does not predict its level; plateaus after the
-    end of the predicted loss curve are not counted. Slow jumps, whose times are uncertain, and jumps predicted after
-    the end of the run are shown but not scored; the `status` of each jump is in the residual. If the prediction
-    contains an estimated error of each time and level at its scale, these estimates are the tolerances. If the
-    prediction contains a loss curve at its scale, the observed loss is also compared with this curve, by the mean
-    distance over log time (`curve`). If the run was integrated in the same variables as the predicted curve, the
-    comparison with the curve is only a check.
+    Staircases (loss curves with plateaus and jumps): the observed time of a jump is the first time at which the loss
+    passes the midpoint of the predicted levels before and after it. The comparison covers the initial loss, the times
+    (relative to the observed times), the level of each plateau (relative to the initial loss) and the number of jumps.
+    A predicted jump is missing if the run lasts long enough but never reaches it. It is also missing if it merges with
+    its neighbour although theory predicts a long plateau between them. An observed plateau is extra if theory does not
+    predict its level; plateaus after the end of the predicted loss curve are not counted. Slow jumps, whose times are
+    uncertain, and jumps predicted after the end of the run are shown but not scored; the `status` of each jump is in
+    the residual. If the prediction contains an estimated error of each time and level at its scale, these estimates are
+    the tolerances. If the prediction contains a loss curve at its scale, the observed loss is also compared with this
+    curve, by the mean distance over log time (`curve`). If the run was integrated in the same variables as the
+    predicted curve, the comparison with the curve is only a check.
 
     Curves: every variable over `time` in both records is compared over the shared range of times. The errors are the
     relative L2 error, and the largest error divided by the largest predicted value. `along` selects dimensions other

@@ -32,7 +32,8 @@ def compare_curves(
         prediction.
 
     Raises:
-        InputError: The records share no such variable, their times hardly overlap, or their other dimensions differ.
+        InputError: The records share no variable along these dimensions, their times hardly overlap, or their other
+            dimensions differ.
     """
     if not along:
         return xr.Dataset(), {}

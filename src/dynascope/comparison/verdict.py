@@ -182,7 +182,7 @@ def _mostly_undecided(claims: Sequence[Outcome]) -> bool:
 
 
 def _of_share(share: float, jumps_scored: bool) -> str:
-    """State how little of the decrease in the loss was scored."""
+    """State that the scored share of the decrease in the loss is small."""
     what = "the scored jumps account" if jumps_scored else "the time span shared by both curves accounts"
     return f"However, {what} for only {number(100 * max(share, 0.0), 2)} % of the decrease in the loss."
 

@@ -25,7 +25,7 @@ class RecorderWarning(UserWarning):
 
 
 class ProbeRunner:
-    """Runs probes on snapshots, skips expensive ones that exceed the time budget, and names failing ones once.
+    """Runs probes on snapshots, skips expensive ones that exceed the time budget, and reports failing ones once.
 
     Args:
         probes: The probes. Those that fail on the first snapshot are dropped.

@@ -20,7 +20,7 @@ class Schedule(Protocol):
     """Decides at which steps a training run is measured. The initial weights, step 0, are always measured."""
 
     def due(self, step: int, epoch: int | None) -> bool:
-        """Return whether to measure after this step; `epoch` is the number of a finished epoch, or None within one."""
+        """Return whether to measure after this step; `epoch` is the number of the epoch that it finishes, or None."""
         ...
 
 

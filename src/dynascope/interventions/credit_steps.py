@@ -148,7 +148,7 @@ class _Run:
         return [scale * jnp.sign(moved.layers[k].weights) for k, scale in pairs]
 
     def equally_updated(self, network: FeedbackNetwork, gradient: FeedbackNetwork, rate: Any, key: Any) -> list[Any]:
-        """The feedback weights after the update of the weights, with the same decay."""
+        """The feedback weights after the same update and decay as the weights."""
         found = []
         for k in self.layers:
             old, push = network.layers[k].backward, gradient.layers[k].weights
@@ -157,7 +157,7 @@ class _Run:
         return found
 
     def aligned(self, moved: FeedbackNetwork, x: Any, key: Any) -> list[Any]:
-        """The feedback weights after a step down their regulariser."""
+        """The feedback weights after a descent step on their regulariser."""
         drives, noises = jax.random.split(key)
         activities, found = moved.activities(x), []
         for k in self.layers:

@@ -1,4 +1,4 @@
-"""Rounds of pruning: the number of weights that remain after each round, and their choice."""
+"""Rounds of pruning: the number of weights that remain after each round, and how they are chosen."""
 
 from __future__ import annotations
 

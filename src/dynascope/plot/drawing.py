@@ -149,7 +149,7 @@ def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) ->
 def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
     """Describe the staircase, and all curves that have finite values and that no chart contains.
 
-    These curves have a logarithmic x-axis, or joined lines, if all charts do.
+    The x-axes are logarithmic if those of all charts are, and lines are joined if those of all charts are.
     """
     shown = {name for chart in charts for name in (*chart.variables, chart.over, *(chart.interval or ()), chart.error)}
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)

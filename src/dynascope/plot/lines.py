@@ -46,7 +46,7 @@ class Line:
         thin: Whether the line is one of several with the same label.
         low: Lower end of the interval at each point, shape (n,), or None.
         high: Upper end of the interval, or None.
-        colour: The colour, the same for one label on both sides.
+        colour: The colour; lines with the same label have the same colour on both sides.
         style: A solid, dashed or dotted line, a solid line with marked points, points, small dots, horizontal bars, a
             path that ends in an arrow, or the difference of two lines. Intervals are error bars on points and dots, and
             bands around other lines.

@@ -40,7 +40,7 @@ def predict_by_alternation(
     jumps: int | None = None,
     max_steps: int = MAX_STEPS,
 ) -> xr.Dataset:
-    """Predict the staircase of any sum of homogeneous neurons.
+    """Predict the loss staircase (plateaus and jumps) of any sum of homogeneous neurons.
 
     Alternating gradient flow is run at two scales. The jump times are those at the given scale. The accelerated time of
     a jump is the slope of its time against `results.time_unit`; constant offsets cancel in this slope.

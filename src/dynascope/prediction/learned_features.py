@@ -274,7 +274,7 @@ def _leading(direction: np.ndarray) -> float:
 def _class_means(
     task: Learnable, network: Network, maps: np.ndarray, biases: np.ndarray
 ) -> Float[np.ndarray, "jump c"] | None:
-    """Return the centred mean activation in each class of neurons with these weights; None without classes.
+    """For neurons with these weights, return the centred mean activation in each class; None without classes.
 
     Targets are classes if, up to a shift, they are one-hot vectors or a single column of zeros and ones.
     """

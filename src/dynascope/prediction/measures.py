@@ -140,7 +140,7 @@ def _lazy(case: Case) -> float | None:
 
 
 def _most_rows(weights: int) -> float:
-    """Return the number of output rows for which computing the NTK modes takes `_OPERATIONS`."""
+    """Return the number of output rows at which computing the NTK modes takes `_OPERATIONS` operations."""
     return max(_OPERATIONS / max(weights, 1) ** 2, min((_OPERATIONS / max(weights, 1)) ** 0.5, weights))
 
 

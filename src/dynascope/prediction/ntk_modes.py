@@ -131,7 +131,7 @@ def _moved(sign: int, leaf: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 
 class _Blocks:
-    """J in blocks of a few samples: the rows of each block, and the block."""
+    """Blocks of J for a few samples each; iteration yields the rows of each block, and the block."""
 
     def __init__(self, jacobian: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray, size: int):
         self.jacobian, self.inputs, self.size = jacobian, inputs, min(size, len(inputs))

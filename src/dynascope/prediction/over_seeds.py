@@ -113,7 +113,7 @@ def _labels(found: list[xr.Dataset], jumps: int, *, named: bool) -> list[list[st
 
 
 def _curves(found: list[xr.Dataset]) -> dict[str, tuple[str, np.ndarray]]:
-    """Return minimum, median and maximum of the losses at the times of the first curve, without ended curves."""
+    """Return minimum, median and maximum of the losses at the times of the first curve; ended curves are ignored."""
     if any(names.CURVE_LOSS not in each for each in found):
         return {}
     time = found[0]["time"].to_numpy()

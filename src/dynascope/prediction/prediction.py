@@ -83,15 +83,15 @@ def predict(
 
     Returns:
         The prediction: `jumps` is a table of the predicted jumps, and `record` contains everything as arrays. For a
-        small scale, the record is a staircase (see `results.staircase_record`). For each jump it contains the time at
-        this scale; the accelerated time, which is the small-scale limit of the time divided by `results.time_unit`
-        (log(1/scale) for degree 2); the loss before and after; the learned feature, in terms of input and output names;
-        and whether and why the jump is slow. If a jump involves several inputs, `learned_direction` contains the weight
-        of each input in units of its standard deviation. The attribute `theory_choice` states why this theory was
-        chosen, and `complete` is 1 if there are no further jumps. With `curve`, for samples and sums of homogeneous
-        neurons, the record also contains `loss` over `time` (with the attribute `curve_error`) and the estimated error
-        of each time and level. A theory that is exact at any scale predicts `loss` over `time` instead of jumps, and
-        further quantities such as the linear map.
+        small scale, the record is a staircase, a sequence of loss plateaus and jumps (see `results.staircase_record`).
+        For each jump it contains the time at this scale; the accelerated time, which is the small-scale limit of the
+        time divided by `results.time_unit` (log(1/scale) for degree 2); the loss before and after; the learned feature,
+        in terms of input and output names; and whether and why the jump is slow. If a jump involves several inputs,
+        `learned_direction` contains the weight of each input in units of its standard deviation. The attribute
+        `theory_choice` states why this theory was chosen, and `complete` is 1 if there are no further jumps. With
+        `curve`, for samples and sums of homogeneous neurons, the record also contains `loss` over `time` (with the
+        attribute `curve_error`) and the estimated error of each time and level. A theory that is exact at any scale
+        predicts `loss` over `time` instead of jumps, and further quantities such as the linear map.
 
     Raises:
         InputError: No theory covers the task and network (the message lists the alternatives), or an argument is out of

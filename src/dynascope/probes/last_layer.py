@@ -40,7 +40,7 @@ _BATCH = 500  # samples per forward pass
 
 
 class LastLayer(NamedTuple):
-    """The last layer on samples, in float64.
+    """Inputs and outputs of the last layer on samples, in float64.
 
     Attributes:
         features: Inputs of the layer, shape (n, p).

@@ -60,7 +60,7 @@ _SENTENCES = {
 
 
 class _Quantities(NamedTuple):
-    """Rows of a table, the letter of each reason, and whether any row has a largest error."""
+    """Rows of a table, the letter that labels each reason, and whether any row has a largest error along a curve."""
 
     rows: list[Row]
     reasons: dict[str, str]

@@ -26,7 +26,7 @@ class Chart:
     Attributes:
         variables: Names of the variables, each drawn from every record that contains it.
         over: The dimension of the x-axis, or another variable against which the variables are drawn as paths. If empty,
-            the first of time, step and the other standard axes that a variable has.
+            the x-axis is the first of time, step and the other standard axes that the variable has.
         caption: The caption.
         title: The heading.
         log: Which axes are logarithmic: "", "x", "y" or "xy". A power law is straight on two logarithmic axes.

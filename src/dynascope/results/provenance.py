@@ -18,7 +18,7 @@ _READ = ("jax", "numpy")
 class Provenance:
     """Date, command and package versions of a result.
 
-    The provenance is part of the result rather than of its records, so that equal runs give equal records.
+    The provenance is part of the result rather than of its records, so identical runs produce identical records.
 
     Attributes:
         version: The version of dynascope.

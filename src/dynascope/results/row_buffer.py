@@ -67,7 +67,7 @@ class RowBuffer:
         self.rows = end
 
     def waiting(self) -> dict[str, np.ndarray]:
-        """Return the buffered rows, with the growing axis in its position."""
+        """Return the buffered rows, with the growing axis moved to its position in each variable."""
         return {name: np.moveaxis(each[: self.rows], 0, self._places[name]) for name, each in self._values.items()}
 
     def blocks(self, values: Mapping[str, Any]) -> tuple[list[np.ndarray], int]:

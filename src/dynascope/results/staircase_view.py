@@ -93,7 +93,7 @@ class Jump:
 
 
 class SeedJump(NamedTuple):
-    """A jump over many draws of the weights.
+    """Statistics of a jump over many draws of the initial weights.
 
     Attributes:
         number: Index, counted from 1.

@@ -1,4 +1,4 @@
-"""Regression tasks with known modes: examples with given moments, and random tasks with well separated strengths."""
+"""Regression tasks with known modes: examples with given moments, and random tasks with well-separated strengths."""
 
 from __future__ import annotations
 

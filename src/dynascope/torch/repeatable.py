@@ -79,7 +79,7 @@ def require_same(argument: str, first: Any, second: Any) -> None:
 
 
 def draws(function: Callable[[], Result], device: torch.device) -> tuple[Result, bool]:
-    """Return the result of a function and whether it drew PyTorch random numbers, whose state is restored."""
+    """Return the result of a function and whether it drew PyTorch random numbers; the random state is restored."""
     with torch.random.fork_rng(_forked(device)):
         before = _random_states(device)
         result = function()

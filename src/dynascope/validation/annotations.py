@@ -88,7 +88,7 @@ def bounds_of(kind: Any) -> Bounds | None:
 
 
 def checks_of(function: Callable[..., Any]) -> dict[str, Check]:
-    """Return the check of each argument by name, without arguments whose annotation allows every value.
+    """Return the check of each argument by name, omitting arguments whose annotation allows every value.
 
     Example:
         >>> def root(value: float, name): ...
@@ -228,7 +228,7 @@ def _array_check(kind: Any, bounds: Bounds) -> Check | None:
 
 
 def _array_kinds(kind: Any) -> list[Any]:
-    """Return the array types in an annotation; NumPy's for NumPy's `ArrayLike`."""
+    """Return the array types in an annotation; `numpy.typing.ArrayLike` counts as a NumPy array."""
     import numpy as np  # here, as above
     import numpy.typing as npt
 

@@ -27,8 +27,8 @@ def checked(function: _Function) -> _Function:
     values are accepted if the annotation names a JAX array. The function itself checks constraints between arguments.
 
     Args:
-        function: A function, or a class, whose `__init__` and public methods are then checked. An annotation that does
-            not restrict values allows every value.
+        function: A function, or a class, whose `__init__` and public methods are then checked. An argument whose
+            annotation implies no restriction may have any value.
 
     Returns:
         A function with the same signature, whose `InputError` names the argument, the value and the remedy.

@@ -48,7 +48,7 @@ _STEPS_REASON = (
 
 
 def bare_losses(losses: Any, predicted: xr.Dataset) -> InputError:
-    """Return the error for losses without units, which names the loss definitions that fit the first loss."""
+    """Return the error for losses without a definition; the error names the definitions that match the first loss."""
     initial = float(predicted.attrs.get(names.INITIAL_LOSS, 0.0))
     first = float(numbers("losses", read_curve(losses).losses)[:1].sum())
     known: list[LossName] = [name for name in LOSSES if needed_facts(name) <= predicted.attrs.keys()]

@@ -51,7 +51,7 @@ class Trust:
 
 @dataclasses.dataclass(frozen=True)
 class Solved:
-    """A solver that returns the record of a case, from the staircase that a theory predicts for it.
+    """A solver that computes the staircase of a case, and returns it as a record with tolerances.
 
     Attributes:
         trust: The expected accuracy of the times.

@@ -22,7 +22,7 @@ def within_chance(
 
     Args:
         predicted: A record with tolerances.
-        standard_errors: Standard errors of the observed averages, by name of the quantity, each with its shape.
+        standard_errors: Standard errors of the observed averages by name, each with the shape of the quantity.
         beside: Relative error of the theory, added to each tolerance.
 
     Example:

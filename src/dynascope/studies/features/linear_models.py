@@ -203,7 +203,7 @@ def exactly_learned(features: np.ndarray) -> np.ndarray:
 
 
 def noise_power(modes: int, samples: int, draw: np.random.Generator) -> float:
-    """Mean square of the minimum-norm fit to unit noise by equally strong sine modes, as the median over 40 draws.
+    """Median over 40 draws of the mean square of the minimum-norm fit of equally strong sine modes to unit noise.
 
     Example:
         >>> noise_power(200, 10, np.random.default_rng(0)) < 0.2

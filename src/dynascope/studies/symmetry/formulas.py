@@ -200,7 +200,7 @@ _PAIR = two_layer_linear_laws(2, 2, 2)
 
 
 def _as_many(laws: int) -> LawCount:
-    """The law count for commuting symmetries, whose bound from one point equals the number of laws."""
+    """The law count for commuting symmetries: the bound from one point equals the number of laws."""
     return LawCount(laws, laws)
 
 

@@ -171,8 +171,8 @@ def _divided(lines: Sequence[str], separator: str, *, header: bool) -> Layout:
 def _may_name_rows(layout: Layout) -> bool:
     """Whether the first fields are all different and are text or integers.
 
-    If the separator is a comma, the fields must also be quoted, or the file must have decimal points and integers must
-    number the rows. Otherwise, the first fields could be parts of numbers with decimal commas.
+    If the separator is a comma, the first fields could also be parts of numbers with decimal commas. In this case, they
+    must be quoted, or the file must have decimal points and any integers must number the rows.
     """
     numbers = [each for each in layout.firsts if _is_number(each)]
     if len(set(layout.firsts)) < len(layout.firsts) or not all(each.isdigit() for each in numbers):

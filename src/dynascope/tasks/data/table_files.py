@@ -54,7 +54,7 @@ def read_frame(path: Path, *, argument: str = "path", header: bool = True) -> Re
 
 
 def _parquet_size(path: Path) -> int:
-    """Memory of the columns in bytes, at least one number per row; a file can store a repeated value once."""
+    """Memory of the columns in bytes, at least one number per row, because a file can store repeated values once."""
     metadata = pyarrow.parquet.read_metadata(path)
     groups = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
     numbers = metadata.num_rows * metadata.num_columns * np.dtype(float).itemsize

@@ -74,7 +74,7 @@ class ChargeLaw:
             gradient: Gradient of the loss; None if no statistic needs it.
             buffers: Momentum buffers after the step; None if there are none.
             learning_rate: η.
-            unseen: Upper bound on the absolute entries of the updates of all other weights.
+            unseen: Upper bound on the absolute entries of the updates of all weights outside the symmetries.
         """
         rate, other = (np.asarray(each, self._dtype) for each in (learning_rate, unseen))
         arrays = before, after, gradient, buffers, rate, np.asarray(self.steps), other

@@ -308,7 +308,7 @@ class WatchedCharges:
         return used if alike else raw
 
     def _largest_gradient(self) -> float:
-        """Return the largest absolute entry of the gradients of all other parameters."""
+        """Return the largest absolute entry of the gradients of all parameters outside the symmetries."""
         watched = {id(each) for each in self._tensors.watched.values()}
         parameters = (each for group in self._optimizer.param_groups for each in group["params"])
         gradients = [each.grad for each in parameters if id(each) not in watched and each.grad is not None]

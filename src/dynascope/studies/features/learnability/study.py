@@ -130,7 +130,7 @@ class Learnability(Study):
         self.require(asymptotic_error(self._error, self.samples) < WORTH, "samples", remedy, problem=problem)
 
     def trained(self) -> Values:
-        """Draw training sets, solve the regression for each, and average."""
+        """Draw training sets, solve the regression for each, and average the results."""
         options = {"ridge": self.ridge, "noise_variance": self.noise_variance}
         rows = []
         for n in self.samples:

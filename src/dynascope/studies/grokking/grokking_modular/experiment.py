@@ -113,5 +113,5 @@ class ModularRuns:
 
     @property
     def has_unused(self) -> bool:
-        """Whether some weights affect the output for none of the samples."""
+        """Whether some weights do not affect the output for any sample."""
         return self.operation == "division" and self.network != "transformer"

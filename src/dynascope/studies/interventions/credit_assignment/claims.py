@@ -123,7 +123,7 @@ def credit_claims(found: Mapping[str, np.ndarray], depths: Sequence[int]) -> lis
 
 
 def _on_mean(name: str, statement: str, runs: np.ndarray, **bounds: float) -> Claim:
-    """A claim on the mean over seeds, undecided if a run diverged or no run differs."""
+    """A claim about a mean over seeds; undecided if a run diverged, or if no run shows a difference."""
     if np.isfinite(runs).all():
         claim = claim_on_mean(name, statement, runs, **bounds)
         return claim.if_known(bool(np.any(runs)), "no run shows a difference")

@@ -75,7 +75,7 @@ class CreditRuns:
         return {name: np.stack([each[name] for each in found], axis=1) for name in found[0]}
 
     def over_grid(self, draw: Callable[[int], FeedbackNetwork]) -> np.ndarray:
-        """Test accuracy by rule, learning rate, strength and seed; a diverged network counts as guessing."""
+        """Test accuracy by rule, learning rate, strength and seed; diverged networks have chance accuracy."""
         axes = GRID_RULES, self.learning_rates, self.strengths, range(self.seeds)
         cells = list(itertools.product(*axes))
         base = dataclasses.replace(self.training, steps=self.grid_steps, records=1)

@@ -108,7 +108,7 @@ def squared_displacements(
         networks: Two or more networks of equal sizes.
         task: The training samples.
         recorded: The steps k ≥ 1, increasing.
-        legs: Number of origins; each origin is the last recorded step after the previous one.
+        legs: Number of origins; the distance between successive origins is the last recorded step.
         momentum: β (heavy ball).
         **training: `learning_rate`, `weight_decay`, `batch_size`, `loss` and `seed`.
 

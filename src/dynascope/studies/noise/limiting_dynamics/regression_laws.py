@@ -48,7 +48,7 @@ class RegressionLaws:
 
     @property
     def least(self) -> float:
-        """The loss at its minimum."""
+        """The minimum of the loss."""
         return float(np.mean((self.inputs @ self.loss.minimum - self.targets) ** 2) / 2)
 
     @property
