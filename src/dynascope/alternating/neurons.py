@@ -36,7 +36,7 @@ def average_of(task: Learnable, network: Any) -> Average:
 
 
 def kinked(network: Any) -> bool:
-    """Whether the velocity of the weights is discontinuous when a neuron changes its activation, as for ReLU.
+    """Whether the velocity of the weights is discontinuous when a neuron switches on or off on a sample, as for ReLU.
 
     Example:
         >>> from dynascope.networks import TwoLayer
@@ -75,7 +75,8 @@ def require_neurons(network: Any, *, exchangeable: bool = False) -> None:
 
     Args:
         network: The network.
-        exchangeable: Whether the neurons must also be exchangeable, that is, all compute the same function.
+        exchangeable: Whether the neurons must also be exchangeable, that is, all compute the same function of their
+            weights.
 
     Example:
         >>> from dynascope.networks import TwoLayer

@@ -1,4 +1,4 @@
-"""The process of the command line: set up the interpreter, run a command, and exit.
+"""The command-line process: set up the interpreter, run a command, and exit.
 
 Commands are imported only after the setup, and other imports are kept to a minimum.
 """

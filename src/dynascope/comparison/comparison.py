@@ -86,10 +86,10 @@ def compare(
     or `loss` do not match the run.
 
     The verdict depends on the compared quantities and on statistical claims about networks. Identities, which hold in
-    every run, are checks: they are listed separately and are no evidence for the theory. A violated identity points to
-    an error in the measurement, so the verdict is undecided. The verdict is also undecided if nothing could be scored,
-    or if more than half of the claims are undecided and nothing disagrees. If the verdict is agreement but less than
-    half of the decrease in the loss was scored, the sentence of the verdict states the share.
+    every run, are checks: they are listed separately and provide no evidence for the theory. A violated identity points
+    to an error in the measurement, so the verdict is undecided. The verdict is also undecided if nothing could be
+    scored, or if more than half of the claims are undecided and nothing disagrees. If the verdict is agreement but less
+    than half of the decrease in the loss was scored, the sentence of the verdict states the share.
 
     Args:
         observed: The result of `observe`, or the record of a run with `loss` over `time`, or over `step` with the times

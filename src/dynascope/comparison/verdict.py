@@ -103,7 +103,8 @@ def decided(
     """Decide the verdict from the compared quantities and from the claims.
 
     The verdict is undecided if an identity fails, if nothing could be scored, or if nothing disagrees but more than
-    half of the claims are undecided. A quantity beyond its tolerance or a refuted claim is a disagreement.
+    half of the claims are undecided. A quantity whose error exceeds its tolerance, or a refuted claim, is a
+    disagreement.
 
     Args:
         rows: The compared quantities.

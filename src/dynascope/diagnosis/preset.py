@@ -28,7 +28,7 @@ PRESETS: dict[str, tuple[Probe, ...]] = {
 
 
 def probes_of(preset: str | Sequence[str | Probe]) -> tuple[Probe, ...]:
-    """Return the probes of a preset, or of a list of names of presets, names of probes, and probes.
+    """Return the probes of a preset, or of a list of preset names, probe names and probes.
 
     Raises:
         InputError: If a name is unknown.

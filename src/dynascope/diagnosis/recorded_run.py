@@ -150,7 +150,7 @@ class RecordedRun:
         self._record.flush()
 
     def flush_if_due(self) -> None:
-        """Write the rows that are still in memory if the latest ones were written long enough ago."""
+        """Write the rows that are still in memory if enough time has passed since the last write."""
         self._record.flush_if_due()
 
     def close(self) -> None:

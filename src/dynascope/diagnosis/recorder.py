@@ -45,14 +45,14 @@ class Recorder:
             targets, or inputs alone. 100 to 1000 examples are enough.
         criterion: The loss, a function of outputs and targets that averages over examples, for probes of the curvature;
             None to omit these.
-        preset: "light", "standard" or "full", or a list of presets, names of probes, and probes; see
+        preset: "light", "standard" or "full", or a list of preset names, probe names and probes; see
             `diagnosis.probes_of`.
         schedule: When to measure: "log" for 16 rows per decade of steps, n for every n steps, "epochs" for the end of
             each epoch, a list of steps, or a schedule of `diagnosis`. Expensive probes have their own schedule.
         activations: (params, inputs) → {name: pre-activation (n, …, units)}; None to use the inputs of the activation
             functions of `jax.nn`, other than `gelu`, that `apply` calls outside loops and branches.
         features: (params, inputs) → {name: features (n, …)}, in addition to those that `apply` returns.
-        layers: The names of the recorded features, in their order; None for all.
+        layers: The names of the features to record, in this order; None for all.
         readout: The name of the weight matrix of the last linear layer, whose input is the last of the recorded
             features, for neural collapse; None to omit it.
         readout_bias: The name of the bias of the last linear layer; None if it has none.

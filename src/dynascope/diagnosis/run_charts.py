@@ -141,7 +141,7 @@ class _Charts:
         self._log_x = bool(len(steps) > 2 and np.median(steps) < steps[-1] / 4)
 
     def add(self, names: dict[str, str] | Sequence[str], *, caption: str, **how: Any) -> None:
-        """Add a figure of the variables that have values; the labels of its lines are the values of a dictionary."""
+        """Add a figure of the variables that have values; if `names` is a dictionary, its values label the lines."""
         found = {name: each for name in names if (each := known_values(self._record, name)) is not None}
         if not found:
             return

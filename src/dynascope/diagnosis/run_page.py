@@ -26,7 +26,7 @@ _PARAMETERS = {
 def load_run(path: str | PathLike[str]) -> Observation:
     """Load a recorded training run, with the findings and figures of its page.
 
-    The run may still be going on; the result contains the rows that were written so far.
+    The run may still be in progress; the result contains the rows that were written so far.
 
     Args:
         path: The folder that a recorder wrote, or a file in which the result was saved.

@@ -286,7 +286,7 @@ class RunRecorder:
         return np.pad(rates, (0, max(0, self._groups - len(rates))), constant_values=np.nan)[: self._groups]
 
     def _prepare_next_row(self) -> None:
-        """Copy the weights if the next row requires those before the step, and forget the latest micro-batches."""
+        """Copy the weights if the next row requires the weights before the step, and discard the micro-batches."""
         due = self._needs("update") and self.next_is_due
         self._before = self._reader.copied_weights() if due else None
         self._micro_batches = None

@@ -29,8 +29,8 @@ class CreditRule:
     Attributes:
         name: Name of the rule.
         feedback: How B is determined: "weights", B = W (backpropagation); "fixed", B keeps its random initial value;
-            "signs", B = s sign(W) with s the initial mean of |W|; "equal updates", B receives the gradient of W and the
-            same weight decay; "regularizer", B descends a regulariser.
+            "signs", B = s sign(W), where s is the initial mean of |W|; "equal updates", B receives the gradient of W
+            and the same weight decay; "regularizer", B descends a regulariser.
         coefficients: Coefficients of the regulariser; all zero for the other rules.
 
     Raises:

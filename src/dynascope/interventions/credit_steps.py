@@ -23,7 +23,7 @@ _TOGETHER = 64  # members that are batched; larger batches need more memory and 
 
 
 class Schedule(NamedTuple):
-    """The settings that all members share; they determine the program."""
+    """The settings that all members share; they determine the compiled program."""
 
     batch_size: int
     steps: int

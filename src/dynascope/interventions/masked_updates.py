@@ -84,7 +84,7 @@ def masked(
 
 
 def _where(masks: dict[str, Any], tree: Any, removed: Any) -> Any:
-    """Keep the entries of a tree in the masks, and replace the others by the negative of `removed`, or by zero."""
+    """Keep the entries that the masks keep, and replace all others with the negative of `removed`, or with zero."""
     others = {} if removed is None else _by_path(removed)
 
     def each(path: Any, leaf: Any) -> Any:

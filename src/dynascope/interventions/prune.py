@@ -72,7 +72,7 @@ def prune(
         network: An equinox module that maps a batch or a sample to outputs; or a `torch.nn.Module`, for which the
             function is `dynascope.torch.prune`.
         method: Name of the method.
-        compression: ρ ≥ 1, the number of prunable weights over the number of kept ones.
+        compression: ρ ≥ 1, the number of prunable weights divided by the number of kept weights.
         rounds: n; the default is 100 for SynFlow, and 1 for the other methods.
         data: A task, or inputs and targets, for SNIP and GraSP; about ten samples per class. The loss is the
             cross-entropy for integer targets, and ½‖f − y‖² otherwise.

@@ -27,12 +27,12 @@ class Pruned:
         network: The network with pruned weights set to zero; None for a PyTorch module.
         method: Name of the method.
         requested: The requested compression.
-        compression: The achieved compression ρ, the number of prunable weights over the number of kept ones; infinite
-            if none is kept.
+        compression: The achieved compression ρ, the number of prunable weights divided by the number of kept weights;
+            infinite if none is kept.
         rounds: Number of rounds.
         layers: A table with one row per pruned layer: `size` and `kept` weights, `dead_units` (output units without a
-            path from an input to an output), and `flow_share`, the sum of the SynFlow scores of the layer over the
-            synaptic flow. The share is one if all flow passes through the layer, as in every network without skip
+            path from an input to an output), and `flow_share`, the sum of the SynFlow scores of the layer divided by
+            the synaptic flow. The share is one if all flow passes through the layer, as in every network without skip
             connections and biases.
         collapsed_layers: Names of layers without weights.
         path_exists: Whether a path from the inputs to the outputs remains.
@@ -67,7 +67,7 @@ class CriticalCompression(NamedTuple):
     Attributes:
         layers: The largest scanned compression up to which every layer keeps a weight.
         paths: The largest scanned compression up to which a path from the inputs to the outputs exists.
-        maximal: ρ_max, the number of prunable weights over the number of layers.
+        maximal: ρ_max, the number of prunable weights divided by the number of layers.
         table: One row per scanned compression: `compression`, `achieved`, `empty_layers`, `path_exists`.
     """
 

@@ -34,7 +34,7 @@ class RankSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_components: k ≥ 1, at most the rank of the data.
         regularization: λ, with 0 < λ < σ_k²; by default σ_k²/2. Every such λ yields the same decomposition.
         n_oversamples: p ≥ 0, the number of additional latents during training.
-        tol: Largest ‖Xᵀu_i − σ_i v_i‖ of a component, relative to σ_1, at which training stops.
+        tol: Training stops when ‖Xᵀu_i − σ_i v_i‖/σ_1 is at most this value for every component.
         max_iter: Largest number of iterations.
         random_state: Seed of the initial decoder, an integer, a `numpy.random.RandomState` or None.
 

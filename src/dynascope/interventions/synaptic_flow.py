@@ -24,8 +24,8 @@ class Remaining(NamedTuple):
 
     Attributes:
         log_scores: Logarithms of the scores of each layer.
-        shares: Sum of the scores of each layer over R; one if the layer is a cut, less if the flow bypasses it, and
-            more if the layer is used several times.
+        shares: Sum of the scores of each layer divided by R; one if the layer is a cut, less if the flow bypasses it,
+            and more if the layer is used several times.
         path_exists: Whether a path from the inputs to the outputs remains.
     """
 
@@ -90,7 +90,7 @@ class SynapticFlow:
 
     @property
     def shares(self) -> np.ndarray:
-        """Sum of the scores of each layer over R, for the unpruned network with balanced weights."""
+        """Sum of the scores of each layer divided by R, for the unpruned network with balanced weights."""
         balanced, flow = self._whole
         return _shares(flow, balanced)
 

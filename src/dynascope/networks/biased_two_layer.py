@@ -21,7 +21,7 @@ class BiasedTwoLayer(eqx.Module):
     converges to the mean residual within a time of order one, while the neurons are still small.
 
     Attributes:
-        inner: The network without its output bias. If `has_hidden_biases`, it takes the inputs with a one appended.
+        inner: The network without its output bias. If `has_hidden_biases`, its inputs have a one appended.
         bias: c, shape (c,); None for a network without an output bias.
         has_hidden_biases: Whether the hidden neurons have biases.
 

@@ -149,7 +149,7 @@ def describe_chart(tree: AnyResult, chart: Chart, *, automatic: bool = False) ->
 def undeclared(view: Result, charts: Sequence[Chart] = ()) -> list[Drawing]:
     """Describe the staircase, and all curves that have finite values and that no chart contains.
 
-    The x-axes are logarithmic if those of all charts are, and lines are joined if those of all charts are.
+    If all charts have logarithmic x-axes or joined lines, so do these curves.
     """
     shown = {name for chart in charts for name in (*chart.variables, chart.over, *(chart.interval or ()), chart.error)}
     staircase = view.staircase is not None and not any(chart.staircase for chart in charts)
@@ -195,7 +195,7 @@ def _styled(line: Line, chart: Chart, *, several: bool, named: bool) -> Line:
 
 
 def _joined(line: Line) -> tuple[Line, Literal["solid", "marked"]]:
-    """Drop the missing values of a line and choose its style, with marked points if values in between were missing."""
+    """Drop the missing values of a line, and choose a style that marks points if values between them were missing."""
     known = np.flatnonzero(np.isfinite(line.x) & np.isfinite(line.y))
     style = "marked" if len(known) and len(known) <= np.ptp(known) else "solid"
     low, high = (None if each is None else each[known] for each in (line.low, line.high))

@@ -114,7 +114,7 @@ def expected_time_error(network: SumOfNeurons, scale: float, *, normalised: bool
 
 
 def _with_short_plateaus_marked(record: xr.Dataset) -> xr.Dataset:
-    """Mark as slow all jumps from the first plateau that is too short for the active neurons to converge."""
+    """Mark all jumps as slow that follow the first plateau too short for the active neurons to converge."""
     gaps = np.diff(StaircaseView(record).times)
     e_folds = np.append(np.inf, gaps * record[GROWTH_RATE].to_numpy()[1:])
     reasons, marked = [], False

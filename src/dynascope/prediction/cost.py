@@ -17,7 +17,7 @@ _UNITS = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
 def require_fitting_memory(theory: Theory, case: Case) -> None:
-    """Raise `InputError` if a theory needs more memory than available."""
+    """Raise `InputError` if a theory needs more memory than is available."""
     require_memory(
         theory.memory(case),
         f"the theory {theory.name} on these data",

@@ -32,7 +32,7 @@ Flow = Callable[[float], xr.Dataset]
 
 
 def exact_flow(task: Any, network: Any, duration: float, *, normalised: bool, always: bool) -> Flow | None:
-    """Return gradient flow in exact variables as a function of the scale; None if integrating the weights is better.
+    """Return a function of the scale that solves gradient flow in exact variables; None if the weights are preferable.
 
     | network | variables |
     | --- | --- |

@@ -20,7 +20,7 @@ def default_scale(network: Any, *, normalised: bool = False) -> float:
     `observe`, `which` and the command line use this default.
 
     Args:
-        network: The network with weights, of which only the degree of homogeneity matters.
+        network: The network with weights; only its degree of homogeneity matters.
         normalised: Whether the flow is homogeneity-normalised.
 
     Example:

@@ -54,7 +54,7 @@ def observe(
     seconds: PositiveFloat | None = None,
     seed: Seed = 0,
 ) -> Observation:
-    """Train a network on a task and record its learning.
+    """Train a network on a task, and record the loss and other quantities during training.
 
     Args:
         task: The data, or an expectation in closed form; a pair (inputs, targets) or a scikit-learn data set is

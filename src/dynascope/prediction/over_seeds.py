@@ -33,7 +33,7 @@ def predict_seeds(
     width: PositiveInt = 50,
     **options: Any,
 ) -> Prediction:
-    """Predict a kind of network from several draws of its initial weights.
+    """Predict how a kind of network learns, for several draws of its initial weights.
 
     Args:
         task: The data.

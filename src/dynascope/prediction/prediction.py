@@ -68,8 +68,8 @@ def predict(
             activation between them, with or without biases.
         scale: Factor that multiplies the initial weights: below one, or so large that training is lazy and the theory
             "kernel-regression" applies. For a network given by name or without dimensions, the default is
-            `prediction.default_scale`, which is 1e-8 for most networks. A module keeps its weights by default, and
-            their scale is measured: their norm divided by that of weights at unit scale.
+            `prediction.default_scale`, which is 1e-8 for most networks. A module keeps its weights by default; their
+            scale is their norm divided by the norm of weights at unit scale.
         seed: Seed of the initial weights if the network is given by name or without dimensions; the record then has the
             attribute `weights="drawn"`.
         normalised: Whether to predict the homogeneity-normalised flow instead, in which neurons of every degree grow

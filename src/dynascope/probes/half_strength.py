@@ -12,7 +12,7 @@ __all__ = ["first_half", "first_passages", "first_zero", "spread_of_halves"]
 
 
 def first_half(steps: np.ndarray, strength: np.ndarray) -> float:
-    """Return the step at which the strength first reaches one half, by interpolating its logit; otherwise infinite.
+    """Return the step at which the strength first reaches one half, by interpolating its logit; infinite if none.
 
     The logit of a logistic curve is linear in time, so the result is exact for logistic curves, however sparsely they
     are recorded.
@@ -32,7 +32,7 @@ def spread_of_halves(halves: np.ndarray) -> np.ndarray:
 
 
 def first_passages(times: np.ndarray, curves: np.ndarray, level: float) -> list[float]:
-    """Return the time at which each curve first passes a level, from a spline of its logarithm; otherwise infinite.
+    """Return the time at which each curve first passes a level, from a spline of its logarithm; infinite if none.
 
     The curves must be positive, with shape (times, curves).
     """

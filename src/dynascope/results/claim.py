@@ -26,8 +26,7 @@ _BOUNDS_OF_EFFECTS = {1: (0.0, math.inf), -1: (-math.inf, 0.0), 0: (0.0, 0.0)}  
 class Claim:
     """A claim about one number, with the measured value.
 
-    An effect is a claim about the change in a quantity with a factor: a change above zero means that the quantity
-    rises.
+    An effect is a claim about how a quantity changes with a factor: a change above zero means that the quantity rises.
 
     Attributes:
         name: A short name.

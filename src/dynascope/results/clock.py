@@ -89,7 +89,7 @@ def other_scale(
         divisor: Divisor of the scale if times grow as a power of α, because a much smaller scale would take too long.
 
     Returns:
-        The second scale; above the first if that is below 1e-300.
+        The second scale, which is smaller than α, or larger if α is at most 1e-300.
 
     Example:
         >>> other_scale(1e-8), other_scale(3e-3, degree=3), other_scale(1e-320) > 1e-320

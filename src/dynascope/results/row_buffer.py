@@ -45,7 +45,7 @@ class RowBuffer:
         return sum(values[0].nbytes for values in self._values.values())
 
     def add_row(self, values: Mapping[str, Any]) -> bool:
-        """Add the values if they are one row, with minimal overhead, because training loops call this at every step."""
+        """Add the values if they are one row, with minimal overhead, because training loops add a row at every step."""
         if values.keys() != self._values.keys():
             return False
         place = self.rows

@@ -18,8 +18,8 @@ class SeenSteps(NamedTuple):
     """The jumps between given plateaus, as observed in a loss curve.
 
     Attributes:
-        times: First time at which the loss is below the midpoint of two adjacent plateaus, shape (jump,); NaN if it
-            never is.
+        times: First time at which the loss is below the midpoint of two adjacent plateaus, shape (jump,); NaN if there
+            is none.
         ends: End of the plateau after each jump: midway to the next jump, or the end of the curve.
         levels: Loss at the end of the plateau; NaN if the jump is not observed.
     """

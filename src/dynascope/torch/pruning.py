@@ -50,7 +50,7 @@ def prune(
     Args:
         network: The module, which maps a batch to outputs, shape (n, c).
         method: "synflow", "snip", "grasp", "magnitude" or "random".
-        compression: ρ ≥ 1, the number of prunable weights over the number of kept ones.
+        compression: ρ ≥ 1, the number of prunable weights divided by the number of kept weights.
         rounds: Number of rounds; the default is 100 for SynFlow, and 1 for the other methods.
         data: Tensors of inputs and targets for SNIP and GraSP; about ten samples per class. The loss is the
             cross-entropy for integer targets, and ½‖f − y‖² otherwise.

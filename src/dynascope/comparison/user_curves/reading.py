@@ -58,8 +58,8 @@ def user_curve(
         learning_rate: The learning rate of all steps, or an array with the rate of each step from step 0. Omit it for a
             curve over time, or if the table has a column `learning_rate` or `lr`.
         momentum: β of `torch.optim.SGD`, at least 0 and below 1. A step of learning rate η then covers the time η /
-            (1 − β). To first order, it lags behind gradient flow as much as a step of learning rate (1 + β) η /
-            (1 − β)² without momentum.
+            (1 − β). To first order, such a step lags behind gradient flow as much as a step of learning rate (1 + β) η
+            / (1 − β)² without momentum.
         loss: How the loss is defined: "mse" (mean over samples and outputs, as `torch.nn.MSELoss`), "half_mse" (half
             of it), "squared_norm" (mean over samples of the sum over outputs), "squared" (half of that, the convention
             of this package), or "sum" (over samples and outputs, `torch.nn.MSELoss(reduction="sum")`).

@@ -27,7 +27,7 @@ _LATE = "the large learning rate explains its delay"
 
 
 class MonotoneFit(NamedTuple):
-    """A loss curve without its noise; gradient descent in small steps only decreases the loss, so any rise is noise.
+    """A denoised loss curve; gradient descent in small steps only decreases the loss, so any rise is noise.
 
     Attributes:
         time: The logged times, shape (n,).
@@ -92,7 +92,8 @@ class Resolution(NamedTuple):
     """The jumps that a curve resolves.
 
     Attributes:
-        found: Times at which the curve passes the midpoint of each jump; NaN if it never does or starts below it.
+        found: Times at which the curve passes the midpoint of each jump; NaN if the curve starts below it or never
+            passes it.
         reasons: The reason why each jump is not scored; empty if it is scored.
         allowed: The relative tolerance of the times of scored jumps.
         added: The part of the tolerance that is due to the curve, formatted as the end of a sentence.
@@ -111,7 +112,7 @@ def resolve_jumps(
 
     Args:
         staircase: The prediction, in the units of the curve.
-        curve: The curve without its noise.
+        curve: The denoised curve.
         allowed: The relative tolerance of times according to theory.
         late: The relative delay of jumps due to finite steps.
         chosen: Whether the user chose the tolerance, which is then not changed.

@@ -129,8 +129,8 @@ def is_user_curve(observed: xr.Dataset) -> bool:
 def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
     """Convert the losses, times and rates of a prediction to the units of a user's curve.
 
-    Gradient descent on the loss a L is a times as fast as on L, so a step of learning rate η corresponds to the
-    gradient-flow time a η.
+    Gradient descent on the loss a L is faster than on L by the factor a, so a step of learning rate η corresponds to
+    the gradient-flow time a η.
 
     Args:
         predicted: A prediction for the loss L.
@@ -177,7 +177,7 @@ def in_units_of(predicted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
 
 
 def with_clock_of(converted: xr.Dataset, observed: xr.Dataset) -> xr.Dataset:
-    """Label the times of a record, already converted to the time axis of a curve, with its units."""
+    """Label the times of a record, which are already on the time axis of a curve, with the units of the curve."""
     converted = converted.copy(deep=False)
     units, flow_time = observed["time"].attrs["units"], results.describe("time")[1]
     for name in converted.variables:

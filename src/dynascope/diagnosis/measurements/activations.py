@@ -16,7 +16,7 @@ __all__ = ["ACTIVITY", "FLIPS", "measure_activity", "measure_flips"]
 
 
 def measure_activity(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
-    """Measure the share of units in each activation that are active on no sample, and on all samples."""
+    """Measure, for each activation, the shares of units that are active on no sample and on all samples."""
     found = [activity(count_active(z)) for z in snapshot.forward.preactivations.values()]
     if not found:
         return {}

@@ -32,7 +32,7 @@ class _Rows:
 
     Attributes:
         outputs: The outputs, shape (n, c).
-        targets: Class numbers of shape (n,) or numbers of shape (n, k); None if there are none.
+        targets: Class indices of shape (n,) or values of shape (n, k); None if there are none.
         features: The features of the recorded layers by name.
     """
 
@@ -42,7 +42,7 @@ class _Rows:
 
 
 def measure_features(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
-    """Measure the effective dimensions of the features of each layer, and their alignment κ with the outputs."""
+    """Measure the effective dimensions of the features of each layer, and their distance κ from minimal features."""
     rows = _rows(snapshot)
     outputs, targets = rows.outputs, rows.targets
     xp = array_namespace(outputs)
@@ -72,7 +72,7 @@ def measure_alignment(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
 def _over_layers(
     snapshot: Snapshot, rows: _Rows, measure: Callable[[Any], Mapping[str, Any]]
 ) -> dict[str, tuple[list[str], np.ndarray]]:
-    """Measure each layer. A layer that cannot be measured is NaN, and its name and the reason are reported."""
+    """Measure each layer. The values of a layer that cannot be measured are NaN, and the reason is reported."""
     layers = rows.features
     found: dict[str, Mapping[str, Any]] = {}
     for name, features in layers.items():

@@ -66,7 +66,7 @@ def measure_balance(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
 
 
 def matrices(weights: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the weights with two or more axes, such as matrices and convolution kernels, in their order."""
+    """Return the weights with two or more axes, such as matrices and convolution kernels, in their original order."""
     return {name: each for name, each in weights.items() if len(each.shape) > 1}
 
 

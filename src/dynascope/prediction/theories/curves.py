@@ -176,7 +176,7 @@ def _kept_away(case: Case) -> str:
 
 
 def _closes(case: Case) -> bool:
-    """Whether the function obeys a closed differential equation in this network."""
+    """Whether the function of this network obeys a closed differential equation."""
     if case.samples is None or case.two_layers is None:
         return False
     delta, width = _imbalance(case), case.two_layers[0].shape[1]

@@ -47,9 +47,9 @@ def noise_spectrum(
     Σ is the mean of x xᵀ over noise vectors x. The stationary displacement of SGD is a trace of this form for any
     eigenvectors of Σ, so `theory.noise` accepts the nodes and variances as modes. No eigenvectors are required: a few
     hundred Hessian products suffice for a network with millions of weights. Each noise vector starts a Lanczos
-    tridiagonalisation. The Gauss quadrature nodes are the eigenvalues of the tridiagonal matrix, and the weights are
-    the squared first entries of its eigenvectors. The quadrature is exact for polynomials f of degree below twice the
-    number of products.
+    tridiagonalisation. The Gauss quadrature nodes are the eigenvalues of the tridiagonal matrix, and the quadrature
+    weights are the squared first entries of its eigenvectors. The quadrature is exact for polynomials f of degree below
+    twice the number of products.
 
     Cost: n·products products of about four gradients each, and memory for products·d numbers.
 

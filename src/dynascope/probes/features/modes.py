@@ -39,9 +39,9 @@ class Eigenfeatures(NamedTuple):
 def eigenfeatures(features: Any) -> Eigenfeatures:
     """Compute the eigenfeatures of the operator T[f](x') = E_x[Φ(x)·Φ(x') f(x)] on samples.
 
-    From the singular value decomposition H = A diag(s) Uᵀ: ρ_k = s_k²/n and e_k = Φ u_k/√ρ_k, with ⟨e_k|e_l⟩ = δ_kl on
-    the samples. Modes with s_k ≤ 10⁻¹² max(n, p) s_1 are omitted. If an intensity is degenerate, its eigenfeatures are
-    an arbitrary basis of the eigenspace.
+    The singular value decomposition A diag(s) Uᵀ of the features on the samples yields ρ_k = s_k²/n and e_k = Φ
+    u_k/√ρ_k, with ⟨e_k|e_l⟩ = δ_kl on the samples. Modes with s_k ≤ 10⁻¹² max(n, p) s_1 are omitted. If an intensity is
+    degenerate, its eigenfeatures are an arbitrary basis of the eigenspace.
 
     Cost: about 6 n p² operations and memory for 2np + p² numbers; for n < p, 6 p n² operations.
 
@@ -170,9 +170,9 @@ def effective_dimension(weights: Any, *, exclude_first: bool = False) -> Any:
 def kappa_cka(features: Any, outputs: Any, *, output_function: OutputFunction = "logits") -> Any:
     """Compute the distance of the features from minimal features, κ = 1 − CKA(T, T_MP).
 
-    κ is zero in the minimum-feature regime. T_MP = a₁|1⟩⟨1| + a₂P contains only the features that the outputs require;
-    P is the orthogonal projector on the span of the outputs. With orthonormal functions Z of that span, and centred
-    columns Φ_c and Z_c,
+    κ is zero in the minimum-feature regime. T_MP = a₁|1⟩⟨1| + a₂P, with constants a₁ and a₂, contains only the features
+    that the outputs require; P is the orthogonal projector on the span of the outputs. With orthonormal functions Z of
+    that span, and centred columns Φ_c and Z_c,
 
         CKA = ‖Φ_cᵀZ_c‖_F² / (‖Φ_cᵀΦ_c‖_F ‖Z_cᵀZ_c‖_F),
 

@@ -26,7 +26,7 @@ class FeatureMoments:
         scatter: Σ (column − mean)(column − mean)ᵀ, shape (p + C + c, p + C + c).
         widths: (p, C, c), with c = 0 without targets.
         output_function: "logits" or "softmax", the function applied to the outputs.
-        resolution: Relative singular values below this cannot be distinguished from zero.
+        resolution: Relative singular values below this value cannot be distinguished from zero.
     """
 
     samples: PositiveInt

@@ -22,7 +22,7 @@ class Rows(NamedTuple):
         targets: f*, shape (m, c), or None.
         constant: The function 1, shape (m, 1).
         samples: n; the inner product is ⟨f|g⟩ = fᵀg/n.
-        resolution: Relative singular values below this cannot be distinguished from zero.
+        resolution: Relative singular values below this value cannot be distinguished from zero.
     """
 
     features: Any

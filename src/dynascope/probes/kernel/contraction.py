@@ -14,7 +14,7 @@ _POSITION_PAIRS = 16
 
 
 def contract_signals(d: Any, d_other: Any, contraction: Contraction) -> Any:
-    """Compute ⟨D_ia, D_jb⟩ over the last axis of arrays (n, c, m), contracted over outputs."""
+    """Compute inner products ⟨D_ia, D_jb⟩ over the last axis of arrays (n, c, m), with a contraction over outputs."""
     xp = array_namespace(d)
     (n, c, m), (n_other, _, _) = d.shape, d_other.shape
     if contraction == "full":

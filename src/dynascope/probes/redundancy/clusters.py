@@ -54,10 +54,10 @@ def redundant_units(
 ) -> RedundantUnits:
     """Find units p_i = (w_i; a_i) that vanish, and clusters of duplicates among the others.
 
-    A unit vanishes if ‖p_i‖ ≤ τ₀ max_j ‖p_j‖. Two units are duplicates if ‖w_i − w_j‖² ≤ τ (‖w_i‖² + ‖w_j‖²) and the
-    same holds for a. Both incoming and outgoing weights must match, as in the invariant sets to which noise drives SGD.
-    With single linkage, a cluster contains all units linked by chains of duplicate pairs; with complete linkage, all
-    pairs in a cluster are duplicates.
+    A unit vanishes if ‖p_i‖ ≤ τ₀ max_j ‖p_j‖. Two units are duplicates if ‖w_i − w_j‖² ≤ τ (‖w_i‖² + ‖w_j‖²) and their
+    outgoing weights a satisfy the same inequality. Both incoming and outgoing weights must match, as in the invariant
+    sets to which noise drives SGD. With single linkage, a cluster contains all units linked by chains of duplicate
+    pairs; with complete linkage, all pairs in a cluster are duplicates.
 
     Two units with a positively homogeneous activation and equal directions compute the same function up to a factor.
     The pair is redundant but does not form an invariant set: training can separate the two units.

@@ -36,7 +36,7 @@ def normal_hessians(
     equal, n = (p_i − p_j)/√2. Near the set, a step of SGD multiplies n by I − η ∂²L_B/∂n². `theory.noise.step_matrices`
     and `random_product_exponent` use these Hessians to predict whether noise drives SGD into the set. In a ReLU
     network, the Hessian depends on the samples on which a unit is active. It is undefined on the set itself, where the
-    slope of ReLU jumps; to approximate its limit, choose a small positive `kept`.
+    slope of ReLU is discontinuous; to approximate its limit, choose a small positive `kept`.
 
     Cost: 3 k gradients of the loss for each batch and set, and memory for sets · batches · k² numbers.
 

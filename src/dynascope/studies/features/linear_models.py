@@ -135,7 +135,7 @@ def ridge_fit(
         intensity: ρ_k, shape (k,).
         target: Coefficients of the target, shape (k,).
         ridge: δ ≥ 0; zero selects the ridgeless limit.
-        noise_variance: Variance σ² of the label noise, which is averaged over exactly.
+        noise_variance: Variance σ² of the label noise; averages over the noise are exact.
 
     Example:
         >>> ridge_fit(np.eye(2), np.ones(2), np.ones(2), ridge=1.0, noise_variance=0.0).coefficients

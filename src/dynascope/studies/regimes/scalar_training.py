@@ -67,7 +67,8 @@ def trained_curves(
         learning_rate: Learning rate η.
 
     Returns:
-        `loss`, `relative_loss` (over the initial loss), `learned_fraction` of the target, `log_growth` of the weights.
+        `loss`, `relative_loss` (relative to the initial loss), `learned_fraction` of the target, `log_growth` of the
+        weights.
     """
     target, a, b, power, divisor = map(np.asarray, setting)
     x = inputs * np.sqrt(power / np.mean(inputs**2))

@@ -10,7 +10,7 @@ __all__ = ["spread_parities", "spread_samples"]
 def spread_samples(counts: np.ndarray, features: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw samples of skills; the first feature of each skill is the skill itself, and the others are Gaussian.
 
-    This represents any sum of features, because training is invariant under rotations of the features.
+    These samples represent any sum of features, because training is invariant under rotations of the features.
 
     Args:
         counts: Number of samples of each skill.

@@ -47,7 +47,7 @@ class Recorder:
         optimizer: The optimiser, for the learning rates; None to omit them.
         criterion: The loss, a function of outputs and targets that averages over examples, for probes of the curvature;
             None to omit these.
-        preset: "light", "standard" or "full", or a list of presets, names of probes, and probes; see
+        preset: "light", "standard" or "full", or a list of preset names, probe names and probes; see
             `diagnosis.probes_of`.
         schedule: When to measure: "log" for 16 rows per decade of steps, n for every n steps, "epochs" for the end of
             each epoch, a list of steps, or a schedule of `diagnosis`. Expensive probes have their own schedule.

@@ -27,7 +27,7 @@ def collapse_claims(
     Args:
         networks: Names of the networks.
         labels: Names of the kinds of labels.
-        nc1: Within-class over between-class variability.
+        nc1: Ratio of within-class to between-class variability.
         accuracy: Accuracy on the training labels.
     """
     change, learned, claims = np.log10(nc1[..., -1] / nc1[..., 0]), accuracy[..., -1] >= _LEARNED, []

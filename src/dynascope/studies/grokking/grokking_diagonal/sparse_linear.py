@@ -32,7 +32,7 @@ class SparseLinear(NamedTuple):
 
 
 class DecayedLoss(eqx.Module):
-    """The loss ½E‖f(x) − y‖² + ½λ‖θ‖² of a network with one output; λ is an array, so programs are shared.
+    """The loss ½E‖f(x) − y‖² + ½λ‖θ‖² of a network with one output; λ is an array, so all λ share one program.
 
     Example:
         >>> from dynascope.protocols import Learnable

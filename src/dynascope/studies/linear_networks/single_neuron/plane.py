@@ -13,7 +13,7 @@ _ROUNDING = 1e-9  # relative size below which a component across the target is a
 def in_plane(
     vectors: Float[np.ndarray, "... d"], start: Float[np.ndarray, " d"], target: Float[np.ndarray, " d"]
 ) -> tuple[Float[np.ndarray, ...], Float[np.ndarray, ...]]:
-    """Coordinates along the target and, towards `start`, perpendicular to it; the latter are zero if both are parallel.
+    """Coordinates along the target and perpendicular to it (towards `start`); the latter are zero for parallel vectors.
 
     Example:
         >>> [each.tolist() for each in in_plane(np.array([[3.0, 4.0]]), np.array([1.0, -1.0]), np.array([2.0, 0.0]))]

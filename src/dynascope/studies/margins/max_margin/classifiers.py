@@ -57,7 +57,7 @@ class ClassifierPath:
         return self.path.smallest_margin / np.linalg.norm(self.weights, axis=1)
 
     def rate_constant(self, rate: float) -> float:
-        """L t (log t)^(2 − 2λ) at the last level, with λ the largest rate."""
+        """L t (log t)^(2 − 2λ) at the last level, where λ is the largest growth rate."""
         late = self.path.log_time[-1]
         return float(np.exp(late - self.path.level[-1]) * late ** (2 - 2 * rate))
 

@@ -21,7 +21,7 @@ class CollapsePath(NamedTuple):
     """Statistics of the features of a network, rescaled to unit norm.
 
     Attributes:
-        nc1: Within-class over between-class variance at each recorded ν = log(1/L).
+        nc1: Ratio of within-class to between-class variance at each recorded ν = log(1/L).
         between_class_share: Final between-class share of the variance.
         cosines: Final cosines between the class means, shape (classes, classes).
         classifier_cost: Final ½‖W‖² of the readout, rescaled to a smallest margin of one.
@@ -36,9 +36,9 @@ class CollapsePath(NamedTuple):
 def similar_inputs(random: np.random.Generator, classes: int, class_samples: int, likeness: float) -> np.ndarray:
     """Linearly independent inputs of similar classes, sorted by class, shape (samples, samples).
 
-    Each sample has a separate orthogonal direction. All but the first sample of a class also contain twice the first
-    sample of their class, and `likeness` times the first sample of the next class. A linear layer can map these inputs
-    to any features, but the layer of minimum norm keeps a component of the next class, which does not reduce the
+    Each sample has a separate orthogonal direction. Each sample except the first of its class also contains twice the
+    first sample of its class, and `likeness` times the first sample of the next class. A linear layer can map these
+    inputs to any features, but the layer of minimum norm keeps a component of the next class, which does not reduce the
     margin.
     """
     separate = np.linalg.qr(random.normal(size=(classes * class_samples,) * 2))[0].reshape(classes, class_samples, -1)

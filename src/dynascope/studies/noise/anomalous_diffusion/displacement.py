@@ -73,7 +73,7 @@ class SquaredDisplacement(StepStatistic):
 def warmed_up(
     task: Task | Labelled, networks: Sequence[Network], steps: int, **training: Any
 ) -> tuple[list[Any], Float[np.ndarray, "networks 2"]]:
-    """Train each network on different minibatches; also return its losses halfway and at the end.
+    """Train each network on different minibatches; also return the losses halfway and at the end.
 
     Args:
         networks: Two or more networks of equal sizes.

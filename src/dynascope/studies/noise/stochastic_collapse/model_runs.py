@@ -99,8 +99,8 @@ def matrix_noise(
 ) -> Float[np.ndarray, "sizes runs"]:
     """Growth rate of log ‖(u, v)‖ under u ← u + ηZv, v ← v + ηZᵀu over the last half of the steps, in units of ης².
 
-    Neurons are initially balanced, ‖u‖ = ‖v‖, and are renormalised to norm one after every step. The term 2η uᵀZv of
-    expectation zero is subtracted from the growth of each step as a control variate.
+    Neurons are initially balanced, ‖u‖ = ‖v‖, and are renormalised to norm one after every step. The zero-mean term 2η
+    uᵀZv is subtracted from the growth of each step as a control variate.
 
     Args:
         sizes: Numbers of inputs n and outputs m of each neuron; v has shape (n,) and u has shape (m,).

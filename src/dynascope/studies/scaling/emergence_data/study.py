@@ -108,7 +108,7 @@ class EmergenceData(EmergenceStudy):
     }
 
     def check(self) -> None:
-        """Require sizes that divide the largest, and a smallest training set too small for every skill."""
+        """Require sizes that divide the largest size, and a smallest training set too small for every skill."""
         super().check()
         least, most = self.samples[0], self.samples[-1]
         remedy = "choose numbers of samples that divide the last number"
