@@ -65,7 +65,7 @@ def values_record(
 
 
 def filled(template: str, of: Any) -> str:
-    """Replace the names in braces in a template by the attributes of an object.
+    """Replace the names in braces in a template with the attributes of an object.
 
     Args:
         template: Text with names in braces. Lists of numbers are written with commas.

@@ -244,7 +244,7 @@ class Task:
         Args:
             inputs: Map of the inputs. If it mixes columns, the default names replace the feature names.
             targets: Map of the targets, which may only scale each column.
-            sentence: Sentence for the description; it is not repeated.
+            sentence: Sentence to append to the description, unless the description already contains it.
         """
         return self._moved(inputs.apply(self.inputs), targets.apply(self.targets), inputs, targets, sentence)
 

@@ -1,4 +1,4 @@
-"""Helpers for calling PyTorch modules, and functions of modules, on user inputs."""
+"""Calls of PyTorch modules, and of functions of modules, on user inputs."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations

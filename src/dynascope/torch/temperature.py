@@ -25,7 +25,7 @@ _CALLER = 4  # stack frames from the warning to the caller of `temperature`, inc
 
 
 class SamplingWarning(UserWarning):
-    """A loader does not draw its batches independently, although the prediction of `temperature` assumes this."""
+    """Issued if a loader does not draw its batches independently, as the prediction of `temperature` assumes."""
 
 
 def temperature(

@@ -194,7 +194,7 @@ def _number_check(kind: type, bounds: Bounds | None) -> Check:
 
 
 def _array_check(kind: Any, bounds: Bounds) -> Check | None:
-    """Check an array of real numbers and convert it by `real_array`; a Python number remains one.
+    """Check an array of real numbers and convert it with `real_array`; a Python number stays a Python number.
 
     If the annotation names no JAX array, the result is a float64 NumPy array, and traced values are rejected.
     """

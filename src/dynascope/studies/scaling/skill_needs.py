@@ -46,7 +46,7 @@ class SkillNeeds(EmergenceExperiment):
     if TYPE_CHECKING:
 
         def alone(self) -> tuple[list[int], np.ndarray, np.ndarray]:
-            """The amounts, and R/S and the loss (over ½ S²) of networks trained on one skill, shape (amounts, runs)."""
+            """The amounts; R/S and relative loss L/(½ S²) of networks trained on one skill, shape (amounts, runs)."""
             ...
 
         def law(self, needed: float, definition: Definition) -> np.ndarray:

@@ -20,7 +20,7 @@ _ENCODE = "encode it as numbers, or use read_table(frame, target=…)"
 
 
 def given_inputs(value: Any) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...], tuple[int, int] | None]:
-    """Convert inputs to numbers, with their names, if any, and (height, width) if they are images.
+    """Return inputs as numbers, with their names (if any) and, for images, the image shape (height, width).
 
     Raises:
         InputError: If the inputs are not finite real numbers of shape (n, d) or (n, height, width).
@@ -48,7 +48,7 @@ def given_inputs(value: Any) -> tuple[Float[np.ndarray, "n d"], tuple[str, ...],
 def given_targets(
     value: Any, classification: bool | None
 ) -> tuple[Float[np.ndarray, "n c"], tuple[str, ...], tuple[str, ...]]:
-    """Convert targets to numbers, with their names, if any, and a sentence if their kind is ambiguous.
+    """Return targets as numbers, with their names (if any) and a sentence if their kind is ambiguous.
 
     Several columns are quantities. A single column can be class labels (see `encode_targets`).
 

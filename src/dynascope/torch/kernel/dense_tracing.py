@@ -203,7 +203,7 @@ def _tensors(tree: Any) -> list[Any]:
 
 
 def _bound(names: tuple[str, ...], args: Any, named: dict[str, Any], defaults: tuple[Any, ...] = (None,)) -> list[Any]:
-    """Return the arguments of a PyTorch function in their order."""
+    """Return the arguments of a PyTorch function in the order of `names`."""
     found = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
     found |= dict(zip(names, args, strict=False)) | named
     return [found[name] for name in names]

@@ -116,7 +116,7 @@ def measure(function: TorchFunction, x: Any, other: Any) -> Size:
 
 
 class _Numbers(TorchDispatchMode):
-    """Counts the numbers that operations compute, without views."""
+    """Counts the numbers that operations compute; views are not counted."""
 
     count = 0
 

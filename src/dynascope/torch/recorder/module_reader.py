@@ -275,7 +275,7 @@ class ModuleReader:
         return outputs_of(found) if self._output is None else self._output(found)
 
     def _count_operations(self) -> float:
-        """Return the floating-point operations of a forward pass, after checking that it works."""
+        """Return the floating-point operations of a forward pass, after checking that the pass works."""
         counter = FlopCounterMode(display=False)
         self._private()  # before the counter, which has hooks
         try:

@@ -118,7 +118,7 @@ class _Results(NamedTuple):
 
 
 def _results(found: Network) -> _Results:
-    """Evaluate the network in float64, or in its own precision if it contains tensors of lower precision."""
+    """Evaluate the network in float64, or in its own precision if float64 fails, e.g. on tensors of lower precision."""
     try:
         return _evaluated(found, wide=True)
     except Exception:  # user code may raise anything; if precision is not the cause, it fails again below

@@ -64,8 +64,8 @@ def watch_charges(
         symmetries: All or some of the symmetries from `find_symmetries`. The bound for translations uses the largest
             step of any weight; for weights outside the symmetries, the largest step is estimated from their gradients.
         rule: The update rule, as `optimizer` of `training.charge_statistics`. Required for all optimisers except
-            `torch.optim.SGD`. The audit tests exactly this rule, whatever the optimiser. Adaptive optimisers such as
-            Adam and AdamW follow none of the rules, so an audit of such a run reports violated laws.
+            `torch.optim.SGD`. The audit tests exactly this rule for any optimiser. Adaptive optimisers such as Adam and
+            AdamW follow none of the rules, so an audit of such a run reports violated laws.
         momentum: β; None to read it from the parameter groups.
         weight_decay: λ; None to read it from the parameter groups.
         gradient_roundings: Number of terms in the longest sum of the backward pass, for the bound. Multiply the number

@@ -13,7 +13,7 @@ __all__ = ["with_overlaps"]
 
 
 def with_overlaps(predicted: xr.Dataset, directions: np.ndarray, strengths: Sequence[float]) -> xr.Dataset:
-    """Add to a predicted staircase the overlaps between the first neuron of each jump and the target directions.
+    """Add the overlaps of the first neuron of each jump with the target directions to a predicted staircase.
 
     The neuron is assigned to the direction with the largest overlap among those that are not yet learned.
 

@@ -84,7 +84,7 @@ class Experiment:
 
     @functools.cached_property
     def compared(self) -> np.ndarray:
-        """The indices of the neurons that theory does not predict to shrink too far."""
+        """The indices of all neurons except those that theory predicts to shrink too far."""
         _, growths = self.paths.at(self.times)
         return np.flatnonzero(growths.min(axis=0) > -_SHRUNK)
 
