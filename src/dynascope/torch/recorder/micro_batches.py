@@ -49,7 +49,7 @@ class MicroBatchGradients:
         self.count, self._size = self.count + 1, size
 
     def result(self) -> MicroBatches:
-        """Return the squared norms of the gradients, scaled so that their mean is the gradient of the step."""
+        """Return squared norms of gradients, scaled so that the mean of the gradients is the gradient of the step."""
         # The accumulated gradient is the sum of the increases, and the mean of k times the increases.
         squares = tuple(self.count**2 * each for each in self._squares)
         return MicroBatches(squares, _square(self._before.values()), self._size)
