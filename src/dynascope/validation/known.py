@@ -1,4 +1,4 @@
-"""Checks of arrays with known numbers: within bounds, whole, or increasing."""
+"""Checks that concrete (not traced) arrays contain numbers within bounds, whole numbers, or increasing numbers."""
 
 from __future__ import annotations
 
