@@ -2,6 +2,12 @@ from .final_kernel import kernel_regression_map as kernel_regression_map
 from .kernel_turn import KernelTurn as KernelTurn
 from .kernel_turn import kernel_turn as kernel_turn
 from .mode_kernels import stage_kernel_distance as stage_kernel_distance
+from .abc_parametrisation import ABCClass as ABCClass
+from .abc_parametrisation import ABCParametrisation as ABCParametrisation
+from .abc_parametrisation import WidthFactors as WidthFactors
+from .abc_parametrisation import abc_class as abc_class
+from .abc_parametrisation import abc_of_two_layers as abc_of_two_layers
+from .abc_parametrisation import abc_parametrisations as abc_parametrisations
 from .phases import Hyperparameters as Hyperparameters
 from .phases import Parametrisation as Parametrisation
 from .phases import Phase as Phase
@@ -15,3 +21,10 @@ from .silent_alignment import AlignmentPlateau as AlignmentPlateau
 from .silent_alignment import SilentAlignment as SilentAlignment
 from .silent_alignment import alignment_plateau as alignment_plateau
 from .silent_alignment import silent_alignment as silent_alignment
+from .twins import OptimizerSettings as OptimizerSettings
+from .twins import ProblemScales as ProblemScales
+from .twins import Twin as Twin
+from .twins import layer_scale_twin as layer_scale_twin
+from .twins import matched_settings as matched_settings
+from .twins import normalised_layer_twin as normalised_layer_twin
+from .twins import twin_of as twin_of
