@@ -1,3 +1,5 @@
+from .check_twin import TwinCheck as TwinCheck
+from .check_twin import check_twin as check_twin
 from .credit_rules import CREDIT_RULES as CREDIT_RULES
 from .credit_rules import CreditRule as CreditRule
 from .credit_training import CreditTraining as CreditTraining
@@ -13,3 +15,5 @@ from .prune import prune as prune
 from .pruned import CriticalCompression as CriticalCompression
 from .pruned import Pruned as Pruned
 from .rank_svd import RankSVD as RankSVD
+from .regime_dial import RegimeDial as RegimeDial
+from .regime_dial import regime_dial as regime_dial
