@@ -30,7 +30,7 @@ class LazyRichFeatures(Study):
     on a comparison with networks trained at large α. Five quantities are compared: the loss, the test error, the
     distance to the linearised network times α (`correction`), the movement of the features times α
     (`feature_movement`), and the distance κ_CKA of the features from minimum features (`lazy_kappa_cka`). Minimum
-    features span only as many dimensions as the outputs need. As checks, the linearised network and the last layer
+    features span only as many dimensions as the outputs. As checks, the linearised network and the last layer
     trained alone must follow their linear recursions.
 
     For values of α between the rich and lazy limits, the study reports how the features change with α. It tests
