@@ -4,6 +4,7 @@ __all__ = [
     "ALTERNATING",
     "ATTENTION",
     "BALANCED",
+    "BROKEN_ATTENTION",
     "COMPOSITION",
     "EIGENLEARNING",
     "GREEDY",
@@ -28,6 +29,10 @@ ATTENTION = (
 BALANCED = (
     "C. C. J. Dominé, N. Anguita, A. M. Proca, L. Braun, D. Kunin, P. A. M. Mediano, A. M. Saxe, From Lazy to Rich: "
     "Exact Learning Dynamics in Deep Linear Networks (arXiv 2409.14623)"
+)
+BROKEN_ATTENTION = (
+    "E. Silverstein, D. Kunin, V. Shyam, Symmetry Breaking in Transformers for Efficient and Interpretable Training "
+    "(arXiv 2601.22257)"
 )
 COMPOSITION = (
     "G. L. Marchetti, D. Kunin, A. Myers, F. Acosta, N. Miolane, Sequential Group Composition: A Window into "

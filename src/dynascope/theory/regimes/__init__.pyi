@@ -1,13 +1,13 @@
-from .final_kernel import kernel_regression_map as kernel_regression_map
-from .kernel_turn import KernelTurn as KernelTurn
-from .kernel_turn import kernel_turn as kernel_turn
-from .mode_kernels import stage_kernel_distance as stage_kernel_distance
 from .abc_parametrisation import ABCClass as ABCClass
 from .abc_parametrisation import ABCParametrisation as ABCParametrisation
 from .abc_parametrisation import WidthFactors as WidthFactors
 from .abc_parametrisation import abc_class as abc_class
 from .abc_parametrisation import abc_of_two_layers as abc_of_two_layers
 from .abc_parametrisation import abc_parametrisations as abc_parametrisations
+from .final_kernel import kernel_regression_map as kernel_regression_map
+from .kernel_turn import KernelTurn as KernelTurn
+from .kernel_turn import kernel_turn as kernel_turn
+from .mode_kernels import stage_kernel_distance as stage_kernel_distance
 from .phases import Hyperparameters as Hyperparameters
 from .phases import Parametrisation as Parametrisation
 from .phases import Phase as Phase
