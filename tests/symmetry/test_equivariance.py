@@ -124,7 +124,7 @@ _LOSS, _WEIGHTS, _TURN = gram((2, 2))
 @pytest.mark.parametrize(
     ("changed", "argument", "words"),
     [
-        ({"optimizer": 0.1}, "optimizer", "optax"),
+        ({"optimizer": 0.1}, "optimizer", "GradientTransformation"),
         ({"optimizer": optax.sgd(1e6)}, "optimizer", "not finite after step"),
         ({"optimizer": ecd(0.1, target_loss=1e9)}, "optimizer", "target_loss"),
         (
@@ -141,7 +141,7 @@ _LOSS, _WEIGHTS, _TURN = gram((2, 2))
         ({"symmetry": lambda w: 2 * w}, "symmetry", "changes the loss from"),
         ({"symmetry": lambda w: w[0]}, "symmetry", "shapes"),
         ({"symmetry": RELU}, "symmetry", "no rotation"),
-        ({"symmetry": 3}, "symmetry", "find_symmetries"),
+        ({"symmetry": 3}, "symmetry", "a Charge"),
         ({"steps": 0}, "steps", "at least"),
     ],
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +16,9 @@ from symmetry.zoo import A1, attention, wave
 from dynascope.compilation import jit
 from dynascope.errors import InputError
 from dynascope.symmetry import charges, check_identities, cross_check, discover, find_symmetries, orbit_directions
+from dynascope.tasks import Task
 from dynascope.theory.symmetry import attention_generators
+from dynascope.training import Descent, charge_statistics, descend
 
 TOKENS = wave(np.sin, 0.8, 4, 3)
 PAIR = {name: A1[name] for name in "QK"}
@@ -215,6 +219,41 @@ def test_a_frozen_matrix_beside_a_trained_one_is_a_constant_too():
     found = find_symmetries(lambda p, x: x @ (p["W"] + frozen) @ p["a"], params, WIDE[:, :1])
     (affine,) = found.affine
     np.testing.assert_allclose(affine.constants["['W']"], frozen, rtol=0, atol=1e-9)
+
+
+class LinearWithConstant(eqx.Module):
+    first: np.ndarray
+    second: np.ndarray
+
+    def __call__(self, x):
+        return (x @ self.first + np.array([0.5, 0.4, -0.2])) @ self.second
+
+
+def test_the_laws_of_training_hold_for_residual_charges():
+    network = LinearWithConstant(RANDOM.normal(size=(2, 3)), RANDOM.normal(size=(3, 2)))
+    task = Task(np.eye(2), np.array([[1.0, 0.5], [-2.0, 1.0]]))
+    found = find_symmetries(lambda weights, x: weights(x), network, WIDE[:, :2])
+    assert [each.group for each in found.symmetries] == ["GL(2) in GL(3), orthogonal to constants"]
+    law = charge_statistics(found.symmetries, momentum=0.9, weight_decay=0.01)
+    optimizer = optax.chain(optax.add_decayed_weights(0.01), optax.sgd(0.05, momentum=0.9))
+    run = descend(task, network, Descent(lambda _: optimizer, steps=40, learning_rate=0.05, statistics=law))
+    residual = np.abs(run["measured_charge"] - run["predicted_charge"])
+    assert run["measured_charge"].shape[1] == 3
+    assert bool((residual <= run["charge_bound"]).all())
+    assert np.abs(run["measured_charge"][-1] - run["measured_charge"][0]).max() > 1e-2
+
+
+def test_loops_are_evaluated_unchanged():
+    """A constant inside a loop stays, so only the symmetry of the last layers is found."""
+    params = {"W": RANDOM.normal(size=(2, 3, 3)), "u": RANDOM.normal(size=(3, 2)), "v": RANDOM.normal(size=(2, 3))}
+
+    def apply(p, x):
+        hidden, _ = jax.lax.scan(lambda h, w: (jnp.tanh(h @ w + np.ones(3)), None), x, p["W"])
+        return (hidden @ p["u"] + np.array([0.3, -0.1])) @ p["v"]
+
+    assert [each.group for each in find_symmetries(apply, params, WIDE[:, :3]).symmetries] == [
+        "GL(1) in GL(2), orthogonal to constants"
+    ]
 
 
 @pytest.mark.parametrize("method", ["direction", "transformed"])

@@ -103,14 +103,6 @@ def equivariance(
         >>> equivariance(optax.sgd(0.01, momentum=0.9), *given).holds, equivariance(optax.adam(0.01), *given).holds
         (True, False)
     """
-    require(
-        isinstance(optimizer, optax.GradientTransformation),
-        f"optimizer is {shown(optimizer)}",
-        argument="optimizer",
-        value=type(optimizer).__name__,
-        remedy="give an optax transformation, such as optax.sgd(0.1)",
-    )
-    require(callable(loss), f"loss is {shown(loss)}", argument="loss", remedy="give a function of the parameters")
     require_jax_arrays(params=params)
     transform = _transformation(symmetry, seed)
     with jax.enable_x64(True):
@@ -160,13 +152,6 @@ def _transformation(symmetry: Any, seed: int) -> Any:
     """Return the function θ → Rθ, with a random element of the group if a charge is given."""
     charge = symmetry.charge if isinstance(symmetry, AffineCharge) else symmetry
     if not isinstance(charge, Charge):
-        require(
-            callable(symmetry),
-            f"symmetry is {shown(symmetry)}",
-            argument="symmetry",
-            value=type(symmetry).__name__,
-            remedy="give a symmetry from find_symmetries, or a function of the parameters",
-        )
         return symmetry
     random, turns = np.random.default_rng(seed), charge.kind == "matrix" and charge.mixed > 1
     require(

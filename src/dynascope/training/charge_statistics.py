@@ -254,7 +254,7 @@ class _Law:
 
     def _sizes(self, symmetries: tuple[Charge, ...], tree: Any) -> Array:
         """Return θᵀ|G|θ of each charge, or Σ|θ| for sums of weights."""
-        return jnp.concatenate(in_turn(symmetries, Charge.size_form, tree))
+        return jnp.concatenate(in_turn(symmetries, lambda each, theta: each.size_form(theta), tree))
 
     def _moved(self, update: Any) -> tuple[Array, Array]:
         """Return dᵀGd, which is zero for sums of weights, and dᵀ|G|d."""
