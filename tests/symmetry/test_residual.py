@@ -115,6 +115,13 @@ def test_a_constant_array_that_is_made_in_the_program_is_found():
     assert found.size == 1
 
 
+def test_a_single_number_is_a_constant_along_the_diagonal():
+    found = find_symmetries(lambda p, x: of_scores(p, x, 0.5), PAIR, TOKENS)
+    (charge,) = found.symmetries
+    np.testing.assert_allclose(np.abs(charge.basis.ravel()), [0.5**0.5] * 2, rtol=1e-9)
+    np.testing.assert_allclose(charge.basis.sum(), 0, atol=1e-9)
+
+
 def flow(apply, params, time):
     """The parameters after gradient flow of a squared loss."""
     leaves, structure = jax.tree.flatten(params)

@@ -18,10 +18,17 @@ __all__ = ["adds_constants", "without_constants"]
 
 
 class _Origin(NamedTuple):
-    """Whether a value depends on constants only, and whether it depends on parameters."""
+    """How a value is computed.
+
+    Attributes:
+        is_constant: Whether the value depends on constants only.
+        is_trained: Whether the value depends on parameters.
+        is_product: Whether the value is a sum of products of matrices, up to a rearrangement.
+    """
 
     is_constant: bool
     is_trained: bool
+    is_product: bool = False
 
 
 class _Value(NamedTuple):
@@ -34,18 +41,25 @@ class _Value(NamedTuple):
 _CONSTANT, _DATA, _PARAMETER = _Origin(True, False), _Origin(False, False), _Origin(False, True)
 
 
-def _joint(origins: Sequence[_Origin]) -> _Origin:
-    """Return the origin of a value that depends on several values."""
-    return _Origin(all(each.is_constant for each in origins), any(each.is_trained for each in origins))
+_ADDITIONS = ("add", "sub", "add_any")
+_KEEP_PRODUCTS = (*_ADDITIONS, "reshape", "transpose", "broadcast_in_dim", "squeeze", "convert_element_type", "slice")
+
+
+def _joint(equation: JaxprEqn, origins: Sequence[_Origin]) -> _Origin:
+    """Return the origin of the results of an equation."""
+    name = equation.primitive.name
+    product = name == "dot_general" or (name in _KEEP_PRODUCTS and any(each.is_product for each in origins))
+    return _Origin(all(each.is_constant for each in origins), any(each.is_trained for each in origins), product)
 
 
 def _without_constant(equation: JaxprEqn, origins: Sequence[_Origin]) -> int | None:
-    """Return the place of the operand to which an equation adds an array of constants; None for other equations."""
-    if equation.primitive.name not in ("add", "sub", "add_any") or not _joint(origins).is_trained:
+    """Return the place of the operand to which an equation adds a constant; None for other equations."""
+    joint = _joint(equation, origins)
+    if equation.primitive.name not in _ADDITIONS or not joint.is_trained:
         return None
-    # Numbers such as the ε of a norm stay, because their removal could make values infinite.
-    arrays = [bool(shape_of(each)) for each in equation.invars]
-    kept = [place for place, origin in enumerate(origins) if not (origin.is_constant and arrays[place])]
+    # Single numbers are removed from products only: without the ε of a norm, for example, values could be infinite.
+    removed = [joint.is_product or bool(shape_of(each)) for each in equation.invars]
+    kept = [place for place, origin in enumerate(origins) if not (origin.is_constant and removed[place])]
     return kept[0] if len(kept) == 1 else None
 
 
@@ -60,11 +74,11 @@ class _Search(ProgramReader):
 
     def operation(self, equation: JaxprEqn, values: list[_Origin]) -> list[_Origin]:
         self.added += _without_constant(equation, values) is not None
-        return [_joint(values)] * len(equation.outvars)
+        return [_joint(equation, values)] * len(equation.outvars)
 
 
 class _Evaluation(ProgramReader):
-    """Evaluates a program without the arrays of constants that it adds; loops and branches are evaluated unchanged."""
+    """Evaluates a program without the constants that it adds; loops and branches are evaluated unchanged."""
 
     def constant(self, value: Any) -> _Value:
         return _Value(value, _CONSTANT)
@@ -75,10 +89,10 @@ class _Evaluation(ProgramReader):
         if place is not None:
             sign = -1 if place and equation.primitive.name == "sub" else 1
             kept = jnp.broadcast_to(values[place].array, shape_of(equation.outvars[0]))
-            return [_Value(sign * kept, _PARAMETER)]
+            return [_Value(sign * kept, _joint(equation, origins))]
         found = equation.primitive.bind(*(each.array for each in values), **equation.params)
         found = found if equation.primitive.multiple_results else [found]
-        return [_Value(array, _joint(origins)) for array in found]
+        return [_Value(array, _joint(equation, origins)) for array in found]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,12 +109,12 @@ class _Bare(Model):
 
 
 def without_constants(model: Model) -> Model:
-    """Return the function without the arrays of constants that it adds to values that depend on parameters."""
+    """Return the function without the constants that it adds to values that depend on parameters."""
     return _Bare(**{field.name: getattr(model, field.name) for field in dataclasses.fields(model)})
 
 
 def adds_constants(program: ClosedJaxpr, parameters: int) -> bool:
-    """Whether a program, whose first arguments are the parameters, adds arrays of constants to what depends on them."""
+    """Whether a program, whose first arguments are the parameters, adds constants to what depends on them."""
     search, count = _Search(), len(program.jaxpr.invars)
     search.run(program.jaxpr, program.consts, [_PARAMETER if n < parameters else _DATA for n in range(count)])
     return search.added > 0

@@ -160,12 +160,11 @@ def find_symmetries(
 
     Permutations and sign flips of units have no charge.
 
-    Arrays of constants that the program adds, such as a query bias that is not learned, restrict a matrix symmetry to
-    the matrices that leave the constants unchanged. The restricted symmetry and its charges are found. If the program
-    adds a constant to a learned bias, the full symmetry remains, but it is affine; it is listed in `affine`. Constants
-    inside loops, single numbers that are added to all elements, and constants on both sides of a product are not
-    analysed. A bias that varies between batches is not a constant: give it as an input, so that only symmetries for
-    every bias are found.
+    Constants that the program adds, such as a query bias that is not learned, restrict a matrix symmetry to the
+    matrices that leave the constants unchanged. The restricted symmetry and its charges are found. If the program adds
+    a constant to a learned bias, the full symmetry remains, but it is affine; it is listed in `affine`. Constants inside
+    loops and constants on both sides of a product are not analysed. A bias that varies between batches is not a
+    constant: give it as an input, so that only symmetries for every bias are found.
 
     For PyTorch, the program is that of `torch.program`. A module is traced in its current mode. In training mode, batch
     norm uses the statistics of the example batch. In evaluation mode, batch norm uses the recorded statistics. The
