@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -20,7 +20,7 @@ from dynascope.results.named_tuples import short_repr
 from dynascope.symmetry.added_constants import adds_constants, without_constants
 from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.families import families
-from dynascope.symmetry.independence import independent_charges
+from dynascope.symmetry.independence import independent_charges, not_contained
 from dynascope.symmetry.mixing import mixing_units
 from dynascope.symmetry.parameters import Model, Point, points, projected_gradients, read
 from dynascope.symmetry.program_loops import bodies
@@ -162,9 +162,9 @@ def find_symmetries(
 
     Constants that the program adds, such as a query bias that is not learned, restrict a matrix symmetry to the
     matrices that leave the constants unchanged. The restricted symmetry and its charges are found. If the program adds
-    a constant to a learned bias, the full symmetry remains, but it is affine; it is listed in `affine`. Constants inside
-    loops and constants on both sides of a product are not analysed. A bias that varies between batches is not a
-    constant: give it as an input, so that only symmetries for every bias are found.
+    a constant to a learned bias, the full symmetry remains, but it is affine; `affine` lists it. Constants inside loops
+    and constants on both sides of a product are not analysed. A bias that varies between batches is not a constant:
+    give it as an input, so that only symmetries for every bias are found.
 
     For PyTorch, the program is that of `torch.program`. A module is traced in its current mode. In training mode, batch
     norm uses the statistics of the example batch. In evaluation mode, batch norm uses the recorded statistics. The
@@ -220,7 +220,7 @@ def find_symmetries(
         if _key(each) not in known and each.kind == "scale":
             broken.append(BrokenSymmetry(each, defects(each, model, [point], here), "ε of a norm"))
     residual, affine = _beside_constants(model, point, program, given, gradients, symmetries, seed)
-    symmetries = [*_outside(symmetries, residual, params), *residual]
+    symmetries = [*not_contained(symmetries, residual, params), *residual]
     unused = tuple(path for number, path in enumerate(model.paths) if not is_used(program, number))
     shapes = jax.tree.map(_shape, params)
     return SymmetryStructure(tuple(symmetries), tuple(broken), rounding, unused, shapes, affine)
@@ -257,16 +257,6 @@ def _beside_constants(
         else:
             residual += residual_charges(*given_arguments)
     return residual, tuple(affine)
-
-
-def _outside(known: list[Charge], residual: Sequence[Charge], params: Any) -> list[Charge]:
-    """Return the known symmetries that no residual symmetry contains, e.g. of units to which zeros are added."""
-
-    def contains(large: Charge, small: Charge) -> bool:
-        alike = set(large.paths) == set(small.paths)
-        return alike and independent_charges([large, small], params) == independent_charges([large], params)
-
-    return [each for each in known if not any(contains(large, each) for large in residual)]
 
 
 def traced(model: Model, point: Point) -> ClosedJaxpr:

@@ -12,7 +12,7 @@ from dynascope.symmetry.charge import Charge
 from dynascope.symmetry.parameters import arrays_by_path
 from dynascope.symmetry.unit_products import unit_sums
 
-__all__ = ["independent_charges"]
+__all__ = ["independent_charges", "not_contained"]
 
 _MOST = 1000  # largest number of charges whose rank is computed; this takes seconds
 _SPARE = 10  # random directions beyond the number of charges
@@ -43,6 +43,19 @@ def independent_charges(symmetries: Sequence[Charge], params: Any) -> int:
         (10, 7)
     """
     return sum(_independent(each, params) for each in _linked(symmetries))
+
+
+def not_contained(symmetries: Sequence[Charge], larger: Sequence[Charge], params: Any) -> list[Charge]:
+    """Return the symmetries whose charges do not all follow from one of the larger symmetries of the same parameters.
+
+    Arguments are as for `independent_charges`.
+    """
+
+    def contains(large: Charge, small: Charge) -> bool:
+        alike = set(large.paths) == set(small.paths)
+        return alike and independent_charges([large, small], params) == independent_charges([large], params)
+
+    return [each for each in symmetries if not any(contains(large, each) for large in larger)]
 
 
 def _linked(symmetries: Sequence[Charge]) -> list[list[Charge]]:

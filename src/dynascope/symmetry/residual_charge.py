@@ -28,6 +28,14 @@ class ResidualCharge(Charge):
 
     Attributes:
         basis: U for each block, shape (blocks, block, mixed).
+
+    Example:
+        >>> from dynascope.symmetry import find_symmetries
+        >>> params = {"in": np.eye(3, 2), "out": np.eye(2, 3)}
+        >>> apply = lambda p, x: (x @ p["in"] + np.array([0.0, 0.7])) @ p["out"]
+        >>> (charge,) = find_symmetries(apply, params, np.ones((4, 3))).symmetries
+        >>> charge.size, abs(charge.basis).round(6).tolist()
+        (1, [[[1.0], [0.0]]])
     """
 
     # A default is required after `block`; it stands for a symmetry without units.
@@ -104,6 +112,14 @@ class AffineCharge:
     Attributes:
         charge: The linear symmetry of θ + c.
         constants: c for each path of a parameter.
+
+    Example:
+        >>> from dynascope.symmetry import find_symmetries
+        >>> params = {"bias": np.ones(2), "in": np.eye(3, 2), "out": np.eye(2, 3)}
+        >>> apply = lambda p, x: (x @ p["in"] + p["bias"] + np.array([0.2, 0.7])) @ p["out"]
+        >>> (affine,) = find_symmetries(apply, params, np.ones((4, 3))).affine
+        >>> affine.charge.size, affine.constants["['bias']"].round(6).tolist()
+        (3, [0.2, 0.7])
     """
 
     charge: Charge
