@@ -115,7 +115,7 @@ class ScalingRules:
     def reduced(self, operation: Operation, degrees: list[Degree]) -> list[Degree]:
         """Rule for sums, products and extrema along axes, and for the positions of extrema."""
         (degree,), name, shape = degrees, operation.name, operation.shapes[0]
-        axes = tuple(operation.params["axes"])
+        axes = tuple(map(int, operation.params["axes"]))  # `vmap` gives NumPy integers
         even = even_along(self.solver, degree, axes)
         if name == "reduce_prod":
             even = raised(self.solver, even, math.prod(degree.shape[axis] for axis in axes))

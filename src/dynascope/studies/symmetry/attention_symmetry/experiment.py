@@ -170,14 +170,10 @@ class Experiment:
     @functools.cached_property
     def _gradients(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Gradients with respect to the initial weights and the constant biases."""
-        layer, task = self._layer(_FIXED), self._task(_FIXED)
-
-        def loss(weights: Any, constants: Any) -> Any:
-            return jnp.sum((layer.apply(weights, task.inputs, **constants) - task.targets) ** 2) / (
-                2 * len(task.inputs)
-            )
-
-        return jax.tree.map(np.asarray, jax.grad(loss, argnums=(0, 1))(layer.weights, layer.constants))
+        layer = self._layer(_FIXED)
+        slope = jax.grad(functools.partial(_loss, self._task(_FIXED)), argnums=(0, 1))
+        with jax.enable_x64(True):
+            return jax.tree.map(np.asarray, slope(layer.weights, layer.constants))
 
     def _distance(self, name: str) -> np.ndarray:
         """Distance between a rotated run and the run from rotated weights, for rotations of queries and keys."""
