@@ -66,7 +66,7 @@ def implications(
         >>> data.inputs.shape, data.class_names
         ((100, 16), ('no', 'yes'))
         >>> [IMPLICATION_VOCABULARY.decode(row) for row in data.inputs[:2]], data.labels[:2].tolist()
-        ([], [])
+        (['........c>f:c>f?', '........d>g:g>d?'], [1, 0])
     """
     chosen = _checked_lengths(lengths, samples, longest, letters)
     longest = max(chosen) if longest is None else longest

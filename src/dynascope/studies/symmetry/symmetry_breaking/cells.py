@@ -18,7 +18,7 @@ from dynascope.studies.symmetry.symmetry_breaking.keys import keys
 from dynascope.studies.symmetry.symmetry_breaking.optimizers import OPTIMIZERS, built
 from dynascope.studies.symmetry.symmetry_breaking.rotation import rotated
 from dynascope.studies.symmetry.symmetry_breaking.token_classes import token_classes
-from dynascope.studies.symmetry.symmetry_breaking.training import TokenTraining
+from dynascope.studies.symmetry.symmetry_breaking.training import TokenRun, TokenTraining
 from dynascope.tasks import IMPLICATION_VOCABULARY, Labelled, TextTask, implications
 
 __all__ = ["ATTENTION", "Cells", "Measured"]
@@ -34,8 +34,9 @@ class Measured(NamedTuple):
     """Measurements by optimiser, attention and seed.
 
     Attributes:
-        tuned_rate: The learning rate with the lowest held-out loss, shape (optimiser, attention).
-        tuning_loss: Held-out loss of the tuning runs, shape (optimiser, attention, rate); NaN for a diverged run.
+        tuned_rate: The learning rate with the lowest held-out loss on the text, shape (optimiser, attention).
+        tuning_loss: Held-out loss of the tuning runs on the text, shape (optimiser, attention, rate); NaN for a
+            diverged run.
         test_loss: Held-out loss, shape (optimiser, attention, seed); NaN for a diverged run, as below.
         known_accuracy: Accuracy on questions with the lengths of the training questions, of the same shape.
         longer_accuracy: Accuracy on questions about longer chains, of the same shape.
@@ -66,7 +67,8 @@ class Cells:
         blocks: Number of blocks.
         batch_size: Windows or questions per step.
         steps: Number of training steps.
-        tuning_steps: Number of training steps of each tuning run.
+        tuning_steps: Number of training steps of each tuning run on the text; on questions, tuning runs are as long as
+            the others, because all networks guess early in training.
         target_loss: F₀ of energy-conserving descent on the text; on questions, F₀ is zero.
         lengths: Numbers of implications per chain in training.
         longer: Number of implications per chain that is not trained on.
@@ -115,18 +117,24 @@ class Cells:
 
     def _cell(self, name: str, attention: str) -> Measured:
         rates, seeds = OPTIMIZERS[name].rates, range(self.seed, self.seed + self.seeds)
-        tuning = np.array([self._on_text(name, attention, rate, [self.seed + _OTHER_SEEDS])[0][0] for rate in rates])
-        rate = rates[int(np.argmin(np.nan_to_num(tuning, nan=np.inf)))]
-        losses, networks = self._on_text(name, attention, rate, seeds, steps=self.steps)
-        known, longer = self._on_questions(name, attention, rate, seeds)
-        excess = np.array([self._excess(network) for network in networks])
-        excess[np.isnan(losses)] = np.nan
-        return Measured(np.array(rate), tuning, losses, known, longer, excess, self._rotated_loss(networks[0]))
+        spare = [self.seed + _OTHER_SEEDS]
+        tuning = [self._on_text(name, attention, rate, spare, self.tuning_steps).losses[0] for rate in rates]
+        text = self._on_text(name, attention, _best(rates, tuning), seeds, self.steps)
+        rate = _best(rates, [self._on_questions(name, attention, rate, spare).losses[0] for rate in rates])
+        answers = self._on_questions(name, attention, rate, seeds)
+        longer = [self._accuracy_on_longer(network) for network in answers.networks]
+        excess = np.array([self._excess(network) for network in text.networks])
+        return Measured(
+            tuned_rate=np.array(_best(rates, tuning)),
+            tuning_loss=np.array(tuning),
+            test_loss=text.losses,
+            known_accuracy=answers.accuracies,
+            longer_accuracy=np.where(np.isnan(answers.losses), np.nan, longer),
+            alignment=np.where(np.isnan(text.losses)[:, None], np.nan, excess),
+            rotated_loss=self._rotated_loss(text.networks[0]),
+        )
 
-    def _on_text(
-        self, name: str, attention: str, rate: float, seeds: Sequence[int], *, steps: int | None = None
-    ) -> tuple[np.ndarray, list[Transformer]]:
-        """Held-out losses, and the trained networks."""
+    def _on_text(self, name: str, attention: str, rate: float, seeds: Sequence[int], steps: int) -> TokenRun:
         networks = [
             language_model(
                 self.text.vocabulary.size,
@@ -139,15 +147,11 @@ class Cells:
             )
             for seed in seeds
         ]
-        training = self._training(name, rate, steps or self.tuning_steps, self.target_loss)
-        losses, _, ends = training.train(networks, self.text.train, self.text.test)
-        return losses, ends
+        training = self._training(name, rate, steps, self.target_loss)
+        return training.train(networks, self.text.train, self.text.test)
 
-    def _on_questions(
-        self, name: str, attention: str, rate: float, seeds: Sequence[int]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Accuracies on questions of known lengths and on questions about longer chains."""
-        train, known, longer = self._questions
+    def _on_questions(self, name: str, attention: str, rate: float, seeds: Sequence[int]) -> TokenRun:
+        train, known, _ = self._questions
         networks = [
             Transformer(
                 IMPLICATION_VOCABULARY.size,
@@ -164,10 +168,11 @@ class Cells:
             )
             for seed in seeds
         ]
-        training = self._training(name, rate, self.steps, 0.0)
-        _, accuracy, ends = training.train(networks, train, known)
-        further = np.array([np.mean(np.asarray(each(longer.inputs)).argmax(axis=1) == longer.labels) for each in ends])
-        return accuracy, np.where(np.isnan(accuracy), np.nan, further)
+        return self._training(name, rate, self.steps, 0.0).train(networks, train, known)
+
+    def _accuracy_on_longer(self, network: Transformer) -> float:
+        longer = self._questions[2]
+        return float(np.mean(np.asarray(network(longer.inputs)).argmax(axis=1) == longer.labels))
 
     def _training(self, name: str, rate: float, steps: int, target_loss: float) -> TokenTraining:
         optimizer = built(name, target_loss)
@@ -196,3 +201,8 @@ class Cells:
         with jax.enable_x64(True):
             loss, after = (self._few.loss(each) for each in (double, rotated(double, self._mean_bias, draw)))
         return np.asarray(after / loss)
+
+
+def _best(rates: Sequence[float], losses: Sequence[float]) -> float:
+    """Return the learning rate with the lowest loss; runs that diverged have the loss NaN."""
+    return rates[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,7 +16,21 @@ from dynascope.networks import Transformer
 from dynascope.tasks import Labelled
 from dynascope.training import Descent, descend
 
-__all__ = ["TokenTraining"]
+__all__ = ["TokenRun", "TokenTraining"]
+
+
+class TokenRun(NamedTuple):
+    """Trained networks, with NaN for the loss and the accuracy of a network that diverged.
+
+    Attributes:
+        losses: Test losses.
+        accuracies: Test accuracies.
+        networks: The networks at the end of training.
+    """
+
+    losses: np.ndarray
+    accuracies: np.ndarray
+    networks: list[Transformer]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,21 +53,13 @@ class TokenTraining:
     together: bool
     seed: int
 
-    def train(
-        self, networks: Sequence[Transformer], task: Labelled, test: Labelled
-    ) -> tuple[np.ndarray, np.ndarray, list[Transformer]]:
-        """Train, and return the test losses, the test accuracies and the networks.
-
-        The loss and the accuracy of a network that diverges are NaN.
-        """
+    def train(self, networks: Sequence[Transformer], task: Labelled, test: Labelled) -> TokenRun:
+        """Train all networks."""
         parts = [list(networks)] if self.together else [[each] for each in networks]
-        found = [self._train(part, task, test) for part in parts]
-        losses, accuracies = (np.concatenate(each) for each in list(zip(*found, strict=True))[:2])
-        return losses, accuracies, [network for *_, ends in found for network in ends]
+        losses, accuracies, ends = zip(*(self._train(part, task, test) for part in parts), strict=True)
+        return TokenRun(np.concatenate(losses), np.concatenate(accuracies), [each for part in ends for each in part])
 
-    def _train(
-        self, networks: list[Transformer], task: Labelled, test: Labelled
-    ) -> tuple[np.ndarray, np.ndarray, list[Transformer]]:
+    def _train(self, networks: list[Transformer], task: Labelled, test: Labelled) -> TokenRun:
         method = Descent(
             self.optimizer,
             learning_rate=self.learning_rate,
@@ -71,9 +77,10 @@ class TokenTraining:
                 record, ends = descend(task, single, method, seed=self.seed, return_networks=True)
         except DivergenceError:
             missing = np.full(len(networks), np.nan)
-            return missing, missing, single
+            return TokenRun(missing, missing, single)
         members = [jax.tree.map(lambda leaf, k=k: np.asarray(leaf)[k], ends) for k in range(len(networks))]
-        return *(record[name].to_numpy()[:, -1].astype(float) for name in ("test_loss", "test_accuracy")), members
+        losses, accuracies = (record[name].to_numpy()[:, -1].astype(float) for name in ("test_loss", "test_accuracy"))
+        return TokenRun(losses, accuracies, members)
 
 
 def _in_single_precision(network: Transformer) -> Transformer:
