@@ -179,8 +179,9 @@ def _tolerances(study: type[Study]) -> str:
         if not issubclass(study, StaircaseStudy):
             return "The tolerances depend on the fields. The result lists each tolerance with its reason."
         return (
-            "For a loss staircase, the theory sets the tolerances of the plateau losses, jump times and slopes at this "
-            "initial scale, and the number of jumps must match. See "
+            "The theory of a loss staircase sets the tolerances of the plateau losses and jump times for the chosen "
+            "initial scale, and the tolerance of the slopes. The predicted and observed numbers of jumps must be equal."
+            " See "
             "[What is scored](../concepts/conventions.md#what-is-scored)."
         )
     worst = {f"{name}_maximum" for name, limit in limits.items() if limits.get(f"{name}_maximum") == limit}

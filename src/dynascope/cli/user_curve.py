@@ -82,7 +82,7 @@ class UserCurve:
             known,
             "the scale of the initial weights of your run is unknown",
             argument="scale",
-            remedy="add --scale, or give the initial weights as --weights",
+            remedy="add --scale, or pass the initial weights with --weights",
         )
         return comparison.user_curve(
             self.curve, learning_rate=self.learning_rate, momentum=self.momentum, loss=self.loss

@@ -82,10 +82,10 @@ def outputs_of(found: Any) -> Any:
     outputs = found[0] if isinstance(found, tuple) and len(found) == 2 else found
     require(
         isinstance(outputs, jax.Array) and outputs.ndim > 0 and jnp.issubdtype(outputs.dtype, jnp.floating),
-        f"apply returns an object of type {type(found).__name__} without outputs",
+        f"apply returns an object of type {type(found).__name__} without floating-point outputs",
         argument="apply",
         value=type(found).__name__,
-        remedy="return outputs of shape (n, c), or a pair of outputs and a dictionary of features",
+        remedy="return a floating-point JAX array of shape (n, c), or a pair of it and a dictionary of features",
     )
     return outputs
 

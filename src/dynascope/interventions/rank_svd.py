@@ -102,7 +102,7 @@ class RankSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             f"n_components is {self.n_components}, but X has shape {x.shape}",
             argument="n_components",
             value=self.n_components,
-            remedy=f"choose n_components of at most {min(x.shape)}",
+            remedy=f"choose at most {min(x.shape)} components",
         )
         left, sigma, directions = self._train(x)
         require(

@@ -156,10 +156,10 @@ def fitted(name: str, value: Any, dtype: np.dtype) -> np.ndarray:
 def region(
     name: str, value: Any, dtype: np.dtype, sizes: Mapping[str, int], places: Mapping[str, Any]
 ) -> tuple[Any, np.ndarray]:
-    """Return the zarr index of a region of a variable, and its values.
+    """Return the zarr index of a region of a variable, and the given value in the type of the variable.
 
     Raises:
-        InputError: The variable has no such position, or the value has another shape or type.
+        InputError: The variable has no such position, or the value does not fit its shape or type.
 
     Example:
         >>> region("loss", [1, 2], np.dtype(float), {"cell": 3, "step": 2}, {"cell": 1})

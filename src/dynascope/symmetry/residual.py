@@ -1,4 +1,4 @@
-"""Finds the part of a matrix symmetry that remains if a function adds constants to its values."""
+"""Finds the part of a matrix symmetry that remains if a function adds constants to intermediate values."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class ShiftRules:
         return [self._shifted(shape, self._renamed(one, (name, other.name), evenly, keep_region=True), even)]
 
     def chosen(self, operation: Operation, values: list[Value]) -> list[Value]:
-        """Rule for elementwise selections of one of the operands."""
+        """Rule for operations that select one of their operands elementwise."""
         if operation.name == "select_n":
             chooses, *values = values
             _require(not chooses.shift)

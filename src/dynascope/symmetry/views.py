@@ -94,7 +94,7 @@ def _piece(name: str, params: Any, degree: Degree, shape: Sequence[int]) -> Any:
 
 
 def _joined(name: str, params: Any, degrees: list[Degree], shape: tuple[int, ...], solver: Exponents) -> Degree:
-    """Return the degree of a `concatenate`, or of a `pad`, which joins the value and the padding number."""
+    """Return the degree of a `concatenate`, or of a `pad`, which joins the operand and the padding value."""
     if name == "pad":
         inside, number = degrees
         edges = params["padding_config"]

@@ -1,4 +1,4 @@
-"""Operations shared by the energy-conserving optimisers: excess loss, first momentum and random rotations."""
+"""Operations shared by the energy-conserving optimisers: excess loss, initial momentum and random rotations."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def polar_flow(
 
 
 def _work(network: SumOfNeurons, task: Task, most: float | None) -> Work:
-    """Operations of an explicit step (four velocities, each with the output derivatives) and of an implicit step."""
+    """Return the number of operations per explicit step (four velocities and output derivatives) and implicit step."""
     implicit = work_of_a_step(task, network) if isinstance(task, Task) else 0.0
     explicit = 24.0 * np.size(network.neurons) * len(task.inputs)
     return Work(explicit, implicit, np.inf if most is None else float(most))

@@ -31,8 +31,8 @@ class Work(NamedTuple):
     """Cost of the steps of a flow in floating-point operations, to within a factor of about two.
 
     Attributes:
-        explicit: Operations of an explicit step.
-        implicit: Operations of an implicit step.
+        explicit: Number of operations per explicit step.
+        implicit: Number of operations per implicit step.
         most: Maximum number of operations.
     """
 

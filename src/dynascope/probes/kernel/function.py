@@ -126,7 +126,7 @@ class JaxFunction(Differentiable):
 
     @functools.partial(jit, static_argnames="draws")
     def projected(self, block: Any, *, draws: int, seed: Any) -> jax.Array:
-        """Compute the projections one direction after the other."""
+        """Compute the projections one direction at a time."""
         parameters, frozen = self.arrays
 
         def outputs(p):

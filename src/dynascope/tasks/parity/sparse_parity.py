@@ -96,7 +96,7 @@ class SparseParity(Stream):
             f"relevant_bits is {self.relevant_bits}, but bits is {self.bits}",
             argument="relevant_bits",
             value=self.relevant_bits,
-            remedy=f"choose relevant_bits of at most {self.bits}",
+            remedy=f"choose at most {self.bits} relevant bits",
         )
         needed = self.skills * self.relevant_bits
         require(

@@ -282,7 +282,7 @@ def require_spectrum(
         f"latents is {latents}, but the number of singular values is {len(sigma)}",
         argument="latents",
         value=latents,
-        remedy=f"choose latents of at most {len(sigma)}",
+        remedy=f"choose at most {len(sigma)} latents",
     )
     with np.errstate(over="ignore", under="ignore"):
         squares = sigma**2

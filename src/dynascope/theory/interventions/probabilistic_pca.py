@@ -74,7 +74,7 @@ def probabilistic_pca(
         f"latents is {latents}, but data has shape {x.shape}",
         argument="latents",
         value=latents,
-        remedy=f"choose latents of at most {min(x.shape)}",
+        remedy=f"choose at most {min(x.shape)} latents",
     )
     _, sigma, rows = np.linalg.svd(x, full_matrices=False)
     discarded = np.sum(sigma[latents:] ** 2) / (samples * max(inputs - latents, 1))

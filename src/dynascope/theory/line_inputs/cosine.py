@@ -103,7 +103,7 @@ def alignment_change(
     network: LineNetwork,
     data: LineData,
 ) -> AlignmentChange:
-    """Predict the change of the alignment ζ of `layer_cosine` during training.
+    """Predict the change in the alignment ζ of `layer_cosine` during training.
 
     ζ∞ = S/√(S² + γ²(‖u‖²‖v‖² − (u·v)²))
 

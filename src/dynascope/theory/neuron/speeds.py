@@ -74,7 +74,8 @@ def neuron_speeds(
         rates: Learning rates η_w of the weights w and η_a of the output weight a.
 
     Returns:
-        The two speeds and the share of the first layer. The function is differentiable where the speeds are positive.
+        The two speeds, and the share of the first layer in the growth rate d ln‖β‖/dt. The function is differentiable
+        where the speeds are positive.
 
     Raises:
         InputError: If a value is not finite, a rate is not positive, shapes do not match, or β is zero. Inside `jit`,

@@ -215,7 +215,7 @@ def _split(first: np.ndarray, second: np.ndarray, correlation: np.ndarray) -> tu
         "correlation is zero",
         argument="correlation",
         value=0.0,
-        remedy="give inputs and targets that are correlated, because otherwise nothing grows",
+        remedy="give inputs and targets that are correlated, because otherwise the weights do not grow",
     )
     unit = correlation / s
     along = first @ unit

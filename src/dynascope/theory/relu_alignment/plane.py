@@ -83,10 +83,10 @@ def attractors_in_plane(field: FrozenDrift) -> list[PlaneAttractor]:
     """
     require(
         len(field.inputs) > 0,
-        "the residuals of equal inputs cancel, so the drift is zero",
+        "the residuals of identical inputs cancel, so the drift is zero",
         argument="residuals",
         value=0.0,
-        remedy="give residuals that do not cancel on equal inputs",
+        remedy="give residuals that do not cancel on identical inputs",
     )
     towards = np.arctan2(field.inputs[:, 1], field.inputs[:, 0])
 

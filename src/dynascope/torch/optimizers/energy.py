@@ -1,4 +1,4 @@
-"""Operations shared by the energy-conserving PyTorch optimisers: loss, first momentum and random rotations."""
+"""Operations shared by the energy-conserving PyTorch optimisers: loss, initial momentum and random rotations."""
 
 from __future__ import annotations
 

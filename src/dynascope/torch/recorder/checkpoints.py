@@ -95,7 +95,7 @@ def _steps_of(files: Sequence[Path]) -> list[int]:
     missing = [file.name for file, numbers in zip(files, found, strict=True) if not numbers]
     require(
         not missing,
-        f"the file name {''.join(missing[:1])!r} contains no step",
+        f"the file name {''.join(missing[:1])!r} contains no step number",
         argument="steps",
         remedy="pass the step of each checkpoint as steps",
     )

@@ -11,7 +11,10 @@ __all__ = ["asymptotic_error", "unfitted_share"]
 
 
 def asymptotic_error(found: KernelRegression, samples: ArrayLike) -> float:
-    """The expected relative error of the theory, the largest 1/(n − Σ L²) (inverse number of degrees of freedom)."""
+    """Expected relative error of the theory for finite numbers n of samples.
+
+    It is the maximum over n of 1/(n − Σ_k L_k²), where L_k are the learnabilities.
+    """
     return float(np.max(np.asarray(found.overfitting_coefficient) / np.asarray(samples)))
 
 

@@ -14,7 +14,7 @@ __all__ = ["figures", "meaning"]
 
 
 def figures(study: SilentAlignment, result: Comparison) -> list[Chart]:
-    """The figures: the alignment of the kernel and the loss over time, and the turn of the kernel."""
+    """The figures: the alignment of the kernel and the loss over time, and the rotation of the kernel."""
     turn = result.predicted["kernel_turn"].isel(scaling_parameter=0)
     return [
         Chart(
@@ -44,7 +44,7 @@ def figures(study: SilentAlignment, result: Comparison) -> list[Chart]:
 
 
 def meaning(study: SilentAlignment, result: Comparison) -> str:
-    """Summarise when the kernel aligns and when the loss falls, and the turn on correlated inputs."""
+    """Summarise when the kernel aligns and when the loss falls, and the rotation on correlated inputs."""
     aligned, half, turn = (result.observed[name] for name in ("alignment_time", "half_time", "kernel_turn"))
     smallest = min(range(len(study.scales)), key=study.scales.__getitem__)
     return (
@@ -53,6 +53,6 @@ def meaning(study: SilentAlignment, result: Comparison) -> str:
         f"tangent kernel fell to {rounded(study.misalignment)} at t = {rounded(aligned[smallest])}, and half of the "
         f"target was learned at t = {rounded(half[smallest])}. The alignment time does not depend on the scale, but "
         "the loss falls later for smaller scales. On whitened inputs, the kernel then only grows, so the network "
-        "learns the same function as kernel regression with its final kernel. On correlated inputs, the kernel turns "
+        "learns the same function as kernel regression with its final kernel. On correlated inputs, the kernel rotates "
         f"while the loss falls, by a kernel distance of {rounded(turn[smallest])} at the smallest scale."
     )

@@ -1,4 +1,4 @@
-"""The tangent kernel of a small linear network aligns before the loss falls, and turns later on correlated inputs."""
+"""The tangent kernel of a small linear network aligns before the loss falls, and rotates later on correlated inputs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ _GRID = "measured between recorded times"
 
 
 class SilentAlignment(Study):
-    """Tests when the tangent kernel of a two-layer linear network aligns, when its loss falls, and how far it turns.
+    """Tests when the tangent kernel of a two-layer linear network aligns and rotates, and when its loss falls.
 
     The networks have one output, and the kernel of inputs X is X M Xᵀ. For small initial weights, M becomes
     proportional to I + b̂ b̂ᵀ with b = E[x y] while the loss is constant. On whitened inputs, M keeps this direction. On
-    correlated inputs, it turns to I + v vᵀ while the loss falls, where v is the direction of the target map. The turn
-    is measured from the time at which the fraction α^(2/3) of the loss is used, for the initial scale α. At this time,
-    the kernel is aligned up to α^(4/3), and it has turned by a share of about α^(2/3).
+    correlated inputs, it rotates to I + v vᵀ while the loss falls, where v is the direction of the target map. The
+    rotation is measured from the time at which the loss has fallen by a fraction α^(2/3) of its initial value, where α
+    is the initial scale. At this time, the misalignment of the kernel is of order α^(4/3), and the kernel has completed
+    a fraction of about α^(2/3) of its rotation.
     """
 
     scales: list[Annotated[float, Interval(ge=_SMALLEST_SCALE, le=_LARGEST_SCALE)]] = parameter(
@@ -60,7 +61,7 @@ class SilentAlignment(Study):
         "A. Atanasov, B. Bordelon, C. Pehlevan, Neural Networks as Kernel Learners: The Silent Alignment Effect "
         "(arXiv 2111.00034)",
         "The tangent kernel of a network with small initial weights aligns with the target while the loss is constant. "
-        "On whitened inputs, the kernel then only grows while the loss falls; on correlated inputs, it turns.",
+        "On whitened inputs, the kernel then only grows while the loss falls; on correlated inputs, it rotates.",
     )
     along = "scaling_parameter"
     title = "Silent alignment of the tangent kernel"
@@ -81,7 +82,7 @@ class SilentAlignment(Study):
         "kernel_alignment": ("alignment of the kernel", "1"),
         "alignment_time": ("time at which the kernel aligns", "1"),
         "half_time": ("time at which half of the target is learned", "1"),
-        "kernel_turn": ("turn of the kernel on correlated inputs", "1"),
+        "kernel_turn": ("rotation of the kernel on correlated inputs", "1"),
     }
     labelled = {"scaling_parameter": "scales"}
     tolerance = curve_tolerance(
@@ -116,7 +117,7 @@ class SilentAlignment(Study):
         }
 
     def exact(self) -> Values:
-        """Evaluate the plateau, the logistic growth on whitened inputs, and the turn on correlated inputs."""
+        """Evaluate the plateau, the logistic growth on whitened inputs, and the rotation on correlated inputs."""
         scales, layers = np.array(self.scales), self._layers
         b = self.target * self._direction
         plateau = regimes.alignment_plateau(self._times, *layers, b)
