@@ -109,6 +109,7 @@ def test_an_array_of_another_shape_is_refused_or_fits(member, call):
 
 # Those answer that something takes for ever, or is without bound.
 ANSWER_INFINITY = {
+    "noise.ecd_quadratic_loss",
     *("balanced.balanced_limit", "features.kernel_regression_error", "line_inputs.rescaling", "line_inputs.time_scale"),
     *(
         "scalar_networks.growth_limit",

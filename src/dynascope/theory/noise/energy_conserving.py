@@ -22,7 +22,7 @@ class SampledLoss(NamedTuple):
     Attributes:
         mean: E F; infinite if the density decays too slowly.
         median: Median of F.
-        cumulative: P(F ≤ x) for each given x, with the shape of `losses`.
+        cumulative: P(F ≤ x) for each given x, with the shape of `values`.
     """
 
     mean: float
@@ -38,9 +38,10 @@ class SampledLoss(NamedTuple):
     start="any",
     gives="the distribution of the loss under energy-conserving descent",
     reference="arXiv:2306.00352",
+    infinite=True,
 )
 def ecd_quadratic_loss(
-    dimension: PositiveInt, *, eta: PositiveFloat, target_loss: FiniteFloat, losses: NonNegativeNumbers = 0.0
+    dimension: PositiveInt, *, eta: PositiveFloat, target_loss: FiniteFloat, values: NonNegativeNumbers = 0.0
 ) -> SampledLoss:
     """Distribution of the loss values that energy-conserving descent (q = 1) visits on a quadratic loss F = ½ θᵀHθ.
 
@@ -53,7 +54,7 @@ def ecd_quadratic_loss(
         dimension: d, the number of parameters, at least two.
         eta: η > 1; otherwise, the density cannot be normalised.
         target_loss: F₀ < 0, below the minimum of the loss.
-        losses: x ≥ 0 at which to evaluate P(F ≤ x), any shape.
+        values: x ≥ 0 at which to evaluate P(F ≤ x), any shape.
 
     Raises:
         InputError: If a number is out of range.
@@ -91,4 +92,4 @@ def ecd_quadratic_loss(
     power = dimension * (eta - 1) / 2
     law = scipy.stats.betaprime(dimension / 2, power, scale=-target_loss)
     mean = -target_loss * dimension / (2 * power - 2) if power > 1 else np.inf
-    return SampledLoss(float(mean), float(law.median()), np.asarray(law.cdf(np.asarray(losses))))
+    return SampledLoss(float(mean), float(law.median()), np.asarray(law.cdf(np.asarray(values))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Integer
@@ -28,7 +30,7 @@ def keys(
 
 
 @filter_jit
-def _keys(network: Transformer, tokens: np.ndarray) -> jnp.ndarray:
+def _keys(network: Transformer, tokens: Any) -> Any:
     head_width = network.blocks[0].queries.shape[1] // network.heads
     means = None if network.query_value_biases is None else network.query_value_biases.means(head_width)
     h = jnp.asarray(network.embedding)[tokens] + network.positions[: tokens.shape[1]]

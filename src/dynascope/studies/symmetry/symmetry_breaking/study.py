@@ -116,7 +116,7 @@ class SymmetryBreaking(ClaimsStudy):
         "run": ("seed", "1"),
     }
     tiny = {
-        **{"characters": 20_000, "optimizers": ["AdamW", "SGD"], "context": 8, "width": 8, "heads": 2, "blocks": 1},
+        **{"characters": 20_000, "optimizers": ["SGD"], "context": 8, "width": 8, "heads": 2, "blocks": 1},
         **{"steps": 20, "tuning_steps": 10, "seeds": 2, "lengths": [1], "longer": 2},
     }
     tiny_limits = "Networks that are trained for so few steps differ too little to decide the claims."
