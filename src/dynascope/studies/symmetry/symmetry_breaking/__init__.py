@@ -1,1 +1,0 @@
-"""Small language models with and without broken symmetry of their attention."""
