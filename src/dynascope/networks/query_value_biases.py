@@ -48,8 +48,8 @@ class QueryValueBiases:
             sequence of numbers.
 
     References:
-        The ranges of the default means and deviations are those of the public code on symmetry breaking in attention
-        that trains GPT-2 with energy-conserving descent.
+        E. Silverstein, D. Kunin, V. Shyam, Symmetry Breaking in Transformers for Efficient and Interpretable Training,
+        arXiv:2601.22257; the default means and deviations are those of its public code.
 
     Example:
         >>> biases = QueryValueBiases(query_mean=[0.5, -0.5], value_mean=0.0)
