@@ -81,7 +81,7 @@ def test_a_flow_that_cannot_leave_its_start_is_told_and_not_read_as_a_curve(monk
     stays = xr.Dataset({"loss": ("time", [0.5])}, {"time": [0.0]})
     monkeypatch.setattr("dynascope.flows.polar_flow", lambda *_, **__: stays)
     task = Task(np.eye(2), [1.0, 2.0])
-    with pytest.raises(DivergenceError, match=r"at scale 1e-160 .*: choose a larger scale"):
+    with pytest.raises(DivergenceError, match=r"at scale 1e-160, .*: choose a larger scale"):
         loss_curve(task, TwoLayer(2, 3, 1, activation="relu"), scale=1e-160, duration=1.0)
 
 

@@ -16,6 +16,7 @@ OF_WHITE_INPUTS = {
     "balanced": {"balanced_limit", "gram", "loss", "ntk", "product"},
     "deep_modes": {"saddle_escape_time", "strength_at", "time_to_strength"},
     "neuron": {"kernel_change", "neuron_limit", "neuron_trajectory", "regime", "rich_delay"},
+    "regimes": {"silent_alignment", "stage_kernel_distance"},
     "transfer": {
         "converged_layers",
         "forgetting",

@@ -38,7 +38,7 @@ def test_theories_of_small_starts_warn_of_a_scale_that_is_not_with_the_amount(at
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         at(0.1)
-    with pytest.warns(UserWarning, match=r"scale is 0\.5, above 0\.3"):
+    with pytest.warns(UserWarning, match=r"scale is 0\.5, which is above 0\.3"):
         at(0.5)
 
 

@@ -115,7 +115,7 @@ class RankSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         smallest = float(sigma[-1] ** 2)
         weight = smallest / 2 if self.regularization is None else float(self.regularization)
         require(
-            weight < smallest,
+            weight < smallest * (1 - np.finfo(float).eps * max(x.shape)),
             f"regularization is {weight:g}, but the smallest σ² of the components is only {smallest:g}",
             argument="regularization",
             value=weight,

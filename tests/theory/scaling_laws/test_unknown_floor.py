@@ -70,7 +70,7 @@ def test_a_window_leaves_out_what_is_not_in_the_law():
         (np.linspace(1.0, 2.0, 10), "does not decrease"),
         (np.array([1.0, 1.5, 2.0, 2.5, 0.99]), "does not decrease"),
         (np.exp(-np.geomspace(3, 300, 9)), "more steeply than a power law"),
-        (np.array([1.0, 0.9, 0.8, 0.7]), "4 points"),
+        (np.array([1.0, 0.9, 0.8, 0.7]), r"too few points \(4\)"),
         (np.array([1.0, 0.5, 0.0, 0.0, 0.0, 0.0]), "the loss reaches 0 in the window"),
         (np.array([1.0, *[0.0999, 0.1, 0.1001] * 4]), "more steeply than a power law"),
         (np.array([1.0, 0.5, *[0.095, 0.1, 0.105] * 4]), "at its floor"),

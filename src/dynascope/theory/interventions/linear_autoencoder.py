@@ -232,10 +232,11 @@ def critical_autoencoder(
     """
     x = np.asarray(data, float)
     _, sigma, rows = np.linalg.svd(x, full_matrices=False)
+    rank = int(np.count_nonzero(sigma > np.finfo(float).eps * max(x.shape) * sigma[:1]))
     require(
-        sigma[-1:].all() and latents <= len(sigma),
-        f"latents is {latents}, but the rank of the data is {np.count_nonzero(sigma)}",
-        argument="latents" if sigma[-1:].all() else "data",
+        latents <= rank == len(sigma),
+        f"latents is {latents}, but the rank of the data is {rank}",
+        argument="latents" if rank == len(sigma) else "data",
         value=latents,
         remedy="choose fewer latents, or drop inputs that are linear combinations of others",
     )
