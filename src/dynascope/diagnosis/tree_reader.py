@@ -35,7 +35,7 @@ _PRODUCTS = 40  # of the Lanczos method, in addition to the number of curvatures
 class TreeReader:
     """Reads a function of parameters and inputs; implements `diagnosis.model_reader.ModelReader`.
 
-    Measurements run separate functions, each of which is compiled once.
+    Each measurement is a separate function, which is compiled once.
 
     Args:
         apply: (params, inputs) → outputs (n, c), or (outputs, a tree of features).

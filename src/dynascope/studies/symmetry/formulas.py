@@ -22,7 +22,7 @@ from dynascope.theory.symmetry import (
     two_layer_linear_laws,
 )
 
-__all__ = ["LAWS", "SMALL", "ZOO", "Formula", "Orbit", "Shapes", "along_orbit", "drawn"]
+__all__ = ["LAWS", "SMALL", "ZOO", "Formula", "Orbit", "Shapes", "along_orbit", "drawn", "relative_distance"]
 
 Weights = Mapping[str, Any]
 Orbit = list[tuple[Charge, np.ndarray]]  # symmetries, each with the direction in which it moves its units
@@ -86,6 +86,14 @@ def drawn(network: Shapes, draw: np.random.Generator, scale: float = 1.0) -> For
     """The network with Gaussian weights."""
     weights = {name: scale * draw.normal(size=shape) for name, shape in network.shapes.items()}
     return Formula(weights, network.apply)
+
+
+def relative_distance(initial: Mapping[str, Any], network: Formula) -> Any:
+    """The distance from the initial weights, relative to their norm."""
+    pairs = zip(jax.tree.leaves(network.weights), jax.tree.leaves(initial), strict=True)
+    squares = [(jnp.sum((one - other) ** 2), jnp.sum(jnp.asarray(other) ** 2)) for one, other in pairs]
+    distance, norm = (sum(each) for each in zip(*squares, strict=True))
+    return jnp.sqrt(distance / norm)
 
 
 def along_orbit(orbit: Orbit, theta: Any, place: float) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from dynascope.flows import GradientFlow, Solver, gradient_flow, track
 from dynascope.studies.symmetry.attention_symmetry.layers import PAIRS, VARIANTS, attention, charge_matrices, layer
 from dynascope.studies.symmetry.attention_symmetry.optimizers import OPTIMIZERS
-from dynascope.studies.symmetry.formulas import Formula
+from dynascope.studies.symmetry.formulas import Formula, relative_distance
 from dynascope.symmetry import SymmetryStructure, equivariance, find_symmetries
 from dynascope.tasks import Task
 from dynascope.theory.symmetry import (
@@ -123,7 +123,7 @@ class Experiment:
                 save=self.times,
                 statistics={
                     "charges": (charge_matrices, ["pair", "row", "column"]),
-                    "moved": (jax.tree_util.Partial(_relative_distance, initial.weights), []),
+                    "moved": (jax.tree_util.Partial(relative_distance, initial.weights), []),
                 },
             ),
         )
@@ -216,11 +216,3 @@ def _conserved(changes: np.ndarray) -> int:
     entries = changes[:, rows, columns]
     singular = np.linalg.svd(entries, compute_uv=False) / np.sqrt(len(entries))
     return int(np.sum(singular < _CHANGED))
-
-
-def _relative_distance(initial: Mapping[str, Any], network: Formula) -> Any:
-    """The distance from the initial weights, relative to their norm."""
-    pairs = zip(jax.tree.leaves(network.weights), jax.tree.leaves(initial), strict=True)
-    squares = [(jnp.sum((one - other) ** 2), jnp.sum(jnp.asarray(other) ** 2)) for one, other in pairs]
-    distance, norm = (sum(each) for each in zip(*squares, strict=True))
-    return jnp.sqrt(distance / norm)

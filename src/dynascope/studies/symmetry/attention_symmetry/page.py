@@ -41,9 +41,9 @@ def figures(study: AttentionSymmetry, result: Comparison) -> list[Chart]:
         Chart(
             "distance",
             "step",
-            "Distance between two runs of each optimiser, one of which starts with rotated queries and keys, after the "
-            "other run is rotated in the same way. The distance is relative to the distance from the initial weights. "
-            "If the optimiser commutes with rotations, the distance is a rounding error.",
+            "Each optimiser trains from the initial weights and from the weights with rotated queries and keys. The "
+            "figure shows the distance between the second run and the rotated first run, relative to the distance from "
+            "the initial weights. If the optimiser commutes with rotations, this distance is a rounding error.",
             log="y",
             title="Optimisers and rotations",
             y_label="relative distance",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -12,7 +11,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from dynascope.flows import GradientFlow, Solver, gradient_flow, track
-from dynascope.studies.symmetry.formulas import ZOO, Formula, convolutional, drawn
+from dynascope.studies.symmetry.formulas import ZOO, Formula, convolutional, drawn, relative_distance
 from dynascope.symmetry import Charge, charges
 from dynascope.tasks import Task
 from dynascope.theory.symmetry import gradient_flow_charge
@@ -107,7 +106,7 @@ class Experiment:
         partial: Any = jax.tree_util.Partial
         statistics: dict[str, Any] = {
             "charges": (_charge_statistic(name), ["charge"]),
-            "moved": (partial(_relative_distance, initial.weights), []),
+            "moved": (partial(relative_distance, initial.weights), []),
         }
         if name == EPSILON:
             statistics["defect"] = (partial(_defect, task.inputs, task.targets), ["neuron"])
@@ -153,14 +152,6 @@ def network_symmetries(name: str) -> tuple[Charge, ...]:
 def _charge_statistic(name: str) -> Any:
     symmetries = network_symmetries(name)
     return lambda network: charges(network.weights, symmetries)
-
-
-def _relative_distance(initial: Mapping[str, Any], network: Formula) -> Any:
-    """The distance from the initial weights, relative to their norm."""
-    pairs = zip(jax.tree.leaves(network.weights), jax.tree.leaves(initial), strict=True)
-    squares = [(jnp.sum((one - other) ** 2), jnp.sum(jnp.asarray(other) ** 2)) for one, other in pairs]
-    distance, norm = (sum(each) for each in zip(*squares, strict=True))
-    return jnp.sqrt(distance / norm)
 
 
 def _defect(inputs: Any, targets: Any, network: Formula) -> Any:
