@@ -79,7 +79,7 @@ def predict_by_alternation(
         if found[0].attrs["stopped"] == OUT_OF_WORK:
             jumps = found[0].sizes["jump"]
     here, there = found
-    notes = [each.replace("raise operations", "raise max_steps") for each in here.attrs["warnings"]]
+    notes = [each.replace("increase operations", "increase max_steps") for each in here.attrs["warnings"]]
     if here.sizes["jump"] == there.sizes["jump"]:
         here = slopes_between(here, there)
     else:
