@@ -34,8 +34,7 @@ CUT_SHORT = (
     "stopped",
     "curve at this scale ends",
     "could not be computed",
-    "was over",
-    "were spent",
+    "limit of",
 )  # words in the warnings of incomplete computations
 ENDED = {0: "agree", 1: "disagree", 4: "undecided"}  # exit codes of completed checks
 
