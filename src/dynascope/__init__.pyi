@@ -23,6 +23,7 @@ from .flows import GradientFlow as GradientFlow
 from .networks import TwoLayer as TwoLayer
 from .prediction import observe as observe
 from .prediction import predict as predict
+from .prediction import regime as regime
 from .prediction import which as which
 from .results import load as load
 from .studies.index import study as study

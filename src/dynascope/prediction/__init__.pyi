@@ -2,6 +2,10 @@ from .candidate import Candidate as Candidate
 from .candidate import Candidates as Candidates
 from .candidate import Measured as Measured
 from .initial_weights import default_scale as default_scale
+from .lazy_or_rich.answer import Regime as Regime
+from .lazy_or_rich.answer import Turn as Turn
+from .lazy_or_rich.labels import label_of_run as label_of_run
+from .lazy_or_rich.regime import regime as regime
 from .observation import observe as observe
 from .over_seeds import predict_seeds as predict_seeds
 from .prediction import predict as predict

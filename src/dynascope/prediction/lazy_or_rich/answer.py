@@ -1,0 +1,101 @@
+"""The answer to the question whether training is lazy or rich."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from dynascope.prediction.lazy_or_rich.labels import DEFINITION, LEAST_RATIO, MOST_RATIO, Label
+
+__all__ = ["Regime", "Turn"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """A turn of the dial that changes the regime.
+
+    Attributes:
+        label: The regime after the turn.
+        output_scale: Factor on the outputs, with the loss divided by its square; equivalently, the targets divided by
+            it. It is 1 if the learning rate is the dial.
+        init_scale: Equivalent factor on all initial weights; None if the network is not known to be homogeneous.
+        learning_rate: Factor on the learning rate; 1 unless training is unstable.
+        kernel_distance: S after the turn; None if it is estimated by a theory and not measured.
+    """
+
+    label: Label
+    output_scale: float = 1.0
+    init_scale: float | None = None
+    learning_rate: float = 1.0
+    kernel_distance: float | None = None
+
+    def __str__(self) -> str:
+        measured = "estimated" if self.kernel_distance is None else f"measured: S = {self.kernel_distance:.2g}"
+        if self.learning_rate != 1:
+            return f"With {self.learning_rate:.3g} times the learning rate, training is stable, and {self.label} ({measured})."
+        factor = self.output_scale
+        by = f"multiply the outputs by {factor:.3g} and divide the loss by {factor:.3g}²"
+        twins = [f"{'divide' if factor > 1 else 'multiply'} the targets by {max(factor, 1 / factor):.3g}"]
+        if self.init_scale is not None:
+            twins.append(f"multiply all initial weights by {self.init_scale:.3g}")
+        return f"To make it {self.label}, {by}, or {', or '.join(twins)} ({measured})."
+
+
+@dataclasses.dataclass(frozen=True)
+class Regime:
+    """Whether training is lazy or rich, and what changes it.
+
+    `print(regime)` gives the answer in sentences.
+
+    Attributes:
+        label: "lazy", "rich", "delayed rich", "unstable" or "undecided".
+        theory: Name of the theory that decides; empty if training was measured, or if nothing decides.
+        reason: The deciding number and its threshold, in a sentence.
+        number: The deciding number; NaN if there is none.
+        threshold: Its threshold.
+        kernel_distance: S, the kernel distance when 90 % of the loss is gone; NaN if it was not measured.
+        ratio: S(α)/S(2α); NaN if it was not measured.
+        final_kernel_distance: S at the end of training.
+        hamming_distance: Fraction of activation patterns that have changed when 90 % of the loss is gone; None if it
+            was not measured, or if the network has no patterns.
+        turns: Turns of the dial that lead to another regime, the nearest first.
+        notes: Limitations of the answer.
+    """
+
+    label: Label
+    theory: str
+    reason: str
+    number: float = float("nan")
+    threshold: float = float("nan")
+    kernel_distance: float = float("nan")
+    ratio: float = float("nan")
+    final_kernel_distance: float = float("nan")
+    hamming_distance: float | None = None
+    turns: tuple[Turn, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dial(self) -> dict[str, float]:
+        """The first turn, as arguments of `interventions.regime_dial`; empty if there is none."""
+        if not self.turns or self.turns[0].learning_rate != 1:
+            return {}
+        return {"output_scale": self.turns[0].output_scale}
+
+    def __str__(self) -> str:
+        lines = [f"Regime: {self.label}. {self.reason}"]
+        if self.hamming_distance is not None:
+            lines.append(f"{100 * self.hamming_distance:.2g} % of the activation patterns have changed by then.")
+        lines += map(str, self.turns)
+        lines += self.notes
+        return " ".join(lines)
+
+
+def measured_reason(label: Label, distance: float, ratio: float, *, single: bool = False) -> str:
+    """Return the sentence that states the measured numbers and thresholds."""
+    moved = f"the neural tangent kernel (NTK) moves by S = {distance:.2g} until 90 % of the loss is gone"
+    if single:
+        return f"Measured in one training run: {moved}."
+    compared = f"S falls by a factor of {ratio:.2g} if the outputs are multiplied by 2"
+    if label == "undecided":
+        return f"Measured by training: {moved}, and {compared}; {DEFINITION}."
+    wanted = f"rich: S ≥ 0.05, factor < {MOST_RATIO:g}" if "rich" in label else f"lazy: factor ≥ {LEAST_RATIO:g}"
+    return f"Measured by training: {moved}, and {compared} ({wanted})."

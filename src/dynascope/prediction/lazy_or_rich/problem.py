@@ -1,0 +1,202 @@
+"""The training problem of a network of either framework, with centred outputs and an output scale."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from dynascope.errors import InputError
+from dynascope.networks import MLP, BiasedTwoLayer, DeepLinear, DiagonalLinear, TwoLayer
+from dynascope.prediction.case import Case
+from dynascope.prediction.initial_weights import with_weights
+from dynascope.prediction.lazy_or_rich.jax_network import JaxNetwork
+from dynascope.prediction.lazy_or_rich.trained_kernel import TrainableNetwork
+from dynascope.prediction.network_parts import is_user_module, readable
+from dynascope.prediction.which_theory import case_of, require_network
+from dynascope.tasks.as_task import as_task
+from dynascope.training.losses import Loss
+from dynascope.validation import require
+
+__all__ = ["Problem", "problem_of"]
+
+_INPUTS = 256  # most inputs of the kernel
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """A network, its data and its training.
+
+    Attributes:
+        network: The network as functions of its weights; None if the task has no samples.
+        targets: y, shape (n, c), or labels for the cross-entropy.
+        offset: f₀ on the samples if outputs are centred; otherwise zero.
+        rates: Learning rate of each weight; None for gradient flow.
+        degree: Degree of homogeneity of the outputs in all weights; None if unknown.
+        case: The case of a theory; None if no theory reads the network.
+    """
+
+    network: TrainableNetwork | None
+    targets: Any
+    offset: Any
+    rates: np.ndarray | None
+    degree: int | None
+    case: Case | None
+
+    def targets_at(self, output_scale: float) -> Any:
+        """Return targets with which the network trains like α (f − f₀) on y with the loss divided by α²."""
+        if self.targets.ndim == 1:
+            return self.targets
+        return self.offset + self.targets / output_scale
+
+
+def problem_of(
+    task: Any,
+    network: Any,
+    *,
+    scale: float | None,
+    learning_rate: float | Sequence[float] | None,
+    loss: Literal["squared", "cross_entropy"],
+    centred: bool,
+    seed: int,
+    width: int,
+) -> Problem:
+    """Read the user's arguments."""
+    require_network(network)
+    if is_torch(network):
+        inputs, targets = _tensors(task)
+        if scale is not None:
+            network = importlib.import_module("dynascope.torch.trainable").rescaled(network, scale)
+        made, degree = _torch_network(network, inputs, loss), _degree_of_module(network)
+    else:
+        task = as_task(task)
+        network, scale = with_weights(task, network, scale, seed=seed, width=width)
+        inputs, targets = getattr(task, "inputs", None), getattr(task, "targets", getattr(task, "labels", None))
+        if inputs is None or targets is None:
+            return Problem(None, None, None, None, None, _case(task, network, scale, learning_rate, seed, width))
+        network = readable(network) if is_user_module(network) else network
+        factor = 1.0 if scale is None else scale
+        network = jax.tree.map(
+            lambda leaf: factor * np.asarray(leaf, np.float64) if eqx.is_inexact_array(leaf) else leaf, network
+        )
+        inputs = np.asarray(inputs)
+        made, degree = JaxNetwork(network, inputs, Loss(loss), _few(len(inputs))), _degree(network)
+        scale = 1.0
+    outputs = made.outputs(made.start)
+    require(
+        np.isfinite(outputs).all() and outputs.ndim == 2,
+        f"the initial outputs have shape {outputs.shape}"
+        if outputs.ndim != 2
+        else "the initial outputs are not finite",
+        argument="network",
+        value=outputs.shape,
+        remedy="give a network that maps n samples to finite outputs of shape (n, c)",
+    )
+    targets = _targets(np.asarray(targets), outputs.shape, loss)
+    rates = None if learning_rate is None else _rates(made, learning_rate)
+    case = _case(task, network, None, learning_rate, seed, width) if loss == "squared" else None
+    return Problem(made, targets, outputs if centred else 0 * outputs, rates, degree, case)
+
+
+def is_torch(network: Any) -> bool:
+    """Whether the network is a PyTorch module."""
+    return any(base.__name__ == "Module" and base.__module__.startswith("torch.nn.") for base in type(network).__mro__)
+
+
+def _few(samples: int) -> np.ndarray:
+    return np.unique(np.linspace(0, samples - 1, min(_INPUTS, samples)).astype(int))
+
+
+def _torch_network(module: Any, inputs: Any, loss: str) -> TrainableNetwork:
+    # PyTorch is imported only for PyTorch modules.
+    return importlib.import_module("dynascope.torch.trainable").TorchNetwork(module, inputs, loss, _few(len(inputs)))
+
+
+def _tensors(task: Any) -> tuple[Any, Any]:
+    """Return inputs of any shape, as a tensor, and the targets as an array."""
+    pair = task if isinstance(task, tuple | list) and len(task) == 2 else None
+    if pair is None:
+        task = as_task(task)
+        pair = getattr(task, "inputs", None), getattr(task, "targets", getattr(task, "labels", None))
+    return importlib.import_module("dynascope.torch.trainable").tensors(*pair)
+
+
+def _targets(targets: np.ndarray, shape: tuple[int, ...], loss: str) -> np.ndarray:
+    """Return targets of the shape of the outputs, or labels for the cross-entropy."""
+    n, c = shape
+    require(
+        len(targets) == n,
+        f"there are {len(targets)} targets for {n} samples",
+        argument="task",
+        value=len(targets),
+        remedy="give one target for each sample",
+    )
+    labels = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
+    integers = labels.ndim == 1 and np.array_equal(labels, np.round(labels)) and 0 <= labels.min() <= labels.max() < c
+    if loss == "cross_entropy":
+        if labels.ndim == 2 and labels.shape == shape:
+            labels, integers = labels.argmax(axis=1), True
+        require(
+            integers and c > 1,
+            f"targets of shape {targets.shape} are not classes of a network with {c} output{'s' * (c != 1)}",
+            argument="task",
+            value=targets.shape,
+            remedy=f"give integers from 0 to {c - 1}" if c > 1 else "give a network with one output for each class",
+        )
+        return labels.astype(np.int64)
+    if labels.ndim == 1 and c > 1 and integers:
+        return np.eye(c)[labels.astype(int)]
+    targets = targets[:, None] if targets.ndim == 1 else targets
+    require(
+        targets.shape == shape,
+        f"targets have shape {targets.shape}, but the outputs have shape {shape}",
+        argument="task",
+        value=targets.shape,
+        remedy=f"give targets of shape {shape}",
+    )
+    return targets.astype(np.float64)
+
+
+def _rates(network: TrainableNetwork, learning_rate: float | Sequence[float]) -> np.ndarray:
+    rates = np.atleast_1d(np.asarray(learning_rate, np.float64))
+    if len(rates) == 1:
+        return np.full(len(network.start), rates[0])
+    layers = 0 if network.layers is None else int(network.layers.max()) + 1
+    require(
+        len(rates) == layers,
+        f"learning_rate has length {len(rates)}, but the network has {layers} layers"
+        if layers
+        else f"learning_rate has length {len(rates)}, but the layers of this network are not known",
+        argument="learning_rate",
+        value=len(rates),
+        remedy="give one number, or one for each layer" if layers else "give one number",
+    )
+    return rates[network.layers]
+
+
+def _degree(network: Any) -> int | None:
+    """Return the degree of homogeneity of the outputs in all weights, without biases."""
+    if isinstance(network, TwoLayer | DeepLinear | DiagonalLinear):
+        return network.degree
+    if isinstance(network, MLP) and network.activation in ("relu", "linear"):
+        biased = any(np.any(np.asarray(each)) for each in network.biases)
+        return None if biased else len(network.weights)
+    if isinstance(network, BiasedTwoLayer):
+        return None
+    return None
+
+
+def _degree_of_module(module: Any) -> int | None:
+    return importlib.import_module("dynascope.torch.trainable").degree(module)
+
+
+def _case(task: Any, network: Any, scale: float | None, learning_rate: Any, seed: int, width: int) -> Case | None:
+    try:
+        return case_of(as_task(task), network, scale=scale, learning_rate=learning_rate, seed=seed, width=width)
+    except InputError:
+        return None  # no theory reads this network
