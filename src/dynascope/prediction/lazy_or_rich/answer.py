@@ -31,7 +31,8 @@ class Turn:
     def __str__(self) -> str:
         measured = "estimated" if self.kernel_distance is None else f"measured: S = {self.kernel_distance:.2g}"
         if self.learning_rate != 1:
-            return f"With {self.learning_rate:.3g} times the learning rate, training is stable, and {self.label} ({measured})."
+            speed = f"{self.learning_rate:.3g} times the learning rate"
+            return f"With {speed}, training is stable, and {self.label} ({measured})."
         factor = self.output_scale
         by = f"multiply the outputs by {factor:.3g} and divide the loss by {factor:.3g}²"
         twins = [f"{'divide' if factor > 1 else 'multiply'} the targets by {max(factor, 1 / factor):.3g}"]
