@@ -1,8 +1,8 @@
 """Labels of `regime` on 40 set-ups, compared with separate training runs in PyTorch.
 
 The set-ups are drawn at random with a fixed seed: data, depth, width, activation, biases, scales of weights and
-outputs, and learning rates, also of single layers. `regime` answers at its default settings. The reference trains each network
-at α and 2α by plain gradient descent in PyTorch, without code of the library, and applies the definition.
+outputs, and learning rates, also of single layers. `regime` answers at its default settings. The reference trains each
+network at α and 2α by plain gradient descent in PyTorch, without code of the library, and applies the definition.
 
 Run `python benchmarks/lazy_or_rich.py [--file FILE] [--only NUMBER …]`. Set-ups that are already in the file are
 skipped. At the end, it prints the confusion table.
@@ -27,7 +27,7 @@ COLUMNS = (
     "setup", "data", "network", "scale", "output_scale", "rates", "label", "decided_by", "distance", "reference",
     "reference_distance", "reference_ratio",
 )  # fmt: skip
-SETUPS, STEPS = 40, 30_000
+SETUPS, STEPS = 40, 10_000
 SLOW = 0.1  # learning rate of a flow, relative to the rate at which descent becomes unstable at the start
 
 

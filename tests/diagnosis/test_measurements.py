@@ -169,9 +169,14 @@ def test_targets_of_another_length_are_rejected():
 def test_distance_of_kernels():
     kernel = np.array([[1.0, 0.0], [0.0, 0.0]])
     found = values(measure_kernel(snapshot(initial=initial(kernel=np.eye(2)), compute_kernel=lambda: 3 * kernel)))
-    assert found == {"kernel_distance": pytest.approx(1 - 1 / math.sqrt(2)), "kernel_trace": 1.5}
+    assert found["kernel_distance"] == pytest.approx(1 - 1 / math.sqrt(2))
+    assert found["kernel_trace"] == 1.5
+    assert np.isnan(found["kernel_distance_of_halves"])  # one sample in each half
     found = values(measure_kernel(snapshot(compute_kernel=lambda: kernel)))
-    assert found == {"kernel_distance": pytest.approx(0), "kernel_trace": 0.5}
+    assert (found["kernel_distance"], found["kernel_trace"]) == (pytest.approx(0), 0.5)
+    blocks = np.kron(np.diag([1.0, 0.0]), np.eye(2)) + np.kron(np.diag([0.0, 1.0]), np.ones((2, 2)))
+    found = values(measure_kernel(snapshot(compute_kernel=lambda: blocks)))
+    assert found["kernel_distance_of_halves"] == pytest.approx(1 - 1 / math.sqrt(2))
 
 
 def test_distance_of_exact_kernels():

@@ -35,10 +35,21 @@ def test_findings_contain_the_first_and_last_values_of_the_record(tmp_path):
     assert told(run, "3.6 % of the time")  # 9 rows of two probes of 0.1 s in 50 s
 
 
-@pytest.mark.parametrize("word", ["lazy", "rich"])
-def test_findings_and_captions_do_not_name_a_regime(tmp_path, word):
-    run = load_run(write_run(tmp_path / "run.zarr"))
-    assert word not in " ".join([*run.findings, *(chart.caption for chart in run.charts)]).lower()
+@pytest.mark.parametrize(("distance", "regime"), [(0.005, "lazy"), (0.05, "undecided"), (0.3, "rich")])
+def test_the_regime_is_judged_when_most_of_the_decrease_of_the_loss_is_over(distance, regime):
+    steps = [0, 1, 10, 100]
+    record = make_record(
+        {
+            "mean_loss": (["step"], [np.nan, 2.0, 0.1, 0.0]),
+            "kernel_distance": (["step"], [0.0, 0.0, distance, 0.9]),
+            "kernel_distance_of_halves": (["step"], [0.25, 0.25, 0.5, 0.5]),
+        },
+        {"step": steps},
+    )
+    found = next(each for each in run_findings(record) if "lazy" in each)
+    assert found.startswith(f"Training was {regime}")
+    assert "(step 10)" in found
+    assert "0.25" in found
 
 
 def test_a_loss_that_stops_being_finite_is_reported(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import shlex
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 # Rooms load their modules lazily, so that help appears immediately.
@@ -20,15 +21,17 @@ from dynascope.cli.width import page_width
 from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
 
 if TYPE_CHECKING:
-    from dynascope.prediction import Candidate
+    from dynascope.prediction import Candidate, Regime
 
 __all__ = ["Which"]
+
+_REGIME_SECONDS = 20.0  # time limit of training
 
 
 @with_bounds_in_help
 @dataclasses.dataclass(frozen=True)
 class Which:
-    """List the theories that apply to your data and network, and the violated assumptions of the others.
+    """List the theories that apply to your data and network, and tell whether training is lazy or rich.
 
     Args:
         data: The data.
@@ -63,6 +66,7 @@ class Which:
             batch_size=self.batch_size,
             normalised=self.normalised,
         )
+        answer = self._regime(task, network, scale)
         if self.json:
             options = {
                 "learning_rate": self.learning_rate,
@@ -76,6 +80,7 @@ class Which:
                     "scale": scale,
                     **options,
                     "theories": [{**_row(each), "command": self._command(each.name)} for each in found],
+                    "regime": None if answer is None else _regime_row(answer),
                     "version": __version__,
                 }
             )
@@ -90,13 +95,29 @@ class Which:
         )
         if all(each.status == "no" for each in found):
             print(f"\nTo train and measure the network without a theory, use Python:\n\n{found.observing_text}")
+        if answer is not None:
+            print(f"\n{textwrap.fill(f'Lazy or rich? {answer}', page_width())}")
         return AGREED
+
+    def _regime(self, task: Any, network: Any, scale: float) -> Regime | None:
+        """Tell whether training is lazy or rich; None for training that `prediction.regime` does not cover."""
+        if self.normalised or self.batch_size is not None:
+            return None
+        with step("Telling lazy from rich training"):
+            return prediction.regime(
+                task, network, scale=scale, learning_rate=self.learning_rate, seconds=_REGIME_SECONDS
+            )
 
     def _command(self, theory: str) -> str:
         """Return the command that predicts with a theory."""
         options = changed_options(self, without=("source", "seeds", "json"), always=("network",))
         words = ["dynascope", "predict", self.data.source, *option_words(options)]
         return shlex.join([*words, "--theory", theory])
+
+
+def _regime_row(answer: Regime) -> dict[str, Any]:
+    row = dataclasses.asdict(answer)
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.diagnosis.preset import PRESETS
+from dynascope.prediction.lazy_or_rich.labels import FITTED, RUN_LAZY, RUN_RICH, label_of_run
 from dynascope.results.numbers import percent, rounded
 
 __all__ = ["known_values", "run_findings"]
@@ -105,6 +106,7 @@ def _kernel_and_patterns(record: xr.Dataset) -> Iterator[str]:
             "(0: unchanged, 1: orthogonal). The pseudo-kernel is the neural tangent kernel of the sum of the "
             "outputs; the kernel of all outputs can change more."
         )
+    yield from _regime(record, kernel, "pseudo-kernel") if exact is None else _regime(record, exact, "kernel")
     flips, layers = known_values(record, "hamming_distance"), known_values(record, "layer_hamming_distance")
     if flips is not None and len(flips) > 1:
         most = ""
@@ -112,6 +114,30 @@ def _kernel_and_patterns(record: xr.Dataset) -> Iterator[str]:
             place = int(np.nanargmax(layers[-1]))
             most = f", the largest share in {_name(record, 'activation', place)} ({percent(layers[-1, place], 2)})"
         yield f"{percent(flips[-1], 2)} of the activations flipped since initialisation{_when(record, flips)}{most}."
+
+
+def _regime(record: xr.Dataset, distance: xr.DataArray | None, kernel: str) -> Iterator[str]:
+    """Classify the run by the kernel distance when 90 % of the loss was gone."""
+    loss, halves = known_values(record, "mean_loss"), known_values(record, "kernel_distance_of_halves")
+    if loss is None or distance is None or len(distance) < 2 or not loss[-1] < loss[0]:
+        return
+    lowest = float(loss.min())
+    gone = loss["step"].to_numpy()[(loss <= lowest + (1 - FITTED) * (float(loss[0]) - lowest)).to_numpy()][0]
+    later = distance[distance["step"].to_numpy() >= gone]
+    if not len(later):
+        return
+    moved, step = float(later[0]), int(later["step"][0])
+    label = label_of_run(max(moved, 0.0))
+    named = "undecided between lazy and rich" if label == "undecided" else label
+    sentence = (
+        f"Training was {named}, judged by one run: when 90 % of the decrease of the loss was over (step {step}), the "
+        f"{kernel} was at distance {rounded(moved, 2)} (lazy: at most {RUN_LAZY:g}; rich: at least {RUN_RICH:g})"
+    )
+    if halves is not None:
+        sentence += (
+            f"; the pseudo-kernels of two halves of the examples were initially at distance {rounded(halves[0], 2)}"
+        )
+    yield sentence + "."
 
 
 def _units(record: xr.Dataset) -> Iterator[str]:

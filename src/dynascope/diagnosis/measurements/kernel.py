@@ -15,12 +15,19 @@ __all__ = ["KERNEL", "measure_kernel"]
 
 
 def measure_kernel(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
-    """Measure the kernel distance 1 − ⟨K, K₀⟩/(‖K‖‖K₀‖) from initialisation, and the trace of the kernel."""
+    """Measure the kernel distance 1 − ⟨K, K₀⟩/(‖K‖‖K₀‖) from initialisation, and the trace of the kernel.
+
+    For comparison, the distance between the kernels of the two halves of the examples is that of unrelated samples.
+    """
     kernel = as_numpy(snapshot.kernel)
     initial = snapshot.initial
     start = kernel if initial is None or initial.kernel is None else initial.kernel
+    half = len(kernel) // 2
+    halves = kernel[:half, :half], kernel[half : 2 * half, half : 2 * half]
+    comparable = half > 1 and all(each.any() for each in halves)
     return {
         "kernel_distance": ([], kernel_distance(kernel, start)),
+        "kernel_distance_of_halves": ([], kernel_distance(*halves) if comparable else np.nan),
         "kernel_trace": ([], float(np.trace(kernel)) / len(kernel)),
     }
 
@@ -52,6 +59,7 @@ KERNEL = Probe(
     ),
     names={
         "kernel_distance": ("distance of the NTK from initialisation", "1"),
+        "kernel_distance_of_halves": ("distance between the pseudo-kernels of two halves of the examples", "1"),
         "kernel_trace": ("mean diagonal of the pseudo-kernel", "1"),
     },
     schedule=LogSpaced(4),

@@ -82,7 +82,8 @@ class Regime:
         return {"output_scale": self.turns[0].output_scale}
 
     def __str__(self) -> str:
-        lines = [f"Regime: {self.label}. {self.reason}"]
+        undecided = "It is undecided whether training is lazy or rich."
+        lines = [undecided if self.label == "undecided" else f"Training is {self.label}.", self.reason]
         if self.hamming_distance is not None:
             lines.append(f"{100 * self.hamming_distance:.2g} % of the activation patterns have changed by then.")
         lines += map(str, self.turns)

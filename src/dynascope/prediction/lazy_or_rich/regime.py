@@ -77,7 +77,7 @@ def regime(
             its own initial outputs.
         probe: True to always measure, False to never train; by default, the network is trained if no theory decides.
         turns: Whether to search for a turn of the dial that changes the regime, by further training.
-        steps: Largest number of steps of a training run; by default 3000 of an adaptive solver, or 20 000 of descent.
+        steps: Largest number of steps of a training run; by default 3000 of an adaptive solver, or 10 000 of descent.
         seconds: Time limit of all training runs together.
         seed: Seed of the initial weights if the network is given by name or without dimensions.
         width: Number of hidden neurons of a network given by name.
@@ -189,11 +189,10 @@ class _Measured:
         notes = [_CROSS_ENTROPY] if self._is_single else []
         if label == "unstable":
             reason = "The loss exceeds 4 times its initial value, so that gradient descent is unstable."
-        elif math.isnan(S):
-            why = (
-                "in the time limit (increase seconds)" if run.out_of_time else f"in {run.steps} steps (increase steps)"
-            )
-            reason = f"Training removes {100 * run.removed:.2g} % of the loss {why}."
+        elif math.isnan(S) or (math.isnan(ratio) and not self._is_single):
+            slowest = run if math.isnan(S) else self.run(1)
+            remedy = "increase seconds" if slowest.out_of_time else "increase steps"
+            reason = f"Training removes {100 * slowest.removed:.2g} % of the loss in {slowest.steps} steps ({remedy})."
         else:
             reason = measured_reason(label, S, ratio, single=self._is_single)
             if run.removed < 0.9:

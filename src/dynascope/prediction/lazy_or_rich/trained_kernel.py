@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -17,7 +17,7 @@ from dynascope.probes.kernel import kernel_distance
 
 __all__ = ["STEPS", "KernelMovement", "TrainableNetwork", "kernel_movement"]
 
-STEPS = {"flow": 3000, "descent": 20_000}  # most steps by default
+STEPS = {"flow": 3000, "descent": 10_000}  # most steps by default
 _END = 1e-3  # fraction of the initial loss at which training ends
 _FLOOR = 0.01  # fraction of the initial loss below which the final loss counts as zero
 _TOLERANCE = 1e-4  # relative tolerance of a gradient flow
@@ -25,6 +25,7 @@ _SPACING = 0.02  # fraction of the initial loss between kept weights
 _TINY = 1e-6  # fraction of the initial loss that must be removed
 
 
+@runtime_checkable
 class TrainableNetwork(Protocol):
     """A network of either framework, as functions of the vector θ of all its weights in float64.
 
@@ -119,7 +120,8 @@ def kernel_movement(
     run = _train(path, first, network.start, steps, deadline)
     lowest = min(run.losses)
     floor = lowest if lowest > _FLOOR * first else 0.0
-    weights = run.at(floor + (1 - FITTED) * (first - floor)) if lowest < (1 - _TINY) * first else None
+    removes = lowest < (1 - _TINY) * first and not (run.out_of_time and floor > (1 - FITTED) * first)
+    weights = run.at(floor + (1 - FITTED) * (first - floor)) if removes else None
     growth = max(run.losses) / first if first > 0 else 1.0
     growth = growth if np.isfinite(growth) else float("inf")
     fitted, final, flips = float("nan"), float("nan"), None
