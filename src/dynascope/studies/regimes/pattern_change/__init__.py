@@ -1,0 +1,1 @@
+"""Upstream neurons change their activation pattern before the loss falls, downstream neurons after it."""
