@@ -47,6 +47,7 @@ def figures(study: PatternChange, result: Comparison) -> list[Chart]:
             title="Time of the pattern change",
             caption="Time at which the neuron becomes active on the second sample; the training time for neurons that "
             "do not.",
+            y_label="log₁₀ time",
         ),
         Chart(
             "log_angular_factor",
@@ -57,6 +58,7 @@ def figures(study: PatternChange, result: Comparison) -> list[Chart]:
             caption="Speed of the direction of the map, divided by the component of the gradient across the map. For "
             "small maps, it is proportional to the norm (downstream), constant (balanced) or inversely proportional to "
             "the norm (upstream).",
+            y_label="log₁₀ speed",
         ),
         Chart(
             "log_radial_factor",
@@ -66,6 +68,7 @@ def figures(study: PatternChange, result: Comparison) -> list[Chart]:
             title="Speed of the norm",
             caption="Speed of the norm of the map, divided by the component of the gradient along the map. For small "
             "maps, it is constant unless the layers are balanced.",
+            y_label="log₁₀ speed",
         ),
         Chart(
             "symmetric_loss",
@@ -110,8 +113,8 @@ def meaning(study: PatternChange, result: Comparison) -> str:
 
 
 def _shown(study: PatternChange, result: Comparison) -> list[float]:
-    """The smallest and the largest imbalance, and the one closest to zero."""
-    known = np.array(study.imbalances)
+    """The smallest and the largest imbalance with a predicted change, and the one closest to zero."""
+    known = np.array([each for each in study.imbalances if _time(result, each) != "none"] or study.imbalances)
     return sorted({float(each) for each in (known[0], known[np.argmin(np.abs(known))], known[-1])})
 
 

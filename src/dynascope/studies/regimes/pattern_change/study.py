@@ -92,7 +92,7 @@ class PatternChange(ClaimsStudy):
         r"\frac{a(0)}{\|w(0)\|} = \frac{\delta + \sqrt{\delta^2 + 4 \tau^4}}{2 \tau^2}"
     )
     minutes = 0.3
-    symbols = {"imbalance": "δ", "negative_slope": "γ", "initialization": ""}
+    symbols = {"imbalance": "δ", "negative_slope": "γ"}
     theory = "pattern change of a ReLU neuron"
     task = "two samples, and symmetric inputs"
     trains = "single ReLU neuron"
