@@ -53,8 +53,8 @@ class PatternChange(ClaimsStudy):
     angle: Annotated[float, Interval(ge=20, le=80)] = parameter(60.0, "Angle between the two samples, in degrees.")
     initial_angle: Annotated[float, Interval(gt=10, lt=90)] = parameter(
         40.0,
-        "Angle between the initial weights and the first sample, in degrees, away from the second sample. Together, "
-        "both angles exceed 90.",
+        "Angle between the initial weights and the first sample, in degrees, away from the second sample. The sum of "
+        "both angles is at least 95.",
     )
     targets: list[Annotated[float, Interval(ge=0.2, le=3)]] = parameter(
         [1.0, 0.8], "Targets of the two samples.", fewest=2, repeats=True
