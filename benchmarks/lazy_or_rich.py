@@ -151,29 +151,34 @@ class Reference:
     def train(self, targets: torch.Tensor, rates: list[float], *, safe: bool) -> tuple[float, float, float]:
         """Return the kernel distances at 90 % and at the end, and the growth of the loss.
 
-        With `safe`, the learning rates are halved whenever the loss rises, so that descent approximates the flow.
+        With `safe`, a step that raises the loss is taken back and repeated at half the learning rates, so that descent
+        approximates the flow.
         """
-        parameters = [each.detach().clone().requires_grad_() for each in self.parameters]
-        losses, kept, slower = [], [], 1.0
+        parameters: Any = [each.detach().clone().requires_grad_() for each in self.parameters]
+        losses, kept, slower, before, gradients = [], [], 1.0, [], ()
         for _ in range(STEPS):
             loss = ((self.outputs(parameters) - targets) ** 2).sum() / (2 * len(targets))
-            losses.append(float(loss.detach()))
-            if not np.isfinite(losses[-1]) or losses[-1] > 4 * losses[0]:
-                return float("nan"), float("nan"), float("inf")
-            if not kept or losses[-1] < kept[-1][0] * 0.99:
-                kept.append((losses[-1], [each.detach().clone() for each in parameters]))
-            if losses[-1] <= 1e-3 * losses[0]:
-                break
-            if safe and len(losses) > 1 and losses[-1] > losses[-2]:
-                slower /= 2
-            gradients = torch.autograd.grad(loss, parameters)
-            with torch.no_grad():
-                for number, (each, gradient) in enumerate(zip(parameters, gradients, strict=True)):
-                    each -= slower * rates[number % self.layers] * gradient
+            value = float(loss.detach())
+            if safe and losses and not value <= losses[-1]:
+                parameters, slower = before, slower / 2
+            else:
+                losses.append(value)
+                before = [each.detach().clone() for each in parameters]
+                if not np.isfinite(value) or value > 4 * losses[0]:
+                    return float("nan"), float("nan"), float("inf")
+                if not kept or value < kept[-1][0] * 0.99:
+                    kept.append((value, before))
+                if value <= 1e-3 * losses[0]:
+                    break
+                gradients = torch.autograd.grad(loss, parameters)
+            parameters = [
+                (each.detach() - slower * rates[number % self.layers] * gradient).requires_grad_()
+                for number, (each, gradient) in enumerate(zip(before, gradients, strict=True))
+            ]
         floor = min(losses) if min(losses) > 0.01 * losses[0] else 0.0
         fitted = next(weights for loss, weights in kept if loss <= floor + 0.1 * (losses[0] - floor))
         start = self.kernel(self.parameters, rates)
-        at_fit, at_end = (float(distance(start, self.kernel(each, rates))) for each in (fitted, parameters))
+        at_fit, at_end = (float(distance(start, self.kernel(each, rates)).detach()) for each in (fitted, before))
         return at_fit, at_end, max(losses) / losses[0]
 
 

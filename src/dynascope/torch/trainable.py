@@ -14,6 +14,7 @@ from torch import nn
 from dynascope.probes.kernel import neural_tangent_kernel
 from dynascope.torch.modules import unwrapped
 from dynascope.torch.recorder.forward_capture import ForwardCapture
+from dynascope.validation import require
 
 __all__ = ["TorchNetwork"]
 
@@ -33,6 +34,12 @@ class TorchNetwork:
     def __init__(self, module: nn.Module, inputs: torch.Tensor, loss: str, few: np.ndarray):
         self._module = copy.deepcopy(unwrapped(module)).double().eval()
         named = [(name, each) for name, each in self._module.named_parameters() if each.requires_grad]
+        require(
+            named,
+            "no parameter of the module requires a gradient",
+            argument="network",
+            remedy="give a module with trainable parameters",
+        )
         self._parameters = [each for _, each in named]
         device = self._parameters[0].device
         self._inputs = (inputs.double() if inputs.is_floating_point() else inputs).to(device)

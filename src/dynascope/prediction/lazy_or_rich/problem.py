@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -20,6 +20,7 @@ from dynascope.prediction.lazy_or_rich.trained_kernel import TrainableNetwork
 from dynascope.prediction.network_parts import is_user_module, readable
 from dynascope.prediction.which_theory import case_of, require_network
 from dynascope.tasks.as_task import as_task
+from dynascope.tasks.task import Task
 from dynascope.training.losses import Loss
 from dynascope.validation import require
 
@@ -38,7 +39,7 @@ class Problem:
         offset: f₀ on the samples if outputs are centred; otherwise zero.
         rates: Learning rate of each weight; None for gradient flow.
         degree: Degree of homogeneity of the outputs in all weights; None if unknown.
-        case: The case of a theory; None if no theory reads the network.
+        case: Makes the case of a theory from targets; None if no theory covers this training.
     """
 
     network: TrainableNetwork | None
@@ -46,13 +47,19 @@ class Problem:
     offset: Any
     rates: np.ndarray | None
     degree: int | None
-    case: Case | None
+    case: Callable[[Any], Case | None] | None
 
     def targets_at(self, output_scale: float) -> Any:
         """Return targets with which the network trains like α (f − f₀) on y with the loss divided by α²."""
         if self.targets.ndim == 1:
             return self.targets
         return self.offset + self.targets / output_scale
+
+    def case_at(self, output_scale: float) -> Case | None:
+        """Return the case of a theory at an output scale; None if no theory covers it."""
+        if self.case is None or (self.network is None and output_scale != 1):
+            return None
+        return self.case(None if self.network is None else self.targets_at(output_scale))
 
 
 def problem_of(
@@ -78,7 +85,7 @@ def problem_of(
         network, scale = with_weights(task, network, scale, seed=seed, width=width)
         inputs, targets = getattr(task, "inputs", None), getattr(task, "targets", getattr(task, "labels", None))
         if inputs is None or targets is None:
-            return Problem(None, None, None, None, None, _case(task, network, scale, learning_rate, seed, width))
+            return Problem(None, None, None, None, None, lambda _: _case(task, network, scale, learning_rate))
         network = readable(network) if is_user_module(network) else network
         factor = 1.0 if scale is None else scale
         network = jax.tree.map(
@@ -86,7 +93,6 @@ def problem_of(
         )
         inputs = np.asarray(inputs)
         made, degree = JaxNetwork(network, inputs, Loss(loss), _few(len(inputs))), _degree(network)
-        scale = 1.0
     outputs = made.outputs(made.start)
     require(
         np.isfinite(outputs).all() and outputs.ndim == 2,
@@ -99,8 +105,12 @@ def problem_of(
     )
     targets = _targets(np.asarray(targets), outputs.shape, loss)
     rates = None if learning_rate is None else _rates(made, learning_rate)
-    case = _case(task, network, None, learning_rate, seed, width) if loss == "squared" else None
-    return Problem(made, targets, outputs if centred else 0 * outputs, rates, degree, case)
+
+    def case(targets: Any) -> Case | None:
+        return _case(Task(np.asarray(inputs), targets), network, None, learning_rate)
+
+    is_covered = loss == "squared" and np.ndim(inputs) == 2 and learning_rate is None
+    return Problem(made, targets, outputs if centred else 0 * outputs, rates, degree, case if is_covered else None)
 
 
 def is_torch(network: Any) -> bool:
@@ -195,8 +205,8 @@ def _degree_of_module(module: Any) -> int | None:
     return importlib.import_module("dynascope.torch.trainable").degree(module)
 
 
-def _case(task: Any, network: Any, scale: float | None, learning_rate: Any, seed: int, width: int) -> Case | None:
+def _case(task: Any, network: Any, scale: float | None, learning_rate: Any) -> Case | None:
     try:
-        return case_of(as_task(task), network, scale=scale, learning_rate=learning_rate, seed=seed, width=width)
+        return case_of(task, network, scale=scale, learning_rate=learning_rate)
     except InputError:
         return None  # no theory reads this network

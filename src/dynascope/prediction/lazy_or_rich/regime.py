@@ -117,8 +117,9 @@ def regime(
         seed=seed,
         width=width,
     )
-    if probe is not True and problem.case is not None and output_scale == 1 and problem.rates is None:
-        decision = by_theory(problem.case)
+    case = None if probe is True else problem.case_at(output_scale)
+    if case is not None:
+        decision = by_theory(case)
         if decision is not None:
             other = "rich" if decision.label == "lazy" else "lazy"
             turn = () if decision.factor is None else (_turn(problem, other, decision.factor, None),)
