@@ -8,6 +8,7 @@ The main functions:
 * `compare(observed, predicted)` compares the two and returns a `Comparison` with its verdict.
 * `user_curve(losses, learning_rate=…, loss=…)` makes an observation from losses that you logged.
 * `which(task, network)` lists the theories for the task and network with their measured assumptions.
+* `regime(task, network)` tells whether training is lazy or rich, and how to change that.
 * `study(name, **fields)` creates the study of a published result; its `run()` returns a `Comparison`.
 * `Recorder(apply, params, path)` records a JAX training run; `torch.Recorder` is for PyTorch.
 * `load(path)` loads a saved result.

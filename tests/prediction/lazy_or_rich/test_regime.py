@@ -42,7 +42,7 @@ def test_the_dial_of_the_answer_makes_a_twin_of_the_turned_run():
     network = MLP((5, 30, 1), activation="relu", bias=False, seed=1)
     found = ds.regime((X, Y), network, output_scale=4.0, learning_rate=0.02)
     turn = found.turns[0]
-    dial = regime_dial(Task(X, Y), network, OptimizerSettings("sgd", 0.1), **found.dial)
+    dial = regime_dial(Task(X, Y), network, OptimizerSettings("sgd", 0.1), output_scale=found.dial["output_scale"])
     assert dial.output_scale == turn.output_scale
     assert dial.regime == ("lazier" if turn.output_scale > 1 else "richer")
     assert turn.init_scale == pytest.approx(turn.output_scale**0.5)
