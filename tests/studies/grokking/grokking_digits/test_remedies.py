@@ -29,7 +29,7 @@ def test_a_twin_has_the_same_product_of_factors():
     target, first, last = (RUNS[name] for name in TWINS)
     # The network learns the ratio of targets to outputs; the weight decay scales with their square.
     assert target.output / target.target == pytest.approx(1 / 30.0)
-    assert target.decay == target.output**2 != 1
+    assert target.loss == target.output**2 != 1
     assert first.input * first.first_layer == pytest.approx(0.01)
     assert last.output * last.last_layer == pytest.approx(0.1)
     assert first.first_layer != 1 != last.last_layer

@@ -17,10 +17,10 @@ from dynascope.studies.grokking.grokking_digits.scaled_network import (
 )
 
 
-def scaled(*, target=1.0, input=1.0, output=1.0, decay=0.0, loss_factor=1.0, scale=1.0):
+def scaled(*, target=1.0, input=1.0, output=1.0, decay=0.0, rate=1.0):
     network = MLP((3, 4, 2), activation="tanh", seed=2)
-    scales = jax.tree.map(lambda leaf: scale, network)
-    return ScaledError(network, scales, target, input, output, decay, loss_factor)
+    rates, decays, epsilons = (jax.tree.map(lambda leaf, value=value: value, network) for value in (rate, decay, 1e-8))
+    return ScaledError(network, rates, decays, epsilons, target, input, output)
 
 
 def test_factors_scale_inputs_outputs_and_targets():
@@ -54,15 +54,15 @@ def test_the_optimizer_is_adam_on_loss_and_weight_decay():
     for mine, leaf in zip(jax.tree.leaves(whole.network), jax.tree.leaves(plain), strict=True):
         # In single precision.
         np.testing.assert_allclose(mine, leaf, rtol=1e-5, atol=1e-7)
-    assert (float(whole.weight_decay), float(whole.target_scale)) == (pytest.approx(0.1), 1.0)
+    assert (float(whole.decays.weights[0]), float(whole.target_scale)) == (pytest.approx(0.1), 1.0)
 
 
 @pytest.mark.slow
-def test_a_scaled_layer_takes_scaled_steps():
+def test_the_steps_of_an_array_scale_with_its_rate():
     slopes = jax.tree.map(lambda leaf: np.ones(np.shape(leaf)), scaled())
     ours = adam_with_decay(0.01)
     step = jit(lambda whole: ours.update(slopes, ours.init(whole), whole)[0].network.weights[0])
-    one, quarter = (np.asarray(step(scaled(scale=scale))) for scale in (1.0, 0.25))
+    one, quarter = (np.asarray(step(scaled(rate=rate))) for rate in (1.0, 0.25))
     np.testing.assert_allclose(quarter, 0.25 * one, rtol=1e-6)
 
 

@@ -51,11 +51,11 @@ def study():
 
 
 @pytest.mark.slow
-def test_a_twin_without_its_weight_decay_fails_the_check(study):
+def test_a_twin_without_its_settings_fails_the_check(study):
     wrong = dataclasses.replace(study)
     runs = dict(study._runs)
     name = "output and decay for target"
-    runs[name] = runs[name]._replace(decay=1.0)
+    runs[name] = runs[name]._replace(loss=1.0)
     vars(wrong)["_runs"] = runs
     tree = wrong.compare(wrong.observe(), study.predict())
     checks = tree.checks
@@ -70,10 +70,12 @@ def test_a_twin_without_its_weight_decay_fails_the_check(study):
 @pytest.mark.slow
 def test_a_twin_with_another_epsilon_fails_the_check(study):
     wrong, name = dataclasses.replace(study), "output and decay for target"
+    trainings = study._trainings
 
     def at_one_epsilon(run, seed):
-        network = study._trainings._network(run, seed)
-        return eqx.tree_at(lambda each: each.loss_factor, network, np.ones_like(network.loss_factor))
+        network = trainings._network(run, seed)
+        given = trainings._network("default", seed).epsilons
+        return eqx.tree_at(lambda each: each.epsilons, network, given) if run == name else network
 
     vars(wrong._trainings)["_network"] = at_one_epsilon
     tree = wrong.compare(wrong.observe(), study.predict())

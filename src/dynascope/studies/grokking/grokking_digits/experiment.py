@@ -18,6 +18,7 @@ from dynascope.studies.grokking.grokking_digits.images_in_rows import ImagesInRo
 from dynascope.studies.grokking.grokking_digits.twins import ScaleFactors
 from dynascope.tasks import Task
 from dynascope.theory.grokking import grokking_delay
+from dynascope.theory.regimes import OptimizerSettings
 from dynascope.training.descend import Descent, descend
 
 __all__ = ["ScaledRuns", "initial_network", "train_scaled"]
@@ -30,17 +31,20 @@ def initial_network(
 
     Example:
         >>> network = initial_network(ScaleFactors(1.0, 2.0, first_layer=0.5), (3, 4, 2), weight_decay=0.1, seed=0)
-        >>> float(network.target_scale), [float(each) for each in network.scales.weights]
+        >>> float(network.target_scale), [float(each) for each in network.rates.weights]
         (2.0, [0.5, 1.0])
     """
     network = MLP(widths, activation="tanh", scale=run.weight, seed=seed)
     hidden = len(widths) - 2
     weights = (run.first_layer, *(1.0,) * (hidden - 1), run.last_layer)
-    biases = (*(1.0,) * hidden, run.last_layer)
-    scales = jax.tree.unflatten(jax.tree.structure(network), (*weights, *biases))
-    started = jax.tree.map(np.multiply, network, scales)
-    factors = (run.target, run.input, run.output, run.decay * weight_decay, 1 / run.decay)
-    whole = scaled_network.ScaledError(started, scales, *factors)
+    factors = (*weights, *(1.0,) * hidden, run.last_layer)
+    given = OptimizerSettings("adam", 1.0, coupled_decay=weight_decay, epsilon=scaled_network.EPSILON)
+    matched = [run.settings(given, factor) for factor in factors]
+    arrays = ([getattr(each, name) for each in matched] for name in ("learning_rate", "coupled_decay", "epsilon"))
+    structure = jax.tree.structure(network)
+    started = jax.tree.map(np.multiply, network, jax.tree.unflatten(structure, factors))
+    rates, decays, epsilons = (jax.tree.unflatten(structure, each) for each in arrays)
+    whole = scaled_network.ScaledError(started, rates, decays, epsilons, run.target, run.input, run.output)
     return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), whole)
 
 

@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 from dynascope.compilation import filter_jit, jit
 
 __all__ = [
+    "EPSILON",
     "STATISTICS",
     "ScaledError",
     "accuracy",
@@ -23,7 +24,8 @@ __all__ = [
     "unravelled",
 ]
 
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8  # default hyperparameters of Adam
+EPSILON = 1e-8  # default hyperparameters of Adam
+_BETA1, _BETA2 = 0.9, 0.999
 
 
 class ScaledError(eqx.Module):
@@ -31,21 +33,21 @@ class ScaledError(eqx.Module):
 
     Attributes:
         network: f.
-        scales: The scale c of each array of the network, as a tree of the same structure.
+        rates: The learning rate of each array of the network relative to η, as a tree of the same structure.
+        decays: λ of each array.
+        epsilons: ε of Adam of each array.
         target_scale: T.
         input_scale: a.
         output_scale: b.
-        weight_decay: λ.
-        loss_factor: Factor on the loss and the weight decay, implemented as a divisor of the ε of Adam.
     """
 
     network: Any
-    scales: Any
+    rates: Any
+    decays: Any
+    epsilons: Any
     target_scale: Any
     input_scale: Any
     output_scale: Any
-    weight_decay: Any
-    loss_factor: Any
 
     def __call__(self, pairs: Any) -> Any:
         """The error of each sample."""
@@ -62,27 +64,25 @@ class ScaledError(eqx.Module):
 
 
 def adam_with_decay(learning_rate: Any) -> optax.GradientTransformation:
-    """Adam on the loss with weight decay, with a scale for each array of the network; the scales are not trained."""
+    """Adam on the loss with weight decay, with settings for each array of the network; the settings are not trained."""
 
     def initial(params: Any) -> Any:
         nothing = jax.tree.map(jnp.zeros_like, params.network)
         return jnp.zeros((), jnp.int32), nothing, nothing
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        def force(slope: Any, weight: Any, scale: Any) -> Any:
-            return slope + params.weight_decay / scale**2 * weight
+        def force(slope: Any, weight: Any, decay: Any) -> Any:
+            return slope + decay * weight
 
-        def change(mean: Any, square: Any, scale: Any) -> Any:
+        def change(mean: Any, square: Any, rate: Any, epsilon: Any) -> Any:
             spread = jnp.sqrt(square / (1 - _BETA2**count))
-            # Gradients need no scaling, because Adam normalises them.
-            epsilon = _EPSILON / (scale * params.loss_factor)
-            return -learning_rate * scale * (mean / (1 - _BETA1**count)) / (spread + epsilon)
+            return -learning_rate * rate * (mean / (1 - _BETA1**count)) / (spread + epsilon)
 
         count = state[0] + 1
-        forces = jax.tree.map(force, updates.network, params.network, params.scales)
+        forces = jax.tree.map(force, updates.network, params.network, params.decays)
         mean = jax.tree.map(lambda old, new: _BETA1 * old + (1 - _BETA1) * new, state[1], forces)
         square = jax.tree.map(lambda old, new: _BETA2 * old + (1 - _BETA2) * new**2, state[2], forces)
-        changes = jax.tree.map(change, mean, square, params.scales)
+        changes = jax.tree.map(change, mean, square, params.rates, params.epsilons)
         whole = eqx.tree_at(lambda each: each.network, jax.tree.map(jnp.zeros_like, updates), changes)
         return whole, (count, mean, square)
 
@@ -99,7 +99,7 @@ def decay_alone(start: Any, weight_decay: Any, learning_rate: Any, counts: Any) 
         mean = _BETA1 * mean + (1 - _BETA1) * force
         square = _BETA2 * square + (1 - _BETA2) * force**2
         spread = jnp.sqrt(square / (1 - _BETA2**count))
-        weight -= learning_rate * mean / (1 - _BETA1**count) / (spread + _EPSILON)
+        weight -= learning_rate * mean / (1 - _BETA1**count) / (spread + EPSILON)
         return (weight, mean, square), jnp.sqrt(jnp.mean(weight**2, axis=(1, 2)))
 
     return jax.lax.scan(step, (start, jnp.zeros_like(start), jnp.zeros_like(start)), counts)[1]

@@ -1,15 +1,14 @@
 """Scale factors of training by Adam with weight decay, and of twins, which train equivalently with other factors.
 
-The steps of Adam do not depend on the scale of the loss. If weight decay and the ε of Adam scale with the square of the
-targets, only the ratio of the factors on outputs and targets matters. A factor on the inputs or outputs is equivalent
-to a factor on the weights of the first or last layer if the learning rate of this layer scales with the factor and its
-weight decay with the inverse square.
+`theory.regimes.matched_settings` gives the settings with which a twin repeats a run.
 """
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
+
+from dynascope.theory.regimes import OptimizerSettings, matched_settings
 
 __all__ = ["ScaleFactors", "power_of_two", "twins"]
 
@@ -22,10 +21,9 @@ class ScaleFactors(NamedTuple):
         target: Factor on the targets.
         input: Factor on the inputs.
         output: Factor on the outputs.
-        first_layer: Factor c on the initial values and the learning rate of the first layer's weights; their weight
-            decay is multiplied by 1/c².
-        last_layer: The same factor for the weights and biases of the last layer.
-        decay: Factor on the weight decay and the ε of Adam.
+        first_layer: Factor on the initial weights of the first layer, whose settings are matched.
+        last_layer: Factor on the initial weights and biases of the last layer, whose settings are matched.
+        loss: Factor on the loss to which the settings of all layers are matched.
     """
 
     weight: float
@@ -34,7 +32,11 @@ class ScaleFactors(NamedTuple):
     output: float = 1.0
     first_layer: float = 1.0
     last_layer: float = 1.0
-    decay: float = 1.0
+    loss: float = 1.0
+
+    def settings(self, settings: OptimizerSettings, factor: float = 1.0) -> OptimizerSettings:
+        """The matched settings of an array whose initial values are multiplied by a factor."""
+        return matched_settings(settings, scale=1 / factor, loss_factor=self.loss)
 
 
 def twins(
@@ -44,11 +46,11 @@ def twins(
 
     Example:
         >>> twins(ScaleFactors(1.0, 2.0), targets=4.0, inputs=0.25, outputs=0.5)[1]
-        ScaleFactors(weight=1.0, target=2.0, input=1.0, output=1.0, first_layer=0.25, last_layer=1.0, decay=1.0)
+        ScaleFactors(weight=1.0, target=2.0, input=1.0, output=1.0, first_layer=0.25, last_layer=1.0, loss=1.0)
     """
     target, first, last = (power_of_two(each) for each in (default.target / targets, inputs, outputs))
     return (
-        default._replace(target=targets * target, output=target, decay=target**2),
+        default._replace(target=targets * target, output=target, loss=target**2),
         default._replace(input=inputs / first, first_layer=first),
         default._replace(output=outputs / last, last_layer=last),
     )
