@@ -1,5 +1,6 @@
 from .check_twin import TwinCheck as TwinCheck
 from .check_twin import check_twin as check_twin
+from .coordinate_check import coordinate_check as coordinate_check
 from .credit_rules import CREDIT_RULES as CREDIT_RULES
 from .credit_rules import CreditRule as CreditRule
 from .credit_training import CreditTraining as CreditTraining
@@ -17,3 +18,4 @@ from .pruned import Pruned as Pruned
 from .rank_svd import RankSVD as RankSVD
 from .regime_dial import RegimeDial as RegimeDial
 from .regime_dial import regime_dial as regime_dial
+from .width_scaling import CoordinateCheck as CoordinateCheck

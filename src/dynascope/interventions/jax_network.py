@@ -13,6 +13,7 @@ from jax.extend.core import Jaxpr
 
 from dynascope.compilation import filter_jit
 from dynascope.errors import InputError
+from dynascope.interventions.batched_network import accepts, maps_samples
 from dynascope.interventions.prunable import Flow, require_classes, require_pairs, unprotected
 from dynascope.networks.batch_normalisation import RunningStatistics, trained_weights
 from dynascope.symmetry.program_loops import bodies
@@ -200,7 +201,7 @@ def _input_shape(network: Any, leaves: Sequence[np.ndarray], given: Sequence[int
         return (int(np.prod(image)),)
     matrix = next((leaf for leaf in leaves if leaf.ndim == 2), None)
     for width in () if matrix is None or any(leaf.ndim > 2 for leaf in leaves) else matrix.shape:
-        if _accepts(network, (1, width)) or _accepts(network, (width,)):
+        if accepts(network, (1, width)) or accepts(network, (width,)):
             return (width,)
     raise InputError(
         "the shape of an input is unknown",
@@ -211,24 +212,15 @@ def _input_shape(network: Any, leaves: Sequence[np.ndarray], given: Sequence[int
 
 def _is_mapped(network: Any, ones: np.ndarray) -> bool:
     """Whether the network maps single samples instead of batches."""
-    if _accepts(network, ones.shape):
-        return False
+    mapped = maps_samples(network, ones.shape)
     require(
-        _accepts(network, ones.shape[1:]),
+        mapped is not None,
         f"the network cannot be applied to a sample of shape {ones.shape[1:]}",
         argument="input_shape",
         value=ones.shape[1:],
         remedy="give the shape of one sample, and a network that maps a batch or a sample to its outputs",
     )
-    return True
-
-
-def _accepts(network: Any, shape: tuple[int, ...]) -> bool:
-    try:
-        jax.eval_shape(network, jax.ShapeDtypeStruct(shape, np.float32))
-    except (TypeError, ValueError, AssertionError, InputError):
-        return False
-    return True
+    return bool(mapped)
 
 
 def _unit_axis(network: Any, path: Any) -> int:

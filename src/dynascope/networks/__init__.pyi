@@ -27,4 +27,5 @@ from .user_module import at_unit_scale as at_unit_scale
 from .user_module import user_network as user_network
 from .user_weights import weights_from_file as weights_from_file
 from .vgg import VGG16 as VGG16
+from .width_parametrisation import abc_network as abc_network
 from .width_parametrisation import initial_network as initial_network

@@ -1,4 +1,4 @@
-"""Two-layer networks whose initialisation and learning rates are powers of a single scaling parameter."""
+"""Networks whose initialisation and learning rates are powers of the width or of another scaling parameter."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import math
 import equinox as eqx
 import numpy as np
 
+from dynascope.networks.mlp import MLP, ActivationName
 from dynascope.networks.two_layer import TwoLayer
+from dynascope.theory.regimes.abc_parametrisation import ABCParametrisation
 from dynascope.theory.regimes.phases import Parametrisation
 from dynascope.validation import require
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
-__all__ = ["initial_network"]
+__all__ = ["abc_network", "initial_network"]
 
 
 def initial_network(
@@ -68,3 +70,70 @@ def initial_network(
         remedy="choose a value closer to one",
     )
     return eqx.tree_at(lambda layers: (layers.first, layers.second), network, (first, second)), rates
+
+
+def abc_network(
+    parametrisation: ABCParametrisation,
+    width: PositiveInt,
+    input_dimension: PositiveInt,
+    output_dimension: PositiveInt = 1,
+    *,
+    base_width: PositiveInt = 64,
+    activation: ActivationName = "tanh",
+    seed: Seed = 0,
+) -> tuple[MLP, dict[str, float]]:
+    """Draw an MLP without biases in an abc-parametrisation, and compute the relative learning rates of its layers.
+
+    The multipliers n^(−a_l) are absorbed into the weights, so that the network is an ordinary MLP. With the ratio
+    ν = n/n₀ of the width to the base width, the entries of W_l have the standard deviation ν^(−a_l − b_l)/√m_l, where
+    m_l is the fan-in at the base width, and the learning rate of W_l under SGD is multiplied by ν^(−c − 2 a_l). The
+    function that is computed during training does not change. At the base width, every parametrisation is the standard
+    one.
+
+    Args:
+        parametrisation: The exponents, and the number of hidden layers.
+        width: n, the width of all hidden layers.
+        input_dimension: Number of inputs.
+        output_dimension: Number of outputs.
+        base_width: n₀.
+        activation: Name of the activation of an `MLP`.
+        seed: Seed of the draw.
+
+    Returns:
+        The network and its relative rates {"weights.0": …}. Multiply them by η, and pass them as `learning_rate` to
+        `Descent`.
+
+    Raises:
+        InputError: If a number is not positive, or a power of the width overflows.
+
+    References:
+        G. Yang, E. J. Hu, Feature Learning in Infinite-Width Neural Networks, arXiv:2011.14522, section 3.
+
+    Example:
+        >>> from dynascope.theory.regimes import abc_parametrisations
+        >>> network, rates = abc_network(abc_parametrisations()["muP"], 256, 3)
+        >>> [weight.shape for weight in network.weights], rates
+        ([(3, 256), (256, 256), (256, 1)], {'weights.0': 4.0, 'weights.1': 1.0, 'weights.2': 0.25})
+    """
+    factors = parametrisation.at(width, base_width=base_width)
+    hidden = parametrisation.hidden_layers
+    network = MLP((input_dimension, *(width,) * hidden, output_dimension), bias=False, activation=activation, seed=seed)
+    # `MLP` draws weights with variance 1/fan-in.
+    growth = (1.0, *(math.sqrt(width / base_width),) * hidden)
+    sizes = zip(factors.multipliers, factors.deviations, growth, strict=True)
+    weights = tuple(
+        weight * (multiplier * deviation * root)
+        for weight, (multiplier, deviation, root) in zip(network.weights, sizes, strict=True)
+    )
+    rates = {
+        f"weights.{layer}": factors.learning_rate * multiplier * multiplier
+        for layer, multiplier in enumerate(factors.multipliers)
+    }
+    require(
+        all(map(math.isfinite, rates.values())) and all(bool(np.isfinite(weight).all()) for weight in weights),
+        f"width is {width}, so a learning rate or a weight overflows",
+        argument="width",
+        value=width,
+        remedy="choose a width closer to base_width",
+    )
+    return eqx.tree_at(lambda layers: layers.weights, network, weights), rates

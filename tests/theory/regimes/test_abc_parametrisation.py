@@ -72,8 +72,21 @@ def test_mean_field_is_mup_of_one_hidden_layer_and_the_variant_of_xavier_too():
     assert abc_of_two_layers(phase_table()["mean field"]["stable rates"]) == mup
 
 
+def test_the_first_layer_of_the_standard_parametrisation_changes_less_than_the_second():
+    assert abc_class(NAMED["standard, rate 1/n"]).layer_exponents == (-1.5, -0.5, 0)
+    assert abc_class(NAMED["NTK"]).layer_exponents == (-0.5, -0.5, 0)
+
+
+@given(abc)
+def test_later_hidden_layers_change_at_least_as_much(parametrisation):
+    found = abc_class(parametrisation)
+    *hidden, output = found.layer_exponents
+    assert sorted(hidden) == hidden
+    assert (hidden[-1], output) == (found.feature_exponent, found.output_exponent)
+
+
 def changes(parametrisation, width, seed):
-    """Root mean square changes of the last hidden layer and of the output in ten steps of SGD, η = 0.1."""
+    """Root mean square changes of the first and last hidden layer and of the output in ten steps of SGD, η = 0.1."""
     factors = parametrisation.at(width)
     draw = np.random.default_rng(seed)
     x, y = jnp.asarray(draw.normal(size=(4, 5))), jnp.asarray(draw.normal(size=(4, 1)))
@@ -84,12 +97,12 @@ def changes(parametrisation, width, seed):
     ]
 
     def layers(weights):
-        h = x
+        hidden = [x]
         for weight, multiplier in zip(weights[:-1], factors.multipliers, strict=False):
-            h = jnp.tanh(multiplier * h @ weight)
-        return h, factors.multipliers[-1] * h @ weights[-1]
+            hidden.append(jnp.tanh(multiplier * hidden[-1] @ weight))
+        return hidden[1], hidden[-1], factors.multipliers[-1] * hidden[-1] @ weights[-1]
 
-    slope = jax.jit(jax.grad(lambda weights: jnp.mean((layers(weights)[1] - y) ** 2) / 2))
+    slope = jax.jit(jax.grad(lambda weights: jnp.mean((layers(weights)[2] - y) ** 2) / 2))
     trained = weights
     for _ in range(10):
         trained = [w - 0.1 * factors.learning_rate * g for w, g in zip(trained, slope(trained), strict=True)]
@@ -105,8 +118,9 @@ def test_trained_networks_have_the_exponents(name):
     with jax.enable_x64(True):  # the smallest changes are near single precision
         runs = [[np.log(changes(NAMED[name], width, seed)) for seed in range(seeds)] for width in widths]
     measured = np.mean(runs, axis=1)
-    features, output = np.polyfit(np.log(widths), measured, 1)[0]
+    first, features, output = np.polyfit(np.log(widths), measured, 1)[0]
     found = abc_class(NAMED[name])
+    assert first == pytest.approx(found.layer_exponents[0], abs=0.12)
     assert features == pytest.approx(found.feature_exponent, abs=0.12)
     assert output == pytest.approx(found.output_exponent, abs=0.2)
 

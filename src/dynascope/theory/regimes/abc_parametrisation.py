@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Literal, NamedTuple
 
 from dynascope.errors import InputError
@@ -135,12 +136,15 @@ class ABCClass(NamedTuple):
             change; "unstable" if features or outputs diverge or vanish at initialisation or diverge in training.
         feature_exponent: Exponent −r of the change of the features, ‖Δh‖ ~ n^(−r); zero for feature learning.
         output_exponent: Exponent of the change of the output, zero for a stable and nontrivial limit.
+        layer_exponents: Exponents of the changes of all layers in training, shape (hidden layers + 1,): −r_l of hidden
+            layer l, with the minimum in r over the layers up to l, and the exponent of the output.
         violated: The violated conditions of stability.
     """
 
     name: Literal["feature learning", "kernel", "trivial", "unstable"]
     feature_exponent: float
     output_exponent: float
+    layer_exponents: tuple[float, ...]
     violated: tuple[str, ...]
 
     __repr__ = short_repr
@@ -179,8 +183,10 @@ def abc_class(parametrisation: ABCParametrisation) -> ABCClass:
     """
     p, c = parametrisation, parametrisation.learning_rate
     first, last = p.first_multiplier + p.first_deviation, p.last_multiplier + p.last_deviation
-    slowest = min(2 * a + (layer == 0) for layer, a in enumerate(p.multipliers[:-1]))
-    r = min(last, 2 * p.last_multiplier + c) + c - 1 + slowest
+    terms = (2 * a + (layer == 0) for layer, a in enumerate(p.multipliers[:-1]))
+    # The features of a layer change with the weights of all layers before it, of which the fastest dominates.
+    exponents = [min(last, 2 * p.last_multiplier + c) + c - 1 + least for least in itertools.accumulate(terms, min)]
+    r = exponents[-1]
     last_layer, hidden_layers = 2 * p.last_multiplier + c - 1, last + r - 1
     hidden = p.hidden_multiplier + p.hidden_deviation
     holds = {
@@ -199,7 +205,8 @@ def abc_class(parametrisation: ABCParametrisation) -> ABCClass:
         name = "trivial"
     else:
         name = "kernel" if r > _ROUNDING else "feature learning"
-    return ABCClass(name, _exact(-r), _exact(-output), violated)
+    layers = (*(_exact(-each) for each in exponents), _exact(-output))
+    return ABCClass(name, _exact(-r), _exact(-output), layers, violated)
 
 
 @covers(
@@ -268,8 +275,9 @@ def abc_parametrisations() -> dict[str, ABCParametrisation]:
         arXiv:2011.14522, table 1; arXiv:2401.07085, corollaries 2 and 3, for Kaiming and Xavier.
 
     Example:
-        >>> abc_class(abc_parametrisations()["muP"])
-        ABCClass(name='feature learning', feature_exponent=0, output_exponent=0, violated=())
+        >>> found = abc_class(abc_parametrisations()["standard, rate 1/n"])
+        >>> found.name, found.feature_exponent, found.layer_exponents
+        ('kernel', -0.5, (-1.5, -0.5, 0.0))
     """
     table = phase_table()
     pairs = ((name, sign, row) for name in ("Kaiming", "Xavier") for sign, row in (("+", "learning"), ("−", "kernel")))
