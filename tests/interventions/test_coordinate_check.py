@@ -11,7 +11,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.interventions import coordinate_check
 from dynascope.interventions.width_scaling import coordinates_checked
-from dynascope.networks import MLP, Convolutional, TwoLayer, abc_network
+from dynascope.networks import MLP, Convolutional, DeepLinear, TwoLayer, abc_network
 from dynascope.tasks import Task
 from dynascope.theory.regimes import abc_parametrisations
 from dynascope.training import Descent
@@ -113,15 +113,23 @@ def test_equinox_networks_have_the_changes_of_equal_mlps():
         np.testing.assert_allclose(theirs[name], ours[name], rtol=1e-9)
 
 
-def test_other_networks_have_features_and_outputs():
-    found = coordinate_check(lambda width, seed: TwoLayer(5, width, 1, seed=seed), [8, 16], TASK, SGD, seeds=2)
-    assert list(found.layers.index) == ["features", "outputs"]
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (lambda width, seed: TwoLayer(5, width, 1, seed=seed), ["first", "second"]),
+        (lambda width, seed: DeepLinear((5, width, width, 1), seed=seed), ["weights.0", "weights.1", "weights.2"]),
+    ],
+)
+def test_other_networks_have_their_weight_matrices(make, names):
+    found = coordinate_check(make, np.array([8, 16]), TASK, Descent(learning_rate=0.01, steps=2), seeds=2)
+    assert list(found.layers.index) == names
+    assert (found.sizes["change"] > 0).all()
 
 
 def checked(change, **options):
     change = np.asarray(change, float)
     given = {"confidence": 0.95, "tolerance": 0.2} | options
-    widths = 2 ** np.arange(4, 4 + change.shape[1])
+    widths = [2**power for power in range(4, 4 + change.shape[1])]
     return coordinates_checked(["one"], widths, change, change, None, **given).layers.loc["one"]
 
 

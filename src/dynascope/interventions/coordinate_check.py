@@ -93,10 +93,11 @@ def coordinate_check(
         >>> found.layers.loc["weights.1", "trend"], found.layers["expected"].tolist()
         ('vanishes', [-0.5, -0.5, 0.0])
     """
+    widths = [int(width) for width in widths]
     require_widths(widths)
     names, sizes = (), []
     for width in widths:
-        found = _sizes(make, int(width), task, method, seeds)
+        found = _sizes(make, width, task, method, seeds)
         require(
             not sizes or tuple(found) == names,
             f"the networks of width {width} and {widths[0]} have different layers",
@@ -141,7 +142,7 @@ def _sizes(
     with jax.enable_x64(True):
         for seed, start in enumerate(starts):
             after = start if trained is None else _member(trained, seed)
-            found.append(jax.device_get(_root_mean_squares(start, after, np.asarray(task.inputs))))
+            found.append(dict(_root_mean_squares(start, after, np.asarray(task.inputs))))
     return {
         name: np.stack(
             [each[name] if ok else [each[name][0], math.nan] for each, ok in zip(found, finite, strict=True)]
@@ -151,12 +152,11 @@ def _sizes(
 
 
 @filter_jit
-def _root_mean_squares(before: Any, after: Any, inputs: Any) -> dict[str, Any]:
+def _root_mean_squares(before: Any, after: Any, inputs: Any) -> list[tuple[str, Any]]:
+    """Pairs of a layer and its root mean squares; a compiled program would sort the keys of a dictionary."""
     first, last = (layer_outputs(network, inputs) for network in (before, after))
-    return {
-        name: jnp.stack([jnp.sqrt(jnp.mean(each**2)) for each in (start, last[name] - start)])
-        for name, start in first.items()
-    }
+    changes = ((name, (start, last[name] - start)) for name, start in first.items())
+    return [(name, jnp.stack([jnp.sqrt(jnp.mean(each**2)) for each in pair])) for name, pair in changes]
 
 
 def _member(networks: Any, member: int) -> Any:

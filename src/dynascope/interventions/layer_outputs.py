@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jax.extend.core import ClosedJaxpr, DebugInfo, jaxpr_as_fun
 
 from dynascope.errors import InputError
 from dynascope.interventions.batched_network import BatchedNetwork
+from dynascope.networks import DeepLinear
+from dynascope.protocols import OneHiddenLayer
 
 __all__ = ["layer_outputs"]
 
@@ -21,9 +25,9 @@ _LAYERS = eqx.nn.Linear | eqx.nn.Conv | eqx.nn.Embedding
 def layer_outputs(network: Any, x: Any) -> dict[str, Any]:
     """Compute the outputs of each layer, before the activation, for a batch.
 
-    The layers of an `MLP` are its weight matrices. The layers of any other equinox module are its `Linear`, `Conv` and
-    `Embedding` layers, without those inside loops of JAX. A network without such layers has the layers "features" and
-    "outputs" if it has a method `features`.
+    The layers of an `MLP`, `DeepLinear` or `TwoLayer` network are its weight matrices. The layers of any other equinox
+    module are its `Linear`, `Conv` and `Embedding` layers, without those inside loops of JAX. A network without such
+    layers has the layers "features" and "outputs" if it has a method `features`.
 
     Args:
         network: A network that maps a batch to outputs; the paths of a `BatchedNetwork` are those inside it.
@@ -45,6 +49,11 @@ def layer_outputs(network: Any, x: Any) -> dict[str, Any]:
     inner, over = (network.network, jax.vmap) if mapped else (network, _unchanged)
     if hasattr(inner, "preactivations"):
         return {f"weights.{layer}": each for layer, each in enumerate(over(inner.preactivations)(x))}
+    if isinstance(inner, DeepLinear):
+        products = list(itertools.accumulate(inner.weights, jnp.matmul, initial=x))[1:]
+        return {f"weights.{layer}": each for layer, each in enumerate(products)}
+    if isinstance(inner, OneHiddenLayer):
+        return {"first": x @ inner.first, "second": inner(x)}
     if any(map(_is_layer, jax.tree.leaves(inner, is_leaf=_is_layer))):
         return _named_outputs(inner, over, x)
     if hasattr(inner, "features"):

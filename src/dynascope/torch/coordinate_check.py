@@ -79,11 +79,12 @@ def coordinate_check(
         >>> found.layers["trend"].to_dict()
         {'0': 'vanishes', '2': 'constant'}
     """
+    widths = [int(width) for width in widths]
     require_widths(widths)
     inputs, targets = _tensors(data)
     names, sizes = (), []
     for width in widths:
-        found = [_sizes(make, int(width), seed, inputs, targets, optimizer, steps, loss) for seed in range(seeds)]
+        found = [_sizes(make, width, seed, inputs, targets, optimizer, steps, loss) for seed in range(seeds)]
         for each in found:
             names = names or tuple(each)
             require(
