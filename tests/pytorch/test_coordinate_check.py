@@ -40,6 +40,10 @@ def optimizer(module, width):
     return torch.optim.SGD(groups)
 
 
+def sgd(module, width):
+    return torch.optim.SGD(module.parameters(), lr=0.1)
+
+
 def test_equal_weights_have_the_changes_of_jax():
     mup = abc_parametrisations()["muP"]
     found = coordinate_check(made, [32, 128], DATA, optimizer=optimizer, steps=5, seeds=2, parametrisation=mup)
@@ -82,8 +86,11 @@ def test_a_loss_replaces_the_squared_error():
     ("changes", "argument"),
     [
         ({"make": lambda width, seed: drawn(width, seed)[0]}, "make"),
-        ({"make": lambda width, seed: nn.Sequential(*(nn.Linear(5, 5) for _ in range(width)))}, "make"),
-        ({"make": lambda width, seed: nn.PReLU()}, "make"),
+        (
+            {"make": lambda width, seed: nn.Sequential(*(nn.Linear(5, 5) for _ in range(width))), "optimizer": sgd},
+            "make",
+        ),
+        ({"make": lambda width, seed: nn.PReLU(), "optimizer": sgd}, "make"),
         ({"data": DATA[0]}, "data"),
         ({"data": (DATA[0], DATA[1][:3])}, "data"),
         ({"data": (DATA[0] * np.nan, DATA[1])}, "data"),

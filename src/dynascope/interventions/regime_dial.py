@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import optax
 
+from dynascope.interventions.dial_match import DialMatch, layer_factors, match_dial, require_target_scale
 from dynascope.networks import MLP, DeepLinear, TwoLayer
 from dynascope.protocols import Network
 from dynascope.tasks import Task
-from dynascope.theory.regimes import OptimizerSettings, matched_settings
+from dynascope.theory.regimes import OptimizerSettings
 from dynascope.validation import require
 from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["RegimeDial", "regime_dial"]
-
-_ROUNDING = 1e-12  # relative difference from one of an effective output scale that counts as one
 
 
 class ScaledOutput(eqx.Module):
@@ -34,8 +33,8 @@ class ScaledOutput(eqx.Module):
         return self.factor * self.network(x)
 
 
-@dataclasses.dataclass(frozen=True)
-class RegimeDial:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class RegimeDial(DialMatch):
     """A rescaled training problem, with matched settings of the optimiser.
 
     Attributes:
@@ -53,16 +52,14 @@ class RegimeDial:
 
     task: Task
     network: Network
-    output_scale: float
-    regime: Literal["twin", "lazier", "richer"]
-    settings: dict[str, OptimizerSettings]
-    clock: float | None
-    clip_norm: float | None
-    broken_by: tuple[str, ...]
-    summary: str
 
-    def optimizer(self) -> optax.GradientTransformation:
+    def optimizer(self, schedule: Callable[[Any], Any] | None = None) -> optax.GradientTransformation:
         """Return the matched optimiser as an optax transformation, for `Descent`.
+
+        Args:
+            schedule: Factor on the learning rates of all arrays, a JAX function of the number of updates, such as
+                `optax.cosine_decay_schedule(1.0, 1000)`. The given run and its twin have the same factor. A schedule of
+                the learning rate itself would replace the matched rates, and break the twin.
 
         Raises:
             InputError: If the settings contain dampening, which optax lacks.
@@ -71,9 +68,9 @@ class RegimeDial:
         steps = optax.partition(
             transformations, lambda params: jax.tree_util.tree_map_with_path(lambda p, _: _path(p), params)
         )
-        if self.clip_norm is None:
-            return steps
-        return optax.chain(optax.clip_by_global_norm(self.clip_norm), steps)
+        clipping = [] if self.clip_norm is None else [optax.clip_by_global_norm(self.clip_norm)]
+        scheduled = [] if schedule is None else [optax.scale_by_schedule(schedule)]
+        return optax.chain(*clipping, steps, *scheduled)
 
 
 def regime_dial(
@@ -135,45 +132,16 @@ def regime_dial(
         >>> dial.regime, dial.output_scale, dial.clock, dial.settings[".network.weights[0]"].learning_rate
         ('lazier', 8.0, 16.0, 0.00625)
     """
-    require(
-        loss == "squared" or target_scale == 1,
-        f"target_scale is {target_scale:g}, but the targets of cross-entropy are classes",
-        argument="target_scale",
-        value=target_scale,
-        remedy="use output_scale, the inverse temperature of the outputs, or squared loss",
-    )
+    require_target_scale(target_scale, loss)
     scales, degrees = _layers(network, init_scale, layer_scales, input_scale)
     alpha = output_scale * degrees / target_scale
-    squared_loss = alpha * alpha * target_scale * target_scale
-    require(
-        0 < squared_loss < math.inf,
-        f"the effective output scale is {alpha:g}, whose square underflows or overflows",
-        argument="output_scale",
-        value=output_scale,
-        remedy="choose scales closer to 1",
-    )
-    scaled = jax.tree.map(lambda weight, scale: weight * scale, eqx.filter(network, eqx.is_inexact_array), scales)
-    rescaled = ScaledOutput(eqx.combine(scaled, network), output_scale)
     factors = {f".network{_path(path)}": scale for path, scale in jax.tree_util.tree_leaves_with_path(scales)}
-    matched = {
-        path: matched_settings(settings, scale=1 / scale, loss_factor=squared_loss) for path, scale in factors.items()
-    }
-    equal = len(set(factors.values())) == 1
-    rate = next(iter(matched.values())).learning_rate
-    clock = settings.learning_rate / rate if equal and settings.optimizer == "sgd" else None
-    broken = () if equal or clip_norm is None else ("clipping of the global norm, because the arrays differ in scale",)
-    threshold = None if clip_norm is None else clip_norm * squared_loss / next(iter(factors.values()))
-    regime = "twin" if abs(alpha - 1) <= _ROUNDING else "lazier" if alpha > 1 else "richer"
+    match = match_dial(settings, factors, alpha, target_scale=target_scale, clip_norm=clip_norm)
+    scaled = jax.tree.map(lambda weight, scale: weight * scale, eqx.filter(network, eqx.is_inexact_array), scales)
     return RegimeDial(
-        dataclasses.replace(task, inputs=input_scale * task.inputs, targets=target_scale * task.targets),
-        rescaled,
-        alpha,
-        regime,
-        matched,
-        clock,
-        threshold if equal else clip_norm,
-        broken,
-        _summary(regime, alpha, clock, broken),
+        **vars(match),
+        task=dataclasses.replace(task, inputs=input_scale * task.inputs, targets=target_scale * task.targets),
+        network=ScaledOutput(eqx.combine(scaled, network), output_scale),
     )
 
 
@@ -193,15 +161,7 @@ def _layers(
         remedy="use an MLP with ReLU or linear activation, DeepLinear or TwoLayer; or output_scale and target_scale",
     )
     count = 2 if isinstance(network, TwoLayer) else len(network.weights)  # type: ignore[attr-defined]
-    given = (1.0,) * count if layer_scales is None else tuple(layer_scales)
-    require(
-        len(given) == count,
-        f"layer_scales has {len(given)} factors, but the network has {count} layers",
-        argument="layer_scales",
-        value=len(given),
-        remedy=f"give {count} factors",
-    )
-    factors = tuple(init_scale * each for each in given)
+    factors = layer_factors(count, init_scale, layer_scales)
     if isinstance(network, TwoLayer):
         tree = eqx.tree_at(lambda each: (each.first, each.second), ones, factors)
         return tree, math.prod((input_scale * factors[0],) * network.activation.degree) * factors[1]
@@ -210,21 +170,6 @@ def _layers(
     if isinstance(network, MLP) and network.biases:
         tree = eqx.tree_at(lambda each: each.biases, tree, tuple(products))
     return tree, products[-1]
-
-
-def _summary(regime: str, alpha: float, clock: float | None, broken: tuple[str, ...]) -> str:
-    kind = "approximate" if broken else "exact"
-    if regime == "twin":
-        sentence = f"With the matched settings, the run is an {kind} twin of the given run"
-    else:
-        factor = alpha if alpha > 1 else 1 / alpha
-        sentence = f"With the matched settings, the run is {regime} than the given run by the factor {factor:.4g}"
-        sentence += f", an {kind} twin of the run whose outputs are multiplied by {alpha:.4g}"
-    if broken:
-        sentence += f" (not exact: {'; '.join(broken)})"
-    if clock is not None and abs(clock - 1) > _ROUNDING:
-        sentence += f"; with the given learning rate, its clock runs at {clock:.4g} times the speed"
-    return f"{sentence}."
 
 
 def _path(path: Any) -> str:
