@@ -6,10 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 from dynascope.errors import InputError
 from dynascope.interventions import check_twin
+from dynascope.networks import DeepLinear
+from dynascope.tasks import Task
 from dynascope.theory.regimes import OptimizerSettings, twin_of
+from dynascope.training import Descent, descend
 
 SETTINGS = OptimizerSettings("sgd", 0.05, momentum=0.5, coupled_decay=1e-3)
 
@@ -79,6 +83,25 @@ def test_exponential_growth_of_rounding_errors_is_rounding():
     assert found.parting_step == 31  # √L differs by half as much as L
 
 
+def recorded(losses, steps):
+    return xr.Dataset({"loss": ("step", losses)}, {"step": steps})
+
+
+def test_records_have_their_steps():
+    steps = [0, 10, 20, 30]
+    run, other = recorded([np.nan, 4.0, 2.0, 1.0], steps), recorded([np.nan, 4.0, 2.0, 1.5], steps)
+    assert check_twin(run, run).identical
+    for pair in ((run, other), (run, [4.0, 2.0, 1.5]), ([4.0, 2.0, 1.0], other)):
+        assert check_twin(*pair).parting_step == 30
+    training = Descent(learning_rate=0.1, steps=40)
+    task, network = Task(np.eye(2), np.eye(2)), DeepLinear((2, 2))
+    run = descend(task, network, training)
+    assert check_twin(run, run).identical
+    with pytest.raises(InputError) as caught:
+        check_twin(run, descend(task, [network, network], training))
+    assert caught.value.argument == "twin"
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "argument"),
     [
@@ -89,6 +112,9 @@ def test_exponential_growth_of_rounding_errors_is_rounding():
         (([1.0, 1.0], [1.0, 1.0]), {"steps": [3, 2]}, "steps"),
         (([1.0, 1.0], [1.0, 1.0]), {"loss_factor": 0.0}, "loss_factor"),
         (([1.0, 1.0], [1.0, 1.0]), {"growth": 1.0}, "growth"),
+        (("losses", [1.0, 1.0]), {}, "run"),
+        ((recorded([1.0, 1.0], [0, 1]), recorded([1.0, 1.0], [0, 2])), {}, "twin"),
+        ((recorded([1.0, np.nan], [0, 1]), [1.0, 1.0]), {}, "run"),
     ],
 )
 def test_bad_input_is_rejected_by_name(arguments, options, argument):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from annotated_types import Gt
 from numpy.typing import ArrayLike
 
 from dynascope.results.named_tuples import short_repr
+from dynascope.tasks.data.plain_arrays import array_or_frame
 from dynascope.validation import require
-from dynascope.validation.bounded import NonNegativeNumbers, PositiveFloat
+from dynascope.validation.arrays import real_array
+from dynascope.validation.bounded import PositiveFloat
 
 __all__ = ["TwinCheck", "check_twin"]
 
@@ -39,8 +42,8 @@ class TwinCheck(NamedTuple):
 
 
 def check_twin(
-    run: NonNegativeNumbers,
-    twin: NonNegativeNumbers,
+    run: Any,
+    twin: Any,
     *,
     steps: ArrayLike | None = None,
     loss_factor: PositiveFloat = 1.0,
@@ -62,9 +65,10 @@ def check_twin(
     sharper the check.
 
     Args:
-        run: Losses L of the run, shape (records,).
-        twin: Losses L' of the twin at the same steps, shape (records,).
-        steps: Recorded steps, in increasing order; by default 0, 1, 2, ….
+        run: Losses L of the run, shape (records,): an array, a list of numbers or PyTorch tensors, or a record with
+            the variable `loss` along `step`, as `training.descend` and `torch.Recorder` return it.
+        twin: Losses L' of the twin at the same steps, in the same forms.
+        steps: Recorded steps, in increasing order; by default those of the records, or 0, 1, 2, ….
         loss_factor: q > 0, the loss of the twin divided by that of the run.
         tolerance: Difference beyond which the curves part.
         rounding: Relative rounding error of √L per step: about 1e-13 for float64, 1e-5 for float32.
@@ -74,8 +78,8 @@ def check_twin(
         The steps at which the curves differ and part, and whether rounding suffices.
 
     Raises:
-        InputError: If a loss is negative or not finite, the shapes differ, there are no records, all losses are zero,
-            or the steps do not increase.
+        InputError: If a loss is negative or not finite, the shapes or the steps of two records differ, there are no
+            records, all losses are zero, or the steps do not increase.
 
     Example:
         >>> losses = 0.5 ** np.arange(6)
@@ -84,7 +88,17 @@ def check_twin(
         >>> check_twin(losses, losses * [1, 1, 1, 1.1, 1.1, 1.1]).summary
         'The losses part at step 3, and rounding errors cannot explain the difference.'
     """
-    one, two = np.asarray(run, float), np.asarray(twin, float) / loss_factor
+    (one, recorded), (two, also_recorded) = _losses("run", run), _losses("twin", twin)
+    two = two / loss_factor
+    require(
+        recorded is None or also_recorded is None or np.array_equal(recorded, also_recorded),
+        "run and twin are recorded at different steps",
+        argument="twin",
+        value=also_recorded,
+        remedy="record both runs at the same steps",
+    )
+    if steps is None:
+        steps = recorded if recorded is not None else also_recorded
     at = np.arange(one.size, dtype=float) if steps is None else np.asarray(steps, float)
     require(
         one.ndim == 1 and one.size > 0 and one.shape == two.shape,
@@ -121,3 +135,20 @@ def check_twin(
     else:
         summary = f"The losses part at step {parting}, {cause}."
     return TwinCheck(first is None, float(difference.max()), first, parting, suffices, summary)
+
+
+def _losses(name: str, run: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the losses of a run, and the steps if it is a record."""
+    if not isinstance(run, xr.Dataset):
+        return np.asarray(real_array(name, array_or_frame(run, name), minimum=0, dimensions=1), float), None
+    require(
+        "loss" in run and run["loss"].dims == ("step",),
+        f"{name} has no variable loss along the dimension step alone",
+        argument=name,
+        value=list(run.data_vars),
+        remedy="give the record of a single run",
+    )
+    # `torch.Recorder` measures the model before the first loss is known.
+    start = int(np.isnan(run["loss"].to_numpy()[:1]).sum())
+    kept = run["loss"][start:]
+    return np.asarray(real_array(name, kept.to_numpy(), minimum=0), float), kept["step"].to_numpy().astype(float)

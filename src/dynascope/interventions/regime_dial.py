@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import optax
 
+from dynascope.compilation.frameworks import also_in_pytorch
 from dynascope.interventions.dial_match import DialMatch, layer_factors, match_dial, require_target_scale
 from dynascope.networks import MLP, DeepLinear, TwoLayer
 from dynascope.protocols import Network
@@ -73,6 +74,7 @@ class RegimeDial(DialMatch):
         return optax.chain(*clipping, steps, *scheduled)
 
 
+@also_in_pytorch("dynascope.torch.regime_dial")
 def regime_dial(
     task: Task,
     network: Network,
@@ -99,12 +101,14 @@ def regime_dial(
     with equal α are exact twins, and for α = 1 the run is an exact twin of the given run. As α → ∞, training is lazy.
 
     Initial biases of layer l are multiplied by i s₁ ⋯ s_l, so that the function is scaled exactly. A learning-rate
-    schedule must be multiplied by the same factor as the learning rate of each array.
+    schedule must be multiplied by the same factor as the learning rate of each array; pass it as `schedule` to
+    `RegimeDial.optimizer`.
 
     Args:
         task: Inputs and targets.
         network: A network with its initial weights. Dials other than the scales of outputs and targets require an `MLP`
-            with ReLU or linear activation, a `DeepLinear` or a `TwoLayer` network, whose degrees are known.
+            with ReLU or linear activation, a `DeepLinear` or a `TwoLayer` network, whose degrees are known. For a
+            `torch.nn.Module`, the function is `dynascope.torch.regime_dial`.
         settings: Settings of the given run.
         output_scale: o > 0.
         init_scale: Factor > 0 on the weights of all layers.

@@ -9,6 +9,8 @@ from .recorder.checkpoints import record_checkpoints as record_checkpoints
 from .recorder.lightning import LightningRecorder as LightningRecorder
 from .recorder.recorder import Recorder as Recorder
 from .recorder.transformers import TransformersRecorder as TransformersRecorder
+from .regime_dial import RegimeDial as RegimeDial
+from .regime_dial import regime_dial as regime_dial
 from .symmetry.program import Program as Program
 from .symmetry.program import program as program
 from .symmetry.watch_charges import WatchedCharges as WatchedCharges
