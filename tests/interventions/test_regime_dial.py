@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import optax
 import pytest
 
 from dynascope.errors import InputError
@@ -39,8 +40,8 @@ DIALS = {
 }
 
 
-def losses(dial, target_scale, steps=100):
-    method = Descent(dial.optimizer(), steps=steps, save=range(steps + 1), batches=6)
+def losses(dial, target_scale, steps=100, schedule=None):
+    method = Descent(dial.optimizer(schedule), steps=steps, save=range(steps + 1), batches=6)
     return descend(dial.task, dial.network, method)["loss"].to_numpy() / target_scale**2
 
 
@@ -126,3 +127,18 @@ def test_dampening_has_settings_but_no_optimizer():
     with pytest.raises(InputError) as caught:
         dial.optimizer()
     assert caught.value.argument == "dampening"
+
+
+def test_a_schedule_of_factors_keeps_the_twin_and_a_schedule_of_rates_breaks_it():
+    pair = [regime_dial(TASK, DIALS["MLP"][0], SETTINGS["AdamW"], **scales) for scales in DIALS["MLP"][1][2:4]]
+    schedule = optax.cosine_decay_schedule(1.0, 60)
+    plain, (first, other) = losses(pair[0], 1.0), (losses(each, 1.0, schedule=schedule) for each in pair)
+    np.testing.assert_allclose(other, first, rtol=1e-10)
+    assert np.abs(plain / first - 1).max() > 1e-2
+
+    def with_equal_rates(dial):
+        rates = {path: dataclasses.replace(each, learning_rate=1e-3) for path, each in dial.settings.items()}
+        return dataclasses.replace(dial, settings=rates)
+
+    first, other = (losses(with_equal_rates(each), 1.0, schedule=schedule) for each in pair)
+    assert np.abs(other / first - 1).max() > 1e-2

@@ -48,8 +48,9 @@ def outputs(activation, params, x):
     weights, biases = params
     for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         z = x @ weight
-        if layer == 0 and activation == "normalised":
-            x = jnp.tanh(z / jnp.sqrt(jnp.sum(weight**2)))
+        if layer == 0 and activation.startswith("normalised"):
+            epsilon = float(activation.partition(" ")[2] or 0)
+            x = jnp.tanh(z / jnp.sqrt(jnp.sum(weight**2) + epsilon))
             continue
         z += bias
         x = z if layer == 2 else jax.nn.relu(z) if activation == "relu" else jnp.tanh(z)
@@ -169,6 +170,32 @@ def test_biases_that_are_scaled_as_the_weights_break_the_twin():
     twin = twin_of("initial scale", 2.0, layers=3)
     run = trained("relu", twin.run._replace(biases=(2.0,) * 3), ((SGD,) * 3,) * 2, 50)
     assert np.abs(trained("relu", twin.twin, twin.settings(SGD), 50) / run - 1).max() > 1e-2
+
+
+def test_an_epsilon_of_the_normalisation_breaks_the_twin_unless_it_is_scaled():
+    twin = normalised_layer_twin(2.0, layers=3)
+    settings = twin.settings(SGD)
+    run = trained("normalised 0.5", twin.run, ((SGD,) * 3,) * 2, 50)
+    # The weights of the run are twice those of the twin, and ε adds to their squares.
+    assert np.array_equal(run, trained("normalised 0.125", twin.twin, settings, 50))
+    assert np.abs(trained("normalised 0.5", twin.twin, settings, 50) / run - 1).max() > 1e-4
+    with pytest.raises(InputError, match="multiply it by the square of the factor"):
+        normalised_layer_twin(2.0, layers=3, epsilon=0.5)
+
+
+def test_a_schedule_multiplied_by_the_matched_factor_keeps_the_twin():
+    twin, settings = twin_of("initial scale", 2.0, layers=3), SGD
+    schedule = 0.02 * 0.99 ** np.arange(50)
+    matched = matched_settings(settings, scale=twin.weight_scales[0], loss_factor=twin.loss_factor)
+    factor = matched.learning_rate / settings.learning_rate
+    assert [
+        matched_settings(
+            dataclasses.replace(settings, learning_rate=rate),
+            scale=twin.weight_scales[0],
+            loss_factor=twin.loss_factor,
+        ).learning_rate
+        for rate in schedule.tolist()
+    ] == (factor * schedule).tolist()
 
 
 def test_tanh_has_no_twin_of_the_initial_scale():
