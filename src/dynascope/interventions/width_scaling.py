@@ -21,7 +21,7 @@ _SENTENCES = {
     "grows": "the change of the output grows with the width",
     "vanishes": "the change of the output vanishes with the width",
     "constant": "the change of the output does not depend on the width",
-    "undecided": "more seeds are needed to decide how the change of the output depends on the width",
+    "undecided": "more seeds or larger widths are needed to decide how the change of the output depends on the width",
     "unchanged": "the output does not change in training at one of the widths",
 }
 
