@@ -116,6 +116,22 @@ def test_rotations_of_rows_commute_with_the_steps_unless_moments_are_degenerate(
     assert defect(1) > 1e-4
 
 
+def test_ensembles_step_as_single_members_and_compute_eigenvectors_only_when_they_are_due():
+    optimizer, starts = soap(0.01, every=3), jax.tree.map(lambda leaf: np.stack([leaf, 2 * leaf]), START)
+    slopes = [lambda params, each=each: jax.grad(loss)(params, each) for each in TARGETS[:8]]
+    alone = [trained(optimizer, jax.tree.map(lambda leaf, k=k: leaf[k], starts), slopes) for k in (0, 1)]
+    params, state = starts, jax.vmap(optimizer.init)(starts)
+    update = jax.vmap(optimizer.update)
+    for slope in slopes:
+        updates, state = update(jax.vmap(slope)(params), state, params)
+        params = jax.tree.map(jnp.add, params, updates)
+    for name, each in params.items():
+        np.testing.assert_allclose(each, np.stack([member[name] for member in alone]), rtol=1e-12)
+    # Branches that became selections would compute all eigenvectors at every step.
+    program = str(jax.make_jaxpr(update)(starts, state, starts))
+    assert program.index("cond[") < program.index("eigh[")
+
+
 def test_a_network_trains_and_bad_input_is_named():
     task = Task(np.eye(2), np.diag([2.0, 1.0]))
     run = observe(task, TwoLayer(2, 10, 2), scale=0.3, method=Descent(soap(0.02), steps=300, save=[0, 300]))

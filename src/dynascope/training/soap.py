@@ -120,6 +120,13 @@ def soap(
 
         return SOAPState(jnp.zeros((), jnp.int32), jax.tree.map(empty, params))
 
+    # Under `vmap`, a branch would compute all its cases at every step; a loop over members keeps it a branch.
+    @jax.custom_batching.sequential_vmap
+    def renewed(branch: Any, squares: Any, bases: Any, moments: Any) -> tuple[Any, tuple[Any, ...]]:
+        refreshed = _refreshed if basis == "qr" else _exact
+        cases = _exact, refreshed, lambda squares, bases, _: (squares, bases)
+        return jax.lax.switch(branch, cases, squares, bases, moments)
+
     def update(gradient: Any, state: SOAPState, params: Any = None) -> tuple[Any, SOAPState]:
         if params is None:
             raise InputError("params is missing", argument="params", remedy="call update(gradients, state, params)")
@@ -144,11 +151,8 @@ def soap(
             )
             if not any(each is not None for each in moments):
                 return change, ArrayStatistics(mean, squares, moments, own.bases)
-            refreshed = _refreshed if basis == "qr" else _exact
             branch = jnp.where(count == 0, 0, jnp.where(count % every == 0, 1, 2))
-            squares, bases = jax.lax.switch(
-                branch, (_exact, refreshed, lambda squares, bases, _: (squares, bases)), squares, own.bases, moments
-            )
+            squares, bases = renewed(branch, squares, own.bases, moments)
             return change, ArrayStatistics(mean, squares, moments, bases)
 
         leaves, structure = jax.tree.flatten(gradient)
