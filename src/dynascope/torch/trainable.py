@@ -11,12 +11,14 @@ import torch
 from jaxtyping import Bool, Float
 from torch import nn
 
+from dynascope.prediction.lazy_or_rich.read_network import ReadNetwork, kernel_samples, samples_of
 from dynascope.probes.kernel import neural_tangent_kernel
+from dynascope.tasks.as_task import as_task
 from dynascope.torch.modules import unwrapped
 from dynascope.torch.recorder.forward_capture import ForwardCapture
 from dynascope.validation import require
 
-__all__ = ["TorchNetwork"]
+__all__ = ["TorchNetwork", "read_network"]
 
 _LARGEST_FULL = 2560  # rows of a full kernel; larger kernels are averaged over outputs
 
@@ -32,7 +34,7 @@ class TorchNetwork:
     """
 
     def __init__(self, module: nn.Module, inputs: torch.Tensor, loss: str, few: np.ndarray):
-        self._module = copy.deepcopy(unwrapped(module)).double().eval()
+        self._module = copy.deepcopy(module).double().eval()
         named = [(name, each) for name, each in self._module.named_parameters() if each.requires_grad]
         require(
             named,
@@ -48,7 +50,7 @@ class TorchNetwork:
         self.start = self._joined(self._parameters)
         modules = dict.fromkeys(name.rpartition(".")[0] for name, _ in named)
         numbers = {name: number for number, name in enumerate(modules)}
-        self.layers = np.concatenate([np.full(each.numel(), numbers[name.rpartition(".")[0]]) for name, each in named])
+        self.layers: np.ndarray | None = np.concatenate([np.full(each.numel(), numbers[name.rpartition(".")[0]]) for name, each in named])
 
     def _joined(self, tensors: Any) -> Float[np.ndarray, " P"]:
         return torch.cat([each.detach().reshape(-1) for each in tensors]).cpu().numpy()
@@ -101,25 +103,32 @@ class TorchNetwork:
         return (torch.cat(values, dim=1) > 0).cpu().numpy() if values else None
 
 
-def tensors(inputs: Any, targets: Any) -> tuple[torch.Tensor, np.ndarray]:
-    """Return the inputs as a tensor and the targets as an array."""
-    values = targets.detach().cpu().numpy() if isinstance(targets, torch.Tensor) else np.asarray(targets)
-    return torch.as_tensor(inputs), values
+def read_network(network: Any, task: Any, *, scale: float, loss: str) -> ReadNetwork:
+    """Read a module and its data; see `prediction.lazy_or_rich.read_network`.
 
-
-def rescaled(module: nn.Module, scale: float) -> nn.Module:
-    """Return a copy of the module with all weights multiplied by a factor."""
-    copied = copy.deepcopy(unwrapped(module))
+    Inputs of a pair (inputs, targets) can have any shape.
+    """
+    require(
+        isinstance(network, nn.Module),
+        f"the data are PyTorch tensors, but the network has type {type(network).__name__}",
+        argument="task",
+        value=type(task).__name__,
+        remedy="give NumPy arrays, or a PyTorch module",
+    )
+    pair = task if isinstance(task, tuple | list) and len(task) == 2 else samples_of(as_task(task))
+    inputs, targets = (each if isinstance(each, torch.Tensor) else torch.as_tensor(np.asarray(each)) for each in pair)
+    module = copy.deepcopy(unwrapped(network))
     with torch.no_grad():
-        for parameter in copied.parameters():
+        for parameter in module.parameters():
             if parameter.requires_grad:
                 parameter.mul_(scale)
-    return copied
+    trainable = TorchNetwork(module, inputs, loss, kernel_samples(len(inputs)))
+    values = inputs.detach().cpu().numpy(), targets.detach().cpu().numpy()
+    return ReadNetwork(trainable, module, *values, _degree(module))
 
 
-def degree(module: nn.Module) -> int | None:
+def _degree(module: nn.Module) -> int | None:
     """Return the number of linear layers of a ReLU or linear `Sequential` with zero biases; None for other modules."""
-    module = unwrapped(module)
     parts = [module] if isinstance(module, nn.Linear) else list(module) if isinstance(module, nn.Sequential) else []
     known = nn.Linear, nn.ReLU, nn.LeakyReLU, nn.Identity, nn.Flatten
     if not parts or not all(isinstance(part, known) for part in parts):

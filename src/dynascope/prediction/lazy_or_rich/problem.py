@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-import equinox as eqx
-import jax
 import numpy as np
 
 from dynascope.errors import InputError
-from dynascope.networks import MLP, BiasedTwoLayer, DeepLinear, DiagonalLinear, TwoLayer
+from dynascope.networks.kinds import is_specification
 from dynascope.prediction.case import Case
 from dynascope.prediction.initial_weights import with_weights
-from dynascope.prediction.lazy_or_rich.jax_network import JaxNetwork
+from dynascope.prediction.lazy_or_rich.read_network import read_network
 from dynascope.prediction.lazy_or_rich.trained_kernel import TrainableNetwork
-from dynascope.prediction.network_parts import is_user_module, readable
 from dynascope.prediction.which_theory import case_of, require_network
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
-from dynascope.training.losses import Loss
 from dynascope.validation import require
 
 __all__ = ["Problem", "problem_of"]
@@ -75,24 +70,13 @@ def problem_of(
 ) -> Problem:
     """Read the user's arguments."""
     require_network(network)
-    if is_torch(network):
-        inputs, targets = _tensors(task)
-        if scale is not None:
-            network = importlib.import_module("dynascope.torch.trainable").rescaled(network, scale)
-        made, degree = _torch_network(network, inputs, loss), _degree_of_module(network)
-    else:
+    if isinstance(network, str) or is_specification(network):
         task = as_task(task)
-        network, scale = with_weights(task, network, scale, seed=seed, width=width)
-        inputs, targets = getattr(task, "inputs", None), getattr(task, "targets", getattr(task, "labels", None))
-        if inputs is None or targets is None:
-            return Problem(None, None, None, None, None, lambda _: _case(task, network, scale, learning_rate))
-        network = readable(network) if is_user_module(network) else network
-        factor = 1.0 if scale is None else scale
-        network = jax.tree.map(
-            lambda leaf: factor * np.asarray(leaf, np.float64) if eqx.is_inexact_array(leaf) else leaf, network
-        )
-        inputs = np.asarray(inputs)
-        made, degree = JaxNetwork(network, inputs, Loss(loss), _few(len(inputs))), _degree(network)
+    network, scale = with_weights(task, network, scale, seed=seed, width=width)
+    read = read_network(network, task, scale=1.0 if scale is None else scale, loss=loss)
+    if read is None:  # a task in closed form
+        return Problem(None, None, None, None, None, lambda _: _case(task, network, scale, learning_rate))
+    made = read.trainable
     outputs = made.outputs(made.start)
     require(
         np.isfinite(outputs).all() and outputs.ndim == 2,
@@ -103,37 +87,15 @@ def problem_of(
         value=outputs.shape,
         remedy="give a network that maps n samples to finite outputs of shape (n, c)",
     )
-    targets = _targets(np.asarray(targets), outputs.shape, loss)
+    targets = _targets(read.targets, outputs.shape, loss)
     rates = None if learning_rate is None else _rates(made, learning_rate)
 
     def case(targets: Any) -> Case | None:
-        return _case(Task(np.asarray(inputs), targets), network, None, learning_rate)
+        return _case(Task(read.inputs, targets), read.module, None, learning_rate)
 
-    is_covered = loss == "squared" and np.ndim(inputs) == 2 and learning_rate is None
-    return Problem(made, targets, outputs if centred else 0 * outputs, rates, degree, case if is_covered else None)
-
-
-def is_torch(network: Any) -> bool:
-    """Whether the network is a PyTorch module."""
-    return any(base.__name__ == "Module" and base.__module__.startswith("torch.nn.") for base in type(network).__mro__)
-
-
-def _few(samples: int) -> np.ndarray:
-    return np.unique(np.linspace(0, samples - 1, min(_INPUTS, samples)).astype(int))
-
-
-def _torch_network(module: Any, inputs: Any, loss: str) -> TrainableNetwork:
-    # PyTorch is imported only for PyTorch modules.
-    return importlib.import_module("dynascope.torch.trainable").TorchNetwork(module, inputs, loss, _few(len(inputs)))
-
-
-def _tensors(task: Any) -> tuple[Any, Any]:
-    """Return inputs of any shape, as a tensor, and the targets as an array."""
-    pair = task if isinstance(task, tuple | list) and len(task) == 2 else None
-    if pair is None:
-        task = as_task(task)
-        pair = getattr(task, "inputs", None), getattr(task, "targets", getattr(task, "labels", None))
-    return importlib.import_module("dynascope.torch.trainable").tensors(*pair)
+    is_covered = loss == "squared" and read.inputs.ndim == 2 and learning_rate is None
+    offset = outputs if centred else 0 * outputs
+    return Problem(made, targets, offset, rates, read.degree, case if is_covered else None)
 
 
 def _targets(targets: np.ndarray, shape: tuple[int, ...], loss: str) -> np.ndarray:
@@ -187,22 +149,6 @@ def _rates(network: TrainableNetwork, learning_rate: float | Sequence[float]) ->
         remedy="give one number, or one for each layer" if layers else "give one number",
     )
     return rates[network.layers]
-
-
-def _degree(network: Any) -> int | None:
-    """Return the degree of homogeneity of the outputs in all weights, without biases."""
-    if isinstance(network, TwoLayer | DeepLinear | DiagonalLinear):
-        return network.degree
-    if isinstance(network, MLP) and network.activation in ("relu", "linear"):
-        biased = any(np.any(np.asarray(each)) for each in network.biases)
-        return None if biased else len(network.weights)
-    if isinstance(network, BiasedTwoLayer):
-        return None
-    return None
-
-
-def _degree_of_module(module: Any) -> int | None:
-    return importlib.import_module("dynascope.torch.trainable").degree(module)
 
 
 def _case(task: Any, network: Any, scale: float | None, learning_rate: Any) -> Case | None:
