@@ -18,6 +18,7 @@ import xarray as xr
 
 from dynascope.flows.blocks import equal_parts, members_of
 from dynascope.flows.objective import Objective, Samples
+from dynascope.flows.recorded_curves import axis_labels, curve_variables
 from dynascope.networks.batch_normalisation import running_statistics, trained_weights
 from dynascope.protocols import Learnable, Network
 from dynascope.results import make_record
@@ -166,27 +167,10 @@ class Ensemble:
         Raises:
             InputError: If a statistic has more or fewer dimensions than names.
         """
-        names = {name: getattr(self.task, f"{name}_names", ()) for name in ("feature", "target")}
-        first = {"mode": 1, "layer": 1}
-        coordinates: dict[str, Any] = {**self.dimensions, axis[0]: axis[1], **(further or {})}
-        variables = dict(extra)
-        for name, dimensions in {"loss": (), **axes}.items():
-            own_shape = curves[name].shape[len(self.dimensions) + 1 :]
-            require(
-                len(own_shape) == len(dimensions),
-                f"the statistic {name!r} has shape {own_shape}, but its named dimensions are {dimensions}",
-                argument="statistics",
-                value=name,
-                remedy="give one name for each axis of the statistic",
-            )
-            values = _without_round_off(curves[name]) if name == "loss" else curves[name]
-            variables[name] = ((*self.dimensions, axis[0], *dimensions), values)
-        for dimensions, values in variables.values():
-            # `make_record` rejects a wrong number of dimensions.
-            for dimension, length in zip(dimensions, np.shape(values), strict=False):
-                labels = np.array(names.get(dimension, ()))
-                numbers = np.arange(length) + first.get(dimension, 0)
-                coordinates.setdefault(dimension, labels if len(labels) == length else numbers)
+        curves = {"loss": _without_round_off(curves["loss"]), **{name: curves[name] for name in axes}}
+        variables = {**extra, **curve_variables(curves, (*self.dimensions, axis[0]), axes)}
+        given: dict[str, Any] = {**self.dimensions, axis[0]: axis[1], **(further or {})}
+        coordinates = axis_labels(self.task, variables) | given
         attributes = {
             "network": type(self.network(self.weights)).__name__,
             **self.task.attributes(),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -123,3 +124,65 @@ def test_bad_input_is_named(changed, argument):
 def test_a_flow_of_too_many_steps_is_given_up():
     with pytest.raises(DivergenceError, match=r"max_steps \(100\)"):
         polar("relu", tolerance=1e-6, max_steps=100)
+
+
+WEIGHTS = {"first": (lambda network: network.first, ("feature", "neuron"))}
+
+
+@pytest.mark.parametrize(("activation", "task"), [("relu", TASK), ("quadratic", EVEN)])
+def test_weights_are_recorded_at_the_requested_times_and_in_the_initial_order(activation, task):
+    times = np.array([0.0, 3.0, 11.0, TIMES[-1]])
+    found = polar(activation, task, tolerance=1e-5, save=times, statistics=WEIGHTS, scale=0.3)
+    with jax.enable_x64(True):
+        method = GradientFlow(
+            duration=TIMES[-1], save=times, statistics=WEIGHTS, solver=Solver(relative_tolerance=1e-8)
+        )
+        exact = gradient_flow(task, network(activation), method, scale=0.3)
+    np.testing.assert_array_equal(found["time"], times)
+    assert found["first"].dims == exact["first"].dims
+    assert float(abs(exact["first"][-1] - exact["first"][0]).max()) > 0.3
+    for name, limit in (("first", 1e-3), ("loss", 1e-4)):
+        np.testing.assert_allclose(found[name], exact[name], atol=limit)
+    # The loss is that of the recorded weights.
+    curve = polar(activation, task, tolerance=1e-5, scale=0.3)
+    np.testing.assert_allclose(np.interp(times, curve["time"], curve["loss"]), found["loss"], atol=1e-3)
+
+
+def test_an_output_bias_is_part_of_the_recorded_network():
+    biased = BiasedTwoLayer(network("quadratic"), np.array([0.5]), has_hidden_biases=False)
+    statistics = {"bias": (lambda network: network.bias, ("target",))}
+    options = {"scale": 1.0, "duration": 5.0, "save": [0.0, 5.0], "statistics": statistics, "tolerance": 1e-5}
+    found = polar_flow(EVEN, biased, **options)["bias"].to_numpy().ravel()
+    with jax.enable_x64(True):
+        solver = Solver(relative_tolerance=1e-8)
+        exact = gradient_flow(
+            EVEN, biased, GradientFlow(duration=5.0, save=[0.0, 5.0], statistics=statistics, solver=solver)
+        )["bias"]
+    np.testing.assert_allclose(found, exact.to_numpy().ravel(), atol=1e-4)
+    assert abs(found[1] - found[0]) > 0.01
+
+
+@pytest.mark.parametrize("activation", ["relu", "quadratic"])
+def test_a_partial_record_ends_where_the_limit_is_reached(activation):
+    options = {"tolerance": 1e-4, "save": TIMES, "statistics": WEIGHTS}
+    whole, found = polar(activation, **options), polar(activation, **options, max_steps=100, partial=True)
+    reached = found.sizes["time"] - 1
+    assert 0 < reached < len(TIMES) - 1
+    assert TIMES[reached - 1] < float(found["time"][-1]) <= TIMES[reached]
+    np.testing.assert_array_equal(found["first"][:reached], whole["first"][:reached])
+
+
+@pytest.mark.parametrize(
+    ("changed", "argument"),
+    [
+        ({"save": [0.0, 2.0]}, "save"),
+        ({"save": [0.5, 0.2]}, "save"),
+        ({"save": 1}, "save"),
+        ({"statistics": {"loss": (lambda network: 0.0, ())}}, "statistics"),
+        ({"statistics": {"first": (lambda network: network.first, ())}}, "statistics"),
+    ],
+)
+def test_bad_times_and_statistics_are_named(changed, argument):
+    with pytest.raises(InputError) as error:
+        polar_flow(TASK, network("relu"), scale=0.1, duration=1.0, **changed)
+    assert error.value.argument == argument

@@ -37,10 +37,12 @@ class Neurons(NamedTuple):
     Attributes:
         directions: Unit directions u_i, one row per neuron.
         log_norms: Log-norms l_i.
+        order: Position of each neuron in the network; None if it is not needed.
     """
 
     directions: Float[Array, "neurons weights"]
     log_norms: Float[Array, " neurons"]
+    order: Any = None
 
 
 class StiffNeurons(StiffFlow):
@@ -128,7 +130,7 @@ class StiffNeurons(StiffFlow):
     def moved(self, moving: Array, state: Neurons) -> Neurons:
         """Normalise the directions, and add the logarithms of their norms to the log-norms."""
         norms = jnp.linalg.norm(moving, axis=1)
-        return Neurons(moving / norms[:, None], state.log_norms + jnp.log(norms))
+        return Neurons(moving / norms[:, None], state.log_norms + jnp.log(norms), state.order)
 
     def statistics(self, state: Neurons) -> dict[str, Array]:
         """Compute the loss and the descent rate."""

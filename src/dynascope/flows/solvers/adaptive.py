@@ -92,6 +92,7 @@ def integrate_adaptively(
     duration: float,
     tolerance: float,
     start: float = 0.0,
+    until: float | None = None,
     max_steps: int = 100_000,
     partial: bool = False,
     at_once: int = _AT_ONCE,
@@ -105,6 +106,7 @@ def integrate_adaptively(
         duration: Final time.
         tolerance: Largest allowed error of a step, measured by the `size` of the flow.
         start: Initial time.
+        until: Time at which to return; by default, the duration.
         max_steps: Maximum number of steps.
         partial: Whether to return the trajectory so far, instead of raising an error, if `max_steps` is reached.
         at_once: Steps per run of the compiled program; time limits are checked between runs.
@@ -115,11 +117,13 @@ def integrate_adaptively(
     Raises:
         DivergenceError: If the step size underflows or `max_steps` is reached.
     """
-    numbers = {"duration": np.asarray(float(duration)), "tolerance": np.asarray(float(tolerance))}
+    until = duration if until is None else until
+    options = {"duration": duration, "until": until, "tolerance": tolerance}
+    numbers = {name: np.asarray(float(value)) for name, value in options.items()}
     time, pace = np.asarray(float(start)), _Pace(*np.full((3,), np.nan))
     pieces: list[dict[str, np.ndarray]] = []
     tried = 0
-    while time < duration:
+    while time < until:
         before = float(time)
         flow, state = flow.refreshed(state)
         time, pace, state, record, count = _advanced(flow, state, time, pace, numbers, method, at_once)
@@ -169,7 +173,7 @@ def _advanced(
     flow: StiffFlow, state: Any, time: Array, pace: _Pace, numbers: dict[str, Array], method: Method, at_once: int
 ) -> Any:
     """Take several steps. The record begins with the initial state and contains NaN for rejected steps."""
-    duration, tolerance = numbers["duration"], numbers["tolerance"]
+    duration, until, tolerance = numbers["duration"], numbers["until"], numbers["tolerance"]
     state = jax.tree.map(jnp.asarray, state)
     speed = flow.size(flow.velocity(flow.start(state), state), state)
     first = jnp.where(speed > 0, method.first / jnp.where(speed > 0, speed, 1.0), duration)
@@ -177,7 +181,7 @@ def _advanced(
 
     def tried(carry: Any) -> Any:
         time, pace, state, record, count = carry
-        step = jnp.minimum(pace.step, duration - time)
+        step = jnp.minimum(pace.step, until - time)
         end, wrong = method.step(
             lambda moving: flow.velocity(moving, state),
             lambda shift: flow.inverse(shift, state),
@@ -190,7 +194,7 @@ def _advanced(
         seen = flow.statistics(after)
         fine = (error <= 1) & jnp.isfinite(seen["loss"])
         # Avoid a tiny last step caused by rounding.
-        reached = jnp.where(duration - time - step <= _SHORTEST * duration, duration, time + step)
+        reached = jnp.where(until - time - step <= _SHORTEST * duration, until, time + step)
         state = jax.tree.map(lambda new, old: jnp.where(fine, new, old), after, state)
         seen = {"time": reached, **seen}
         record = {name: values.at[count].set(jnp.where(fine, seen[name], jnp.nan)) for name, values in record.items()}
@@ -198,7 +202,7 @@ def _advanced(
 
     def unfinished(carry: Any) -> Array:
         time, pace, state, _, count = carry
-        return (count <= at_once) & (time < duration) & (pace.step > 0) & ~jnp.asarray(flow.needs_refresh(state))
+        return (count <= at_once) & (time < until) & (pace.step > 0) & ~jnp.asarray(flow.needs_refresh(state))
 
     now = {"time": time, **flow.statistics(state)}
     record = jax.tree.map(lambda leaf: jnp.full((at_once + 1, *jnp.shape(leaf)), jnp.nan).at[0].set(leaf), now)
