@@ -26,8 +26,8 @@ def losses(record):
     return np.interp(TIMES, record["time"], record["loss"])
 
 
-def polar(activation, task=TASK, **options):
-    return polar_flow(task, network(activation), duration=TIMES[-1], **{"scale": 0.05} | options)
+def polar(activation, task=TASK, scale=0.05, **options):
+    return polar_flow(task, network(activation), duration=TIMES[-1], scale=scale, **options)
 
 
 @pytest.mark.slow

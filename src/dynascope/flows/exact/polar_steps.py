@@ -115,8 +115,9 @@ class ExplicitNeurons:
 class ImplicitNeurons:
     """Integrates smooth neurons by linearly implicit steps; see `ExplicitNeurons` for the interface."""
 
-    def __init__(self, frame: Any, task: Task, start: Neurons, **numbers: Any):
-        self._flow, self._numbers = StiffNeurons(frame, task.inputs, task.targets), numbers
+    def __init__(self, frame: Any, task: Task, start: Neurons, *, duration: float, tolerance: float):
+        self._flow = StiffNeurons(frame, task.inputs, task.targets)
+        self._duration, self._tolerance = duration, tolerance
         self._state, self._pieces = start._replace(order=np.arange(len(start.log_norms))), []
         self.steps = 0
 
@@ -149,9 +150,10 @@ class ImplicitNeurons:
             return
         path, self._state = integrate_adaptively(
             *(self._flow, self._state, ROSENBROCK),
+            duration=self._duration,
+            tolerance=self._tolerance,
             start=start,
             until=until,
-            **self._numbers,
             max_steps=max(max_steps - self.steps, 1),
             partial=partial,
         )
