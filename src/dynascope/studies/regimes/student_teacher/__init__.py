@@ -1,0 +1,1 @@
+"""Student-teacher: the relative scale of the layers decides how fast a ReLU student learns features."""
