@@ -144,3 +144,14 @@ def test_a_theory_that_does_not_hold_is_refused_by_the_name_of_what_is_violated(
     code = main(["predict", table, "--target", "effect", "--network", "linear", "--theory", "balanced"])
     assert code == 2
     assert "balanced layers" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("options", "label"), [([], "rich"), (["--scale", "1e3"], "lazy")])
+def test_the_last_paragraph_tells_lazy_from_rich(table, capsys, options, label):
+    command = ["which", table, "--target", "effect", "--network", "relu", *options]
+    assert main(command) == 0
+    assert f"Lazy or rich? Training is {label}." in " ".join(capsys.readouterr().out.split("\n\n")[-1].split())
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["regime"]["label"] == label
+    assert main([*command, "--normalised", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["regime"] is None
