@@ -48,9 +48,10 @@ class TorchNetwork:
         self._few = self._inputs[torch.as_tensor(few, device=device)]
         self._loss = loss
         self.start = self._joined(self._parameters)
-        modules = dict.fromkeys(name.rpartition(".")[0] for name, _ in named)
-        numbers = {name: number for number, name in enumerate(modules)}
-        self.layers: np.ndarray | None = np.concatenate([np.full(each.numel(), numbers[name.rpartition(".")[0]]) for name, each in named])
+        owners = [name.rpartition(".")[0] for name, _ in named]
+        numbers = {owner: number for number, owner in enumerate(dict.fromkeys(owners))}
+        sizes = [each.numel() for each in self._parameters]
+        self.layers: np.ndarray | None = np.repeat([numbers[owner] for owner in owners], sizes)
 
     def _joined(self, tensors: Any) -> Float[np.ndarray, " P"]:
         return torch.cat([each.detach().reshape(-1) for each in tensors]).cpu().numpy()

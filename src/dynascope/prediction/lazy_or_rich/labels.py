@@ -6,7 +6,19 @@ from typing import Literal, NamedTuple
 
 from dynascope.validation.bounded_scalars import NonNegativeFloat
 
-__all__ = ["DEFINITION", "FITTED", "RUN_LAZY", "RUN_RICH", "Label", "Movement", "label_of", "label_of_run"]
+__all__ = [
+    "DEFINITION",
+    "FITTED",
+    "LAZY",
+    "RICH",
+    "RUN_LAZY",
+    "RUN_RICH",
+    "UNSTABLE",
+    "Label",
+    "Movement",
+    "label_of",
+    "label_of_run",
+]
 
 Label = Literal["lazy", "rich", "delayed rich", "unstable", "undecided"]
 

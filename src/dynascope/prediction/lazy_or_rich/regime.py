@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
 
 from dynascope.networks.kinds import NETWORKS, NetworkKind
 from dynascope.prediction.lazy_or_rich.answer import Regime, Turn, measured_reason
-from dynascope.prediction.lazy_or_rich.labels import LAZY, RICH, Label, label_of, label_of_run
+from dynascope.prediction.lazy_or_rich.labels import LAZY, RICH, UNSTABLE, Label, label_of, label_of_run
 from dynascope.prediction.lazy_or_rich.problem import Problem, problem_of
 from dynascope.prediction.lazy_or_rich.theories import by_theory
 from dynascope.prediction.lazy_or_rich.trained_kernel import STEPS, KernelMovement, kernel_movement
@@ -86,7 +86,8 @@ def regime(
         The label, the theory or measurement that decides, and the turn of the dial that changes the regime.
 
     Raises:
-        InputError: If an argument is outside its domain, or if the targets equal the initial outputs.
+        InputError: If an argument is outside its domain, if all targets are zero, or if targets and outputs have
+            different shapes.
 
     References:
         L. Chizat, E. Oyallon, F. Bach, arXiv:1812.07956, for the output scale and centred outputs; the kernel distance:
@@ -148,9 +149,8 @@ class _Measured:
         self._is_flow = problem.rates is None
         self._steps = steps or STEPS["flow" if self._is_flow else "descent"]
         self._runs: dict[tuple[int, float], KernelMovement] = {}
-        start = float(np.linalg.norm(problem.targets))
         require(
-            start > 0 or problem.targets.ndim == 1,
+            self._is_single or bool(np.any(problem.targets)),
             "all targets are zero, so that there is nothing to learn",
             argument="task",
             remedy="give targets that are not all zero",
@@ -175,7 +175,7 @@ class _Measured:
         """Return the label at the output scale α 2^k."""
         run = self.run(doublings, speed)
         if self._is_single:
-            return "unstable" if run.movement.growth > 4 else label_of_run(run.movement.fitted)
+            return "unstable" if run.movement.growth > UNSTABLE else label_of_run(run.movement.fitted)
         return label_of(run.movement, self.run(doublings + 1, speed).movement)
 
     @property
@@ -211,22 +211,22 @@ class _Measured:
             ratio=ratio,
             final_kernel_distance=run.movement.final,
             hamming_distance=run.flips,
-            turns=tuple(self._turns(label)) if (turns and not math.isnan(S)) or label == "unstable" else (),
+            turns=tuple(self._turns(label)) if turns else (),
             notes=tuple(notes),
         )
 
-    def _turns(self, label: Label):
+    def _turns(self, label: Label) -> Iterator[Turn]:
         if label == "unstable":
             yield from self._slower()
             return
-        if self._is_single:
+        if self._is_single or math.isnan(self.run(0).movement.fitted):
             return
         if label in ("rich", "delayed rich", "undecided"):
-            yield from self._search(+1, "lazy", lambda found: found == "lazy")
+            yield from self._search(+1, ("lazy",))
         if label in ("lazy", "undecided"):
-            yield from self._search(-1, "rich", lambda found: found in ("rich", "delayed rich"))
+            yield from self._search(-1, ("rich", "delayed rich"))
 
-    def _search(self, direction: int, wanted: Label, is_wanted: Callable[[Label], bool]):
+    def _search(self, direction: int, wanted: tuple[Label, ...]) -> Iterator[Turn]:
         """Try output scales in one direction, from the one at which S is expected to cross the threshold."""
         distance = max(self.run(0).movement.fitted, 1e-12)
         needed = distance / LAZY if direction > 0 else RICH / distance
@@ -235,12 +235,12 @@ class _Measured:
             if time.monotonic() > self._deadline:
                 return
             found = self.label(direction * doublings)
-            if is_wanted(found):
+            if found in wanted:
                 distance = self.run(direction * doublings).movement.fitted
                 yield _turn(self._problem, found, 2.0 ** (direction * doublings), distance)
                 return
 
-    def _slower(self):
+    def _slower(self) -> Iterator[Turn]:
         """Try smaller learning rates, from half the rate at which the initial kernel makes descent unstable."""
         kernel = self._network.kernel(self._network.start, self._problem.rates)
         samples = len(kernel)
