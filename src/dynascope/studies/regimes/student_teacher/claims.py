@@ -11,6 +11,7 @@ from dynascope.comparison import Claim, claim_on_mean
 __all__ = ["DECIDING", "regime_claims"]
 
 DECIDING = ("lazy_kernel", "lazy_patterns", "rapid_patterns", "rapid_parameters", "kernel_understates")
+_ALIGNED = 0.9
 _LEARNED = 0.2  # final loss, in units of the mean squared target, below which a student has learned
 
 
@@ -18,8 +19,9 @@ def regime_claims(found: Mapping[str, np.ndarray], middle: int) -> list[Claim]:
     """Evaluate the claims. Each value is the mean over seeds of the natural logarithm of a ratio.
 
     Args:
-        found: `loss` and the distances, shape (overall scales, relative scales, seeds), both scales increasing, and
-            `target_power` = E y², shape (seeds,).
+        found: `loss` and the distances, shape (overall scales, relative scales, seeds), both scales increasing;
+            `target_power` = E y², shape (seeds,); and `teacher_alignment` in the rich and the lazy corner of the plane,
+            shape (2, times).
         middle: Position of the intermediate overall scale.
     """
     kernel, patterns, parameters = (
@@ -70,6 +72,13 @@ def regime_claims(found: Mapping[str, np.ndarray], middle: int) -> list[Claim]:
             "At the intermediate overall scale, the Hamming distance is larger for upstream than for downstream "
             "students.",
             ratios["H"][middle],
+        ),
+        Claim(
+            "teacher_rays",
+            "In the plane, the neurons of the student in the rich corner turn to the teacher's neurons: their mean "
+            f"cosine is at least {_ALIGNED:g} after training.",
+            float(found["teacher_alignment"][0, -1]),
+            least=_ALIGNED,
         ),
     ]
     return [each.if_known(learned, "a student at an extreme overall scale did not learn") for each in claims]

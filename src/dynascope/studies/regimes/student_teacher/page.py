@@ -105,10 +105,10 @@ def meaning(study: StudentTeacher, result: Comparison) -> str:
     return (
         f"Two-layer ReLU students were trained on the outputs of a teacher with {study.teacher_width} neurons. At the "
         f"overall scale {large}, training flipped fractions of {flips[2]} (δ = {down}) and {flips[3]} (δ = {up}) of "
-        f"the activations, and the kernel distances were {kernels[2]} and {kernels[3]}. At the overall scale {small}, the "
-        f"fractions were {flips[0]} and {flips[1]}, and the kernel distances {kernels[0]} and {kernels[1]}. There, the "
-        f"parameters moved by {moved[0]} and {moved[1]}. In the plane, the mean cosine between a student's neuron and "
-        f"the closest teacher neuron of the same sign was {before} before training, {rich} after training at the "
+        f"the activations, and the kernel distances were {kernels[2]} and {kernels[3]}. At the overall scale {small}, "
+        f"the fractions were {flips[0]} and {flips[1]}, and the kernel distances {kernels[0]} and {kernels[1]}. There, "
+        f"the parameters moved by {moved[0]} and {moved[1]}. In the plane, the mean cosine between a student's neuron "
+        f"and the closest teacher neuron of the same sign was {before} before training, {rich} after training at the "
         f"smallest overall scale, and {lazy} at the largest. Kernel distance, Hamming distance and parameter distance "
         "order the students differently, so one of them alone does not identify the regime."
     )

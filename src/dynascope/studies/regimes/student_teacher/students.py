@@ -67,7 +67,8 @@ def setting(
         test_samples: Number of test samples.
         width: Even number of neurons of the student.
         teacher_width: Number of neurons of the teacher.
-        spread: Whether the teacher's directions have equal angles in the plane; requires two inputs.
+        spread: Whether the teacher's directions have equal angles in the plane, and alternating signs; requires two
+            inputs. Three such neurons of one sign have the same outputs as their mirror images.
     """
     draw = np.random.default_rng(seed)
     x, more, first, directions = (
@@ -77,6 +78,8 @@ def setting(
         angles = draw.uniform(0, 2 * np.pi) + 2 * np.pi * np.arange(teacher_width) / teacher_width
         first = np.column_stack([np.cos(angles), np.sin(angles)])
     signs, own = (draw.choice([-1.0, 1.0], number) for number in (teacher_width, width // 2))
+    if spread:
+        signs = np.where(np.arange(teacher_width) % 2, -1.0, 1.0)
     teacher = Weights(first, signs)
     data = [Task(each, teacher.outputs(each)[:, None], name="a ReLU teacher") for each in (x, more)]
     return Setting(data[0], data[1], teacher, directions, own)
