@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.probes.kernel import neural_tangent_kernel
-from dynascope.studies import find_study
 from dynascope.studies.regimes.student_teacher.experiment import DISTANCES, trained_student
 from dynascope.studies.regimes.student_teacher.students import (
     Weights,
@@ -17,6 +16,7 @@ from dynascope.studies.regimes.student_teacher.students import (
     student,
     tangent_kernel,
 )
+from dynascope.studies.regimes.student_teacher.study import StudentTeacher
 
 
 def det(shape, factor):
@@ -95,7 +95,7 @@ def test_students_have_both_scales_and_no_output(overall, relative):
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(("overall", "relative"), [(0.1, -1.0), (0.1, 1.0), (2.0, -1.0), (2.0, 1.0)])
 def test_the_flow_is_descent_at_a_small_rate_over_the_first_hundred_steps(seed, overall, relative):
-    experiment = find_study("student-teacher")()._experiment
+    experiment = StudentTeacher()._experiment
     drawn = experiment.drawn(seed)
     inputs, targets = drawn.task.inputs, drawn.task.targets[:, 0]
     start = student(drawn.directions, drawn.signs, overall, relative)

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
-from dynascope.studies import find_study
 from dynascope.studies.regimes.student_teacher.claims import DECIDING, regime_claims
 from dynascope.studies.regimes.student_teacher.experiment import DISTANCES
-
-StudentTeacher = find_study("student-teacher")
+from dynascope.studies.regimes.student_teacher.study import StudentTeacher
 
 
 @pytest.fixture(scope="module")

@@ -118,15 +118,16 @@ class Experiment:
 
     def rays(self) -> dict[str, Any]:
         """The lines from the origin to |a_i| w_i of each neuron of the teacher in the plane, once for each corner."""
-        ends = np.stack([0 * self.plane_setting.teacher.first, self.plane_setting.teacher.first], axis=1)
-        axes = ("plane_corner", "teacher", "ray_end")
-        return {f"plane_{name}": (axes, np.stack([ends, ends])[..., k]) for k, name in enumerate("xy")}
+        teacher = self.plane_setting.teacher
+        ends = np.stack([0 * teacher.first, teacher.first])
+        axes = ("ray_end", "plane_corner", "teacher")
+        return {f"plane_{name}": (axes, np.stack([ends, ends], axis=1)[..., k]) for k, name in enumerate("xy")}
 
     @functools.cached_property
     def times(self) -> np.ndarray:
         """Recorded times: zero, and log-spaced times to the end."""
         study = self.study
-        return np.concatenate([[0.0], np.geomspace(1e-4 * study.duration, study.duration, study.times - 1)])
+        return np.concatenate([[0.0], np.geomspace(1e-5 * study.duration, study.duration, study.times - 1)])
 
     @functools.cache  # noqa: B019 -- an experiment lives as long as its study
     def drawn(self, seed: int) -> Setting:

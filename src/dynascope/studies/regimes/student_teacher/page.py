@@ -56,7 +56,6 @@ def figures(study: StudentTeacher, result: Comparison) -> list[Chart]:
         Chart(
             "corner_loss",
             log="xy",
-            symbols={"corner": ""},
             title="Training loss in the four corners",
             caption="Training loss over time at the smallest and largest overall scale, for the smallest (downstream) "
             "and the largest relative scale (upstream).",
@@ -64,7 +63,6 @@ def figures(study: StudentTeacher, result: Comparison) -> list[Chart]:
         Chart(
             "corner_hamming_distance",
             log="x",
-            symbols={"corner": ""},
             title="Activation patterns in the four corners",
             caption="Fraction of flipped activations over time in the same four corners.",
         ),

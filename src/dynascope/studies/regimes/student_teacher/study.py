@@ -61,7 +61,7 @@ class StudentTeacher(ClaimsStudy):
     duration: PositiveFloat = parameter(
         2500.0, "Gradient-flow time; the default is the paper's million steps at an overall scale of 2."
     )
-    times: Annotated[int, Ge(3)] = parameter(25, "Number of recorded times.")
+    times: Annotated[int, Ge(3)] = parameter(30, "Number of recorded times.")
     plane_width: Annotated[int, Ge(4)] = parameter(
         20, "Number of neurons of the students with two inputs; even. They have five samples per neuron."
     )
