@@ -51,9 +51,9 @@ def test_students_that_did_not_learn_decide_nothing(sides):
 @pytest.mark.slow
 def test_a_scale_that_is_not_conserved_breaks_the_check(study, sides):
     observed, predicted = sides
-    wrong = predicted.record.assign(conserved_scale=1.05 * predicted.record["conserved_scale"])
+    wrong = predicted.record.assign(conserved_ratio=1.05 * predicted.record["conserved_ratio"])
     result = study.compared(observed.record, wrong)
-    assert not result.checks["conserved_scale"].agrees
+    assert not result.checks["conserved_ratio"].agrees
     assert result.verdict.outcome == "undecided"
 
 

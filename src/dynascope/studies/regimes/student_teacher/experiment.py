@@ -52,7 +52,7 @@ class Experiment:
         # Axes: overall scale, relative scale, seed, quantity, time.
         final = {name: runs[:, :, :, k, -1] for k, name in enumerate((*_MEASURED, "lowest", "highest"))}
         corners = runs[[0, 0, -1, -1], [0, -1, 0, -1]].mean(axis=1)
-        ends = {"conserved_scale": final["lowest"], "largest_conserved_scale": final["highest"]}
+        ends = {"conserved_ratio": final["lowest"], "largest_conserved_ratio": final["highest"]}
         return {
             **{name: (_RUN, final[name]) for name in _MEASURED},
             **{f"mean_{name}": (_CELL, final[name].mean(axis=2)) for name in _MEASURED},
@@ -64,7 +64,7 @@ class Experiment:
         }
 
     def run(self, overall: float, relative: float, seed: int) -> np.ndarray:
-        """Train one student; shape (7, times): the measured quantities, and the extremes of a² − ‖w‖²."""
+        """Train one student; shape (7, times): the measured quantities, and the extremes of the conserved ratio."""
         drawn = self.drawn(seed)
         start = student(drawn.directions, drawn.signs, overall, relative)
         return _measured(drawn, trained_student(drawn, start, self.times, self.tolerance))
@@ -145,11 +145,12 @@ def trained_student(drawn: Setting, start: Weights, times: Sequence[float] | np.
 
 
 def _measured(drawn: Setting, path: Weights) -> np.ndarray:
-    """The losses, the distances from the initial weights, and the extremes of a² − ‖w‖² over time."""
+    """The losses, the distances, and the extremes over neurons of the conserved ratio, shape (7, times)."""
     steps = [Weights(*each) for each in zip(*path, strict=True)]
     losses = [np.mean((path.outputs(each.inputs) - each.targets[:, 0]) ** 2, axis=1) for each in drawn[:2]]
     moved = [distances(steps[0], each, drawn.task.inputs) for each in steps]
-    conserved = path.second**2 - np.sum(path.first**2, axis=-1)
+    squares = path.second**2, np.sum(path.first**2, axis=-1)
+    conserved = (squares[0] - squares[1]) / (squares[0][0] + squares[1][0])
     by_time = [[each[name] for each in moved] for name in DISTANCES]
     return np.array([*losses, *by_time, conserved.min(axis=1), conserved.max(axis=1)])
 

@@ -81,7 +81,7 @@ class StudentTeacher(ClaimsStudy):
     equation = (
         r"f(x) = \sum_i a_i \max(w_i \cdot x, 0), \quad a_i^2 - \|w_i\|^2 = \delta, \quad |a_i| \, \|w_i\| = \tau^2"
     )
-    minutes = 1.0
+    minutes = 0.6
     theory = "conservation of the relative scale"
     along = "relative_scale"
     axes = ("overall_scale", "relative_scale", "seed")
@@ -101,8 +101,8 @@ class StudentTeacher(ClaimsStudy):
     names = {
         "overall_scale": ("overall scale τ", "1"),
         "relative_scale": ("relative scale δ", "1"),
-        "conserved_scale": ("smallest a² − ‖w‖² of a neuron after training", "1"),
-        "largest_conserved_scale": ("largest a² − ‖w‖² of a neuron after training", "1"),
+        "conserved_ratio": ("smallest a² − ‖w‖² of a neuron over its initial a² + ‖w‖²", "1"),
+        "largest_conserved_ratio": ("largest a² − ‖w‖² of a neuron over its initial a² + ‖w‖²", "1"),
         "hamming_distance": ("fraction of flipped activations", "1"),
         "parameter_distance": ("distance of the parameters", "1"),
         "mean_loss": ("training loss", "1"),
@@ -123,7 +123,7 @@ class StudentTeacher(ClaimsStudy):
     }
     tolerance = curve_tolerance(
         **dict.fromkeys(
-            ("conserved_scale", "largest_conserved_scale"),
+            ("conserved_ratio", "largest_conserved_ratio"),
             (0.02, "gradient flow conserves the relative scale exactly, and the solver error is below this limit"),
         )
     )
@@ -167,10 +167,10 @@ class StudentTeacher(ClaimsStudy):
         return regime_claims({name: np.asarray(each[1]) for name, each in found.items()}, middle)
 
     def exact(self) -> Values:
-        """The relative scale, which gradient flow conserves, and the teacher in the plane."""
-        shape = len(self.overall_scales), len(self.relative_scales), self.seeds
-        scales = np.broadcast_to(np.array(self.relative_scales)[:, None], shape)
-        return {"conserved_scale": scales, "largest_conserved_scale": scales, **self._experiment.rays()}
+        """The relative scale over the initial a² + ‖w‖² = √(δ² + 4τ⁴), which is conserved, and the plane's teacher."""
+        tau, delta = np.array(self.overall_scales)[:, None, None], np.array(self.relative_scales)[:, None]
+        ratio = delta / np.sqrt(delta**2 + 4 * tau**4) + np.zeros(self.seeds)
+        return {"conserved_ratio": ratio, "largest_conserved_ratio": ratio, **self._experiment.rays()}
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare the relative scales, and add the teacher to the figures."""
