@@ -1,9 +1,9 @@
 """Training of ReLU students at the size of a paper, compared with a loop of gradient descent in NumPy.
 
 The students have 100 inputs, 1000 samples, 50 neurons, the overall scale τ and the relative scale δ. The paper trains
-them with a million steps of gradient descent at the rate 0.005/τ². The loop is timed on a few steps before and
-after the flow, and its time is extrapolated to a million steps; the flow is integrated over the same time. The loss of the flow is compared with that of the
-loop after the few steps.
+them with a million steps of gradient descent at the rate 0.005/τ². The loop is timed on a few steps before and after
+the flow, and its time is extrapolated to a million steps. The flow is integrated over the same time. The loss of the
+flow is compared with that of the loop after the few steps.
 
 Run `python benchmarks/student_teacher.py [τ …]`. The smallest scale takes about ten minutes for each student.
 """
