@@ -183,7 +183,8 @@ def by_hand(states, gradients, rate):
                 "kappa_cka": [found.kappa_cka],
                 "feature_alignment": [target_alignment(h @ h.T, np.eye(classes)[labels], centred=True)],
                 "kernel_distance": np.sum((k - k0) ** 2) / 2,
-                "kernel_trace": np.trace(kernel(state)) / len(x),
+                "kernel_distance_of_halves": np.sum((unit(whole[:half, :half]) - unit(whole[half:, half:])) ** 2) / 2,
+                "kernel_trace": np.trace(whole) / len(x),
             }
         )
     return {name: np.array([row[name] for row in rows], float) for name in rows[0]}
@@ -220,7 +221,7 @@ def test_every_variable_equals_a_calculation_by_hand(tmp_path):
     expected["loss_count"] = np.array([0.0, *np.ones(len(losses))])
     measured = run["measured"].sel(probe="kernel").values
     assert list(run["step"].values[measured]) == [0, 1, 2, 3, 6]
-    for name in ("kernel_distance", "kernel_trace"):
+    for name in ("kernel_distance", "kernel_distance_of_halves", "kernel_trace"):
         expected[name][~measured] = np.nan
     without_micro_batches = {"gradient_noise", "gradient_signal", "gradient_noise_scale"}
     assert all(np.isnan(run[name]).all() for name in without_micro_batches)
@@ -238,7 +239,7 @@ def test_rows_do_not_depend_on_the_schedule(tmp_path):
     steps = thin["step"].values
     assert list(steps) == [0, 3, 4, 10, 12]
     chosen = run.sel(step=steps)
-    for name in {*run.data_vars} - TIMES - SUMS - {"kernel_distance", "kernel_trace", "measured"}:
+    for name in {*run.data_vars} - TIMES - SUMS - {"kernel_distance", "kernel_distance_of_halves", "kernel_trace", "measured"}:
         values = chosen[name].values
         if name in ("gradient_norm", "total_gradient_norm", "update_norm", "total_update_norm"):
             values, found = values[:-1], thin[name].values[:-1]  # `close` measures the last row
