@@ -138,6 +138,9 @@ def by_hand(states, gradients, rate):
         flat = np.concatenate([part.reshape(len(x), -1) for part in parts], axis=1) / classes**0.5
         return flat @ flat.T
 
+    def unit(matrix):
+        return matrix / np.linalg.norm(matrix)
+
     def total(*arrays):
         return np.sqrt(sum(np.sum(each**2) for each in arrays))
 
@@ -149,7 +152,9 @@ def by_hand(states, gradients, rate):
         moments = class_moments(h, labels, classes=classes)
         collapse = collapse_metrics(moments, weight, layout="classes_features")
         found = feature_metrics(h, outputs, labels)
-        k, k0 = (each / np.linalg.norm(each) for each in (kernel(state), kernel(first)))
+        whole, half = kernel(state), len(x) // 2
+        halves = whole[:half, :half], whole[half : 2 * half, half : 2 * half]
+        k, k0 = unit(whole), unit(kernel(first))
         gradient = gradients[step - 1] if step else dict.fromkeys(state, np.array(np.nan))
         units = [np.linalg.norm(state[f"{layer}.weight"], axis=1) for layer in (0, 2)]
         rows.append(
@@ -183,7 +188,7 @@ def by_hand(states, gradients, rate):
                 "kappa_cka": [found.kappa_cka],
                 "feature_alignment": [target_alignment(h @ h.T, np.eye(classes)[labels], centred=True)],
                 "kernel_distance": np.sum((k - k0) ** 2) / 2,
-                "kernel_distance_of_halves": np.sum((unit(whole[:half, :half]) - unit(whole[half:, half:])) ** 2) / 2,
+                "kernel_distance_of_halves": np.sum((unit(halves[0]) - unit(halves[1])) ** 2) / 2,
                 "kernel_trace": np.trace(whole) / len(x),
             }
         )
@@ -239,7 +244,9 @@ def test_rows_do_not_depend_on_the_schedule(tmp_path):
     steps = thin["step"].values
     assert list(steps) == [0, 3, 4, 10, 12]
     chosen = run.sel(step=steps)
-    for name in {*run.data_vars} - TIMES - SUMS - {"kernel_distance", "kernel_distance_of_halves", "kernel_trace", "measured"}:
+    for name in (
+        {*run.data_vars} - TIMES - SUMS - {"kernel_distance", "kernel_distance_of_halves", "kernel_trace", "measured"}
+    ):
         values = chosen[name].values
         if name in ("gradient_norm", "total_gradient_norm", "update_norm", "total_update_norm"):
             values, found = values[:-1], thin[name].values[:-1]  # `close` measures the last row
