@@ -5,7 +5,7 @@ outputs, and learning rates, also of single layers. `regime` answers at its defa
 network at α and 2α by plain gradient descent in PyTorch, without code of the library, and applies the definition.
 
 Run `python benchmarks/lazy_or_rich.py [--file FILE] [--only NUMBER …]`. Set-ups that are already in the file are
-skipped. At the end, it prints the confusion table.
+skipped. At the end, it writes the confusion table.
 """
 
 from __future__ import annotations
@@ -42,9 +42,17 @@ def main() -> None:
         if str(number) in known or (options.only and number not in options.only):
             continue
         keep(options.file, {"setup": number, **measured(**setup)}, COLUMNS)
-    table = collections.Counter((row["reference"], row["label"]) for row in rows(options.file))
-    for (reference, label), count in sorted(table.items()):
-        print(f"{reference:>12} labelled {label:<12} {count}")
+    confusion(rows(options.file), options.file.with_name(f"{options.file.stem}_labels.csv"))
+
+
+def confusion(found: list[dict[str, str]], file: Path) -> None:
+    """Write and print how often each label of the reference (rows) has each label of `regime` (columns)."""
+    counts = collections.Counter((row["reference"], row["label"]) for row in found)
+    labels = sorted({label for pair in counts for label in pair})
+    lines = [["reference", *labels]] + [[one, *(counts[one, other] for other in labels)] for one in labels]
+    text = "\n".join(",".join(map(str, line)) for line in lines) + "\n"
+    file.write_text(text, "utf-8")
+    print(text)
 
 
 def setups() -> list[dict[str, Any]]:
