@@ -32,7 +32,7 @@ def module_of(network, activation=torch.nn.Tanh):
 @pytest.mark.parametrize("learning_rate", [0.05, [0.05, 0.02, 0.01]])
 def test_pytorch_and_jax_give_the_same_answer(activation, made, learning_rate):
     network = MLP((5, 12, 8, 1), activation=activation)
-    options: Any = {"learning_rate": learning_rate, "probe": True, "turns": False, "steps": 400, "output_scale": 0.5}
+    options: Any = {"learning_rate": learning_rate, "probe": True, "turns": False, "steps": 4000, "output_scale": 0.5}
     one, other = ds.regime((X, Y), network, **options), ds.regime((X, Y), module_of(network, made), **options)
     assert one.label == other.label
     assert other.kernel_distance == pytest.approx(one.kernel_distance, rel=1e-8)
@@ -70,3 +70,25 @@ def test_a_module_without_weights_is_named():
     with pytest.raises(InputError) as error:
         ds.regime((X, Y), torch.nn.Sequential(torch.nn.ReLU()))
     assert error.value.argument == "network"
+
+
+@pytest.mark.parametrize(
+    ("data", "argument"),
+    [
+        ((X[:, :3], Y), "network"),
+        ((np.where(X > 1, np.nan, X), Y), "task"),
+        ((X[:0], Y[:0]), "task"),
+        ((X, np.array(["a"] * 20)), "task"),
+    ],
+)
+def test_bad_data_are_named(data, argument):
+    with pytest.raises(InputError) as error:
+        ds.regime(data, torch.nn.Sequential(torch.nn.Linear(5, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1)))
+    assert error.value.argument == argument
+
+
+def test_layers_that_act_differently_in_training_are_named():
+    module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    options: Any = {"learning_rate": 0.05, "turns": False, "steps": 300}
+    assert "BatchNorm1d" in str(ds.regime((X, Y), module, **options))
+    assert "BatchNorm1d" not in str(ds.regime((X, Y), module.eval(), **options))

@@ -16,7 +16,8 @@ from dynascope.probes.kernel import neural_tangent_kernel
 from dynascope.tasks.as_task import as_task
 from dynascope.torch.modules import unwrapped
 from dynascope.torch.recorder.forward_capture import ForwardCapture
-from dynascope.validation import require
+from dynascope.torch.repeatable import BATCH_NORMS
+from dynascope.validation import require, require_finite_values
 
 __all__ = ["TorchNetwork", "read_network"]
 
@@ -117,7 +118,10 @@ def read_network(network: Any, task: Any, *, scale: float, loss: str) -> ReadNet
         remedy="give NumPy arrays, or a PyTorch module",
     )
     pair = task if isinstance(task, tuple | list) and len(task) == 2 else samples_of(as_task(task))
-    inputs, targets = (each if isinstance(each, torch.Tensor) else torch.as_tensor(np.asarray(each)) for each in pair)
+    inputs, targets = (_tensor(each) for each in pair)
+    require_finite_values("task", inputs)
+    embeds = any(isinstance(part, nn.Embedding) for part in network.modules())
+    inputs = inputs if inputs.is_floating_point() or embeds else inputs.double()
     module = copy.deepcopy(unwrapped(network))
     with torch.no_grad():
         for parameter in module.parameters():
@@ -125,16 +129,41 @@ def read_network(network: Any, task: Any, *, scale: float, loss: str) -> ReadNet
                 parameter.mul_(scale)
     trainable = TorchNetwork(module, inputs, loss, kernel_samples(len(inputs)))
     values = inputs.detach().cpu().numpy(), targets.detach().cpu().numpy()
-    return ReadNetwork(trainable, module, *values, _degree(module))
+    return ReadNetwork(trainable, module, *values, _degree(module), _notes(network))
+
+
+def _tensor(values: Any) -> torch.Tensor:
+    if isinstance(values, torch.Tensor):
+        found = values.detach()
+    else:
+        array = np.asarray(values)
+        require(
+            array.dtype.kind in "fiub",
+            f"the data have values of type {array.dtype}",
+            argument="task",
+            value=str(array.dtype),
+            remedy="give numbers",
+        )
+        found = torch.as_tensor(array)
+    require(len(found) > 0, "the data have no samples", argument="task", value=0, remedy="give at least one sample")
+    return found
+
+
+def _notes(module: nn.Module) -> tuple[str, ...]:
+    random = [type(part).__name__ for part in module.modules() if isinstance(part, (*BATCH_NORMS, nn.Dropout))]
+    if not random or not module.training:
+        return ()
+    layers = " and ".join(dict.fromkeys(random))
+    return (f"The network was trained in evaluation mode, so {layers} did not act as in training.",)
 
 
 def _degree(module: nn.Module) -> int | None:
-    """Return the number of linear layers of a ReLU or linear `Sequential` with zero biases; None for other modules."""
+    """Return the number of linear layers of a ReLU or linear `Sequential` without biases; None for other modules."""
     parts = [module] if isinstance(module, nn.Linear) else list(module) if isinstance(module, nn.Sequential) else []
     known = nn.Linear, nn.ReLU, nn.LeakyReLU, nn.Identity, nn.Flatten
     if not parts or not all(isinstance(part, known) for part in parts):
         return None
     linear = [part for part in parts if isinstance(part, nn.Linear)]
-    if any(part.bias is not None and bool(part.bias.detach().any()) for part in linear):
+    if any(part.bias is not None for part in linear):
         return None
     return len(linear) or None

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
 
@@ -128,9 +129,37 @@ def test_bad_arguments_are_named(options, argument):
 
 
 def test_bad_data_and_networks_are_named():
-    with pytest.raises(InputError, match="zero"):
-        ds.regime((X, 0 * Y), TANH)
+    for network in (TANH, MLP((5, 2000, 1), activation="relu", scale=10.0)):
+        with pytest.raises(InputError, match="zero"):
+            ds.regime((X, 0 * Y), network)
     with pytest.raises(InputError, match="shape"):
         ds.regime((X, np.c_[Y, Y]), TANH)
     with pytest.raises(InputError, match="network"):
         ds.regime((X, Y), 3.0)  # type: ignore[arg-type]
+    with pytest.raises(InputError) as error:
+        ds.regime((X[:, :3], Y), TANH)
+    assert error.value.argument == "network"
+
+
+def test_a_run_that_is_cut_short_decides_nothing():
+    found = ds.regime((X, Y), TANH, learning_rate=1e-3, steps=8)
+    assert found.label == "undecided"
+    assert found.turns == ()
+    assert math.isnan(found.kernel_distance)
+    assert "increase steps" in str(found)
+
+
+def test_an_equinox_module_of_samples_is_trained_by_descent():
+    perceptron = eqx.nn.MLP(5, 1, 30, 1, activation=jax.nn.tanh, key=jax.random.key(0))
+    layers = perceptron.layers
+    weights = tuple(np.asarray(layer.weight, np.float64).T for layer in layers)
+    biases = tuple(np.asarray(layer.bias, np.float64) for layer in layers)
+    same = eqx.tree_at(lambda each: (each.weights, each.biases), MLP((5, 30, 1), activation="tanh"), (weights, biases))
+    options: Any = {"learning_rate": 0.05, "turns": False, "steps": 2000}
+    found, expected = (ds.regime((X, Y), each, **options) for each in (perceptron, same))
+    assert found.kernel_distance == pytest.approx(expected.kernel_distance, rel=1e-6)
+
+
+def test_the_kernel_of_a_linear_model_does_not_move_and_no_turn_changes_that():
+    found = ds.regime((X, X @ np.ones((5, 1))), MLP((5, 1), activation="linear"), probe=True)
+    assert (found.label, found.kernel_distance, found.turns) == ("lazy", 0, ())

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynascope.prediction.lazy_or_rich.labels import DEFINITION, LEAST_RATIO, MOST_RATIO, Label
+from dynascope.prediction.lazy_or_rich.labels import (
+    DEFINITION,
+    FROZEN,
+    LEAST_RATIO,
+    MOST_RATIO,
+    RUN_LAZY,
+    RUN_RICH,
+    Label,
+)
 
 __all__ = ["Regime", "Turn"]
 
@@ -37,7 +45,7 @@ class Turn:
         by = f"multiply the outputs by {factor:.3g} and divide the loss by {factor:.3g}²"
         twins = [f"{'divide' if factor > 1 else 'multiply'} the targets by {max(factor, 1 / factor):.3g}"]
         if self.init_scale is not None:
-            twins.append(f"multiply all initial weights by {self.init_scale:.3g}")
+            twins.append(f"multiply all initial weights by {self.init_scale:.3g} at matched learning rates")
         return f"To make it {self.label}, {by}, or {', or '.join(twins)} ({measured})."
 
 
@@ -76,7 +84,11 @@ class Regime:
 
     @property
     def dial(self) -> dict[str, float]:
-        """The first turn, as arguments of `interventions.regime_dial`; empty if there is none."""
+        """The first turn, as arguments of `interventions.regime_dial`; empty if there is none.
+
+        It is also empty if training is unstable, because the learning rate is then the dial. An undecided regime can
+        have a second turn in the other direction.
+        """
         if not self.turns or self.turns[0].learning_rate != 1:
             return {}
         return {"output_scale": self.turns[0].output_scale}
@@ -91,13 +103,17 @@ class Regime:
         return " ".join(lines)
 
 
-def measured_reason(label: Label, distance: float, ratio: float, *, single: bool = False) -> str:
+def measured_reason(label: Label, distance: float, ratio: float, *, single: bool, centred: bool) -> str:
     """Return the sentence that states the measured numbers and thresholds."""
     moved = f"the neural tangent kernel (NTK) moves by S = {distance:.2g} until 90 % of the loss is gone"
     if single:
-        return f"Measured in one training run: {moved}."
+        rule = f"lazy: S ≤ {RUN_LAZY:g}; rich: S ≥ {RUN_RICH:g}"
+        return f"Measured in one training run: {moved} ({rule})."
+    trained = "Measured by training with centred outputs f − f₀" if centred else "Measured by training"
+    if label == "lazy" and distance <= FROZEN:
+        return f"{trained}: {moved} (lazy: S ≤ {FROZEN:g})."
     compared = f"S falls by a factor of {ratio:.2g} if the outputs are multiplied by 2"
     if label == "undecided":
-        return f"Measured by training: {moved}, and {compared}; {DEFINITION}."
+        return f"{trained}: {moved}, and {compared}; {DEFINITION}."
     wanted = f"rich: S ≥ 0.05, factor < {MOST_RATIO:g}" if "rich" in label else f"lazy: factor ≥ {LEAST_RATIO:g}"
-    return f"Measured by training: {moved}, and {compared} ({wanted})."
+    return f"{trained}: {moved}, and {compared} ({wanted})."

@@ -43,6 +43,7 @@ class JaxNetwork:
             return jnp.mean(loss.each(eqx.combine(unravel(weights), frame)(inputs), targets))
 
         self._gradient = jax.jit(jax.value_and_grad(value))
+        self._apply = lambda arrays, x: eqx.combine(arrays, frame)(x)
 
     def network(self, weights: Float[np.ndarray, " P"]) -> Any:
         """Return the network with the given weights."""
@@ -63,7 +64,7 @@ class JaxNetwork:
         """Compute the NTK on the subset of the samples."""
         with jax.enable_x64(True):
             speeds = None if rates is None else self._unravel(jnp.asarray(rates))
-            found = neural_tangent_kernel(_apply, self.network(weights), self._few, rates=speeds)
+            found = neural_tangent_kernel(self._apply, self._unravel(jnp.asarray(weights)), self._few, rates=speeds)
             return np.asarray(found.values)
 
     def patterns(self, weights: Float[np.ndarray, " P"]) -> Bool[np.ndarray, "m neurons"] | None:
@@ -92,10 +93,6 @@ def _layers(network: Any, arrays: Any) -> Any:
         return None
     filled = [np.full(np.shape(leaf), float(number)) for leaf, number in zip(leaves, numbers, strict=True)]
     return jax.tree.unflatten(structure, filled)
-
-
-def _apply(network: Any, x: Any) -> Any:
-    return network(x)
 
 
 @filter_jit

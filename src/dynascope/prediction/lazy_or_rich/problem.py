@@ -17,7 +17,7 @@ from dynascope.prediction.lazy_or_rich.trained_kernel import TrainableNetwork
 from dynascope.prediction.which_theory import case_of, require_network
 from dynascope.tasks.as_task import as_task
 from dynascope.tasks.task import Task
-from dynascope.validation import require
+from dynascope.validation import calling, require, shown_error
 
 __all__ = ["Problem", "problem_of"]
 
@@ -34,6 +34,8 @@ class Problem:
         offset: f₀ on the samples if outputs are centred; otherwise zero.
         rates: Learning rate of each weight; None for gradient flow.
         degree: Degree of homogeneity of the outputs in all weights; None if unknown.
+        centred: Whether outputs are centred.
+        notes: Differences between the measured network and the user's.
         case: Makes the case of a theory from targets; None if no theory covers this training.
     """
 
@@ -42,6 +44,8 @@ class Problem:
     offset: Any
     rates: np.ndarray | None
     degree: int | None
+    centred: bool
+    notes: tuple[str, ...]
     case: Callable[[Any], Case | None] | None
 
     def targets_at(self, output_scale: float) -> Any:
@@ -75,9 +79,16 @@ def problem_of(
     network, scale = with_weights(task, network, scale, seed=seed, width=width)
     read = read_network(network, task, scale=1.0 if scale is None else scale, loss=loss)
     if read is None:  # a task in closed form
-        return Problem(None, None, None, None, None, lambda _: _case(task, network, scale, learning_rate))
+        case = _case(task, network, scale, learning_rate)
+        return Problem(None, None, None, None, None, centred, (), lambda _: case)
     made = read.trainable
-    outputs = made.outputs(made.start)
+    name, form = type(network).__name__, f"give a network that maps inputs of shape {read.inputs.shape} by itself"
+    try:
+        with calling("network", name, form):
+            outputs = made.outputs(made.start)
+    except RuntimeError as error:  # of PyTorch, or of equinox layers that need a key
+        message = f"network {name} cannot be applied ({shown_error(error)})"
+        raise InputError(message, argument="network", value=name, remedy=form) from error
     require(
         np.isfinite(outputs).all() and outputs.ndim == 2,
         f"the initial outputs have shape {outputs.shape}"
@@ -88,14 +99,20 @@ def problem_of(
         remedy="give a network that maps n samples to finite outputs of shape (n, c)",
     )
     targets = _targets(read.targets, outputs.shape, loss)
+    require(
+        targets.ndim == 1 or bool(targets.any()),
+        "all targets are zero, so that there is nothing to learn",
+        argument="task",
+        remedy="give targets that are not all zero",
+    )
     rates = None if learning_rate is None else _rates(made, learning_rate)
 
-    def case(targets: Any) -> Case | None:
+    def case_for(targets: Any) -> Case | None:
         return _case(Task(read.inputs, targets), read.module, None, learning_rate)
 
     is_covered = loss == "squared" and read.inputs.ndim == 2 and learning_rate is None
     offset = outputs if centred else 0 * outputs
-    return Problem(made, targets, offset, rates, read.degree, case if is_covered else None)
+    return Problem(made, targets, offset, rates, read.degree, centred, read.notes, case_for if is_covered else None)
 
 
 def _targets(targets: np.ndarray, shape: tuple[int, ...], loss: str) -> np.ndarray:

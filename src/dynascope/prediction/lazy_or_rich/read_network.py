@@ -30,6 +30,7 @@ class ReadNetwork(NamedTuple):
         inputs: All inputs.
         targets: Targets, or labels.
         degree: Degree of homogeneity of the outputs in all weights; None if unknown.
+        notes: Differences between the measured network and the user's.
     """
 
     trainable: TrainableNetwork
@@ -37,6 +38,7 @@ class ReadNetwork(NamedTuple):
     inputs: np.ndarray
     targets: np.ndarray
     degree: int | None
+    notes: tuple[str, ...] = ()
 
 
 @also_in_pytorch("dynascope.torch.trainable")
@@ -77,5 +79,5 @@ def _degree(network: Any) -> int | None:
     if isinstance(network, TwoLayer | DeepLinear | DiagonalLinear):
         return network.degree
     if isinstance(network, MLP) and network.activation in ("relu", "linear"):
-        return None if any(each.any() for each in network.biases) else len(network.weights)
+        return None if network.biases else len(network.weights)
     return None

@@ -65,16 +65,18 @@ def regime(
     the kernel is J diag(η) Jᵀ.
 
     Args:
-        task: The data, as for `predict`. For a PyTorch module, the inputs can have any shape.
+        task: The data, as for `predict`. For a PyTorch module, the inputs can have any shape. Integer targets of a
+            network with several outputs are classes, which the squared loss compares with one-hot rows.
         network: A network, as for `predict`, with its initial weights, or any PyTorch or equinox module. An equinox
             module maps one sample; a PyTorch module maps a batch and is evaluated in evaluation mode.
-        scale: Factor on the initial weights; by default as for `predict`.
+        scale: Factor on all initial weights and biases; by default 1 for a network with weights, and as for `predict`
+            for a name.
         output_scale: α, the factor on the outputs.
         learning_rate: Learning rate of gradient descent, or one per layer; by default, gradient flow.
         loss: "squared" or "cross_entropy". The cross-entropy has no output scale; its label is that of a single run:
             lazy for S ≤ 0.01, rich for S ≥ 0.1.
         centred: Whether the initial outputs f₀ are subtracted. Without this, a large α first makes the network unlearn
-            its own initial outputs.
+            its own initial outputs. The cross-entropy is always that of the outputs themselves.
         probe: True to always measure, False to never train; by default, the network is trained if no theory decides.
         turns: Whether to search for a turn of the dial that changes the regime, by further training.
         steps: Largest number of steps of a training run; by default 3000 of an adaptive solver, or 10 000 of descent.
@@ -83,7 +85,8 @@ def regime(
         width: Number of hidden neurons of a network given by name.
 
     Returns:
-        The label, the theory or measurement that decides, and the turn of the dial that changes the regime.
+        A `prediction.Regime`: label, the theory or measurement that decides, and the turns of the dial that change the
+        regime. Print it for the answer in sentences.
 
     Raises:
         InputError: If an argument is outside its domain, if all targets are zero, or if targets and outputs have
@@ -91,7 +94,7 @@ def regime(
 
     References:
         L. Chizat, E. Oyallon, F. Bach, arXiv:1812.07956, for the output scale and centred outputs; the kernel distance:
-        arXiv:2010.15110. The thresholds were set on 46 training runs; see the page "Lazy or rich?".
+        arXiv:2010.15110. The thresholds were set on 46 other training runs than those of the page "Lazy or rich?".
 
     Example:
         >>> from dynascope.networks import MLP
@@ -149,12 +152,6 @@ class _Measured:
         self._is_flow = problem.rates is None
         self._steps = steps or STEPS["flow" if self._is_flow else "descent"]
         self._runs: dict[tuple[int, float], KernelMovement] = {}
-        require(
-            self._is_single or bool(np.any(problem.targets)),
-            "all targets are zero, so that there is nothing to learn",
-            argument="task",
-            remedy="give targets that are not all zero",
-        )
 
     def run(self, doublings: int, speed: float = 1.0) -> KernelMovement:
         """Train at the output scale α 2^k, with learning rates multiplied by a factor."""
@@ -187,15 +184,16 @@ class _Measured:
         run, label = self.run(0), self.label(0)
         S = run.movement.fitted  # noqa: N806
         ratio = math.nan if self._is_single or label == "unstable" else S / max(self.run(1).movement.fitted, 1e-300)
-        notes = [_CROSS_ENTROPY] if self._is_single else []
+        notes = [*self._problem.notes, *([_CROSS_ENTROPY] if self._is_single else [])]
         if label == "unstable":
             reason = "The loss exceeds 4 times its initial value, so that gradient descent is unstable."
-        elif math.isnan(S) or (math.isnan(ratio) and not self._is_single):
-            slowest = run if math.isnan(S) else self.run(1)
-            remedy = "increase seconds" if slowest.out_of_time else "increase steps"
-            reason = f"Training removes {100 * slowest.removed:.2g} % of the loss in {slowest.steps} steps ({remedy})."
+        elif math.isnan(S):
+            reason = _cut_short("Training", run)
+        elif math.isnan(ratio) and not self._is_single:
+            other = _cut_short("Training at twice the output scale", self.run(1))
+            reason = f"S is {S:.2g}, but cannot be compared. {other}"
         else:
-            reason = measured_reason(label, S, ratio, single=self._is_single)
+            reason = measured_reason(label, S, ratio, single=self._is_single, centred=self._problem.centred)
             if run.removed < 0.9:
                 notes.append(
                     f"Training removes {100 * run.removed:.2g} % of the loss in {run.steps} steps, so S is measured "
@@ -221,6 +219,8 @@ class _Measured:
             return
         if self._is_single or math.isnan(self.run(0).movement.fitted):
             return
+        if self.run(0).movement.fitted == 0:
+            return  # the network is linear in its weights
         if label in ("rich", "delayed rich", "undecided"):
             yield from self._search(+1, ("lazy",))
         if label in ("lazy", "undecided"):
@@ -255,6 +255,13 @@ class _Measured:
                 yield Turn(found, learning_rate=speed, kernel_distance=self.run(0, speed).movement.fitted)
                 return
             speed /= 2
+
+
+def _cut_short(training: str, run: KernelMovement) -> str:
+    limit, remedy = f"{run.steps} steps", "steps or the learning rate"
+    if run.out_of_time:
+        limit, remedy = f"the time limit ({limit})", "seconds"
+    return f"{training} removes only {100 * run.removed:.2g} % of the loss within {limit}; increase {remedy}."
 
 
 def _turn(problem: Problem, label: Label, factor: float, distance: float | None) -> Turn:

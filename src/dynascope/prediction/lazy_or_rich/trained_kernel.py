@@ -22,6 +22,7 @@ _END = 1e-3  # fraction of the initial loss at which training ends
 _FLOOR = 0.01  # fraction of the initial loss below which the final loss counts as zero
 _TOLERANCE = 1e-4  # relative tolerance of a gradient flow
 _SPACING = 0.02  # fraction of the initial loss between kept weights
+_FALLING = 0.05  # fraction of the removed loss in the second half of the steps above which the loss still falls
 _TINY = 1e-6  # fraction of the initial loss that must be removed
 
 
@@ -105,7 +106,8 @@ def kernel_movement(
     """Train a network, and measure its NTK at the start, when 90 % of the loss is gone, and at the end.
 
     Training ends when the loss is 0.1 % of the initial loss, or after `steps` steps. If it ends above 1 %, the 90 % are
-    those of the removed loss, not of the whole, to within 2 % of the initial loss.
+    those of the removed loss, not of the whole, to within 2 % of the initial loss. If less than 90 % is gone and the
+    loss still falls, nothing is measured.
 
     Args:
         network: The network.
@@ -120,7 +122,11 @@ def kernel_movement(
     run = _train(path, first, network.start, steps, deadline)
     lowest = min(run.losses)
     floor = lowest if lowest > _FLOOR * first else 0.0
-    removes = lowest < (1 - _TINY) * first and not (run.out_of_time and floor > (1 - FITTED) * first)
+    # Below 90 %, the rest of the loss is a floor only if the second half of the steps hardly reduces it.
+    halfway = min(run.losses[: len(run.losses) // 2 + 1])
+    falls = halfway - lowest > _FALLING * (first - lowest)
+    cut_short = floor > (1 - FITTED) * first and (run.out_of_time or falls)
+    removes = lowest < (1 - _TINY) * first and not cut_short
     weights = run.at(floor + (1 - FITTED) * (first - floor)) if removes else None
     growth = max(run.losses) / first if first > 0 else 1.0
     growth = growth if np.isfinite(growth) else float("inf")
