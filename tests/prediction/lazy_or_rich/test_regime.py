@@ -99,13 +99,20 @@ def test_centring_matters_for_large_outputs():
     assert plain.ratio == pytest.approx(1, rel=0.1)
 
 
-def test_cross_entropy_has_no_dials():
+def test_for_the_cross_entropy_the_initial_weights_are_the_dial():
     network = MLP((5, 40, 2), activation="relu")
-    labels = (Y[:, 0] > 0).astype(int)
-    found = ds.regime(Labelled(X, labels), network, loss="cross_entropy", learning_rate=0.1)
-    assert found.label in ("lazy", "rich", "undecided")
-    assert found.turns == ()
+    task = Labelled(X, (Y[:, 0] > 0).astype(int))
+    options: dict[str, Any] = {"loss": "cross_entropy", "learning_rate": 0.1}
+    found = ds.regime(task, network, **options)
     assert "inverse temperature" in str(found)
+    assert found.turns
+    for turn in found.turns:
+        scale = turn.init_scale
+        assert scale is not None
+        scaled = jax.tree.map(lambda each, scale=scale: scale * each if eqx.is_inexact_array(each) else each, network)
+        turned = ds.regime(task, scaled, turns=False, **options)
+        assert turned.label == turn.label != found.label
+        assert turned.kernel_distance == pytest.approx(turn.kernel_distance, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ class Turn:
     Attributes:
         label: The regime after the turn.
         output_scale: Factor on the outputs, with the loss divided by its square; equivalently, the targets divided by
-            it. It is 1 if the learning rate is the dial.
-        init_scale: Equivalent factor on all initial weights; None if the network is not known to be homogeneous.
+            it. It is 1 if the learning rate or, for the cross-entropy, the scale of the initial weights is the dial.
+        init_scale: Equivalent factor on all initial weights; None if the network is not known to be homogeneous. For
+            the cross-entropy, the factor on all initial weights and biases at the same learning rates.
         learning_rate: Factor on the learning rate; 1 unless training is unstable.
         kernel_distance: S after the turn; None if it is estimated by a theory and not measured.
     """
@@ -42,6 +43,9 @@ class Turn:
             speed = f"{self.learning_rate:.3g} times the learning rate"
             return f"With {speed}, training is stable, and {self.label} ({measured})."
         factor = self.output_scale
+        if factor == 1:
+            by = f"multiply all initial weights and biases by {self.init_scale:.3g}"
+            return f"To make it {self.label}, {by} ({measured})."
         by = f"multiply the outputs by {factor:.3g} and divide the loss by {factor:.3g}²"
         twins = [f"{'divide' if factor > 1 else 'multiply'} the targets by {max(factor, 1 / factor):.3g}"]
         if self.init_scale is not None:
@@ -91,7 +95,10 @@ class Regime:
         """
         if not self.turns or self.turns[0].learning_rate != 1:
             return {}
-        return {"output_scale": self.turns[0].output_scale}
+        turn = self.turns[0]
+        if turn.output_scale == 1 and turn.init_scale is not None:
+            return {"init_scale": turn.init_scale}
+        return {"output_scale": turn.output_scale}
 
     def __str__(self) -> str:
         undecided = "It is undecided whether training is lazy or rich."

@@ -11,7 +11,16 @@ import numpy as np
 
 from dynascope.networks.kinds import NETWORKS, NetworkKind
 from dynascope.prediction.lazy_or_rich.answer import Regime, Turn, measured_reason
-from dynascope.prediction.lazy_or_rich.labels import LAZY, RICH, UNSTABLE, Label, label_of, label_of_run
+from dynascope.prediction.lazy_or_rich.labels import (
+    LAZY,
+    RICH,
+    RUN_LAZY,
+    RUN_RICH,
+    UNSTABLE,
+    Label,
+    label_of,
+    label_of_run,
+)
 from dynascope.prediction.lazy_or_rich.problem import Problem, problem_of
 from dynascope.prediction.lazy_or_rich.theories import by_theory
 from dynascope.prediction.lazy_or_rich.trained_kernel import STEPS, KernelMovement, kernel_movement
@@ -26,7 +35,7 @@ _TURNS = 6  # doublings of the output scale that are tried beyond the extrapolat
 _FARTHEST = 20  # doublings
 _CROSS_ENTROPY = (
     "For the cross-entropy, the regime is that of a single run, and targets and outputs are no dials: the output scale "
-    "is an inverse temperature. Use the scale of the initial weights."
+    "is an inverse temperature. The dial is the scale of the initial weights."
 )
 
 
@@ -74,7 +83,7 @@ def regime(
         output_scale: α, the factor on the outputs.
         learning_rate: Learning rate of gradient descent, or one per layer; by default, gradient flow.
         loss: "squared" or "cross_entropy". The cross-entropy has no output scale; its label is that of a single run:
-            lazy for S ≤ 0.01, rich for S ≥ 0.1.
+            lazy for S ≤ 0.01, rich for S ≥ 0.1. The dial is then the scale of the initial weights and biases.
         centred: Whether the initial outputs f₀ are subtracted. Without this, a large α first makes the network unlearn
             its own initial outputs. The cross-entropy is always that of the outputs themselves.
         probe: True to always measure, False to never train; by default, the network is trained if no theory decides.
@@ -143,7 +152,10 @@ def regime(
 
 
 class _Measured:
-    """Training runs at the output scales α 2^k."""
+    """Training runs at the output scales α 2^k, or at the scales 2^(k/2) of the initial weights for the cross-entropy.
+
+    Without biases, the two scales have the same effect on the initial outputs of a network of two layers.
+    """
 
     def __init__(self, problem: Problem, output_scale: float, steps: int | None, deadline: float):
         assert problem.network is not None
@@ -154,7 +166,7 @@ class _Measured:
         self._runs: dict[tuple[int, float], KernelMovement] = {}
 
     def run(self, doublings: int, speed: float = 1.0) -> KernelMovement:
-        """Train at the output scale α 2^k, with learning rates multiplied by a factor."""
+        """Train at the k-th doubling of the dial, with learning rates multiplied by a factor."""
         key = doublings, speed
         if key not in self._runs:
             rates = self._problem.rates
@@ -165,11 +177,12 @@ class _Measured:
                 is_flow=self._is_flow,
                 steps=self._steps,
                 deadline=self._deadline,
+                init_scale=2.0 ** (doublings / 2) if self._is_single else 1.0,
             )
         return self._runs[key]
 
     def label(self, doublings: int, speed: float = 1.0) -> Label:
-        """Return the label at the output scale α 2^k."""
+        """Return the label at the k-th doubling of the dial."""
         run = self.run(doublings, speed)
         if self._is_single:
             return "unstable" if run.movement.growth > UNSTABLE else label_of_run(run.movement.fitted)
@@ -178,6 +191,14 @@ class _Measured:
     @property
     def _is_single(self) -> bool:
         return self._problem.targets.ndim == 1
+
+    @property
+    def _lazy(self) -> float:
+        return RUN_LAZY if self._is_single else LAZY
+
+    @property
+    def _rich(self) -> float:
+        return RUN_RICH if self._is_single else RICH
 
     def answer(self, *, turns: bool) -> Regime:
         """Return the label, its reason and the turns of the dial."""
@@ -204,7 +225,7 @@ class _Measured:
             "",
             reason,
             S,
-            LAZY if label == "lazy" else RICH,
+            self._lazy if label == "lazy" else self._rich,
             kernel_distance=S,
             ratio=ratio,
             final_kernel_distance=run.movement.final,
@@ -217,19 +238,18 @@ class _Measured:
         if label == "unstable":
             yield from self._slower()
             return
-        if self._is_single or math.isnan(self.run(0).movement.fitted):
+        distance = self.run(0).movement.fitted
+        if math.isnan(distance) or distance == 0:  # zero if the network is linear in its weights
             return
-        if self.run(0).movement.fitted == 0:
-            return  # the network is linear in its weights
         if label in ("rich", "delayed rich", "undecided"):
             yield from self._search(+1, ("lazy",))
         if label in ("lazy", "undecided"):
             yield from self._search(-1, ("rich", "delayed rich"))
 
     def _search(self, direction: int, wanted: tuple[Label, ...]) -> Iterator[Turn]:
-        """Try output scales in one direction, from the one at which S is expected to cross the threshold."""
+        """Turn the dial in one direction, from where S is expected to cross the threshold."""
         distance = max(self.run(0).movement.fitted, 1e-12)
-        needed = distance / LAZY if direction > 0 else RICH / distance
+        needed = distance / self._lazy if direction > 0 else self._rich / distance
         first = max(math.ceil(math.log(max(needed, 1.0), 4)), 1)
         for doublings in range(first, min(first + _TURNS, _FARTHEST)):
             if time.monotonic() > self._deadline:
@@ -237,7 +257,11 @@ class _Measured:
             found = self.label(direction * doublings)
             if found in wanted:
                 distance = self.run(direction * doublings).movement.fitted
-                yield _turn(self._problem, found, 2.0 ** (direction * doublings), distance)
+                factor = 2.0 ** (direction * doublings)
+                if self._is_single:
+                    yield Turn(found, init_scale=math.sqrt(factor), kernel_distance=distance)
+                else:
+                    yield _turn(self._problem, found, factor, distance)
                 return
 
     def _slower(self) -> Iterator[Turn]:

@@ -102,6 +102,7 @@ def kernel_movement(
     is_flow: bool,
     steps: int,
     deadline: float,
+    init_scale: float = 1.0,
 ) -> KernelMovement:
     """Train a network, and measure its NTK at the start, when 90 % of the loss is gone, and at the end.
 
@@ -116,10 +117,12 @@ def kernel_movement(
         is_flow: Gradient flow by a Runge-Kutta method (RK23) of `scipy.integrate`, or gradient descent.
         steps: Largest number of steps.
         deadline: End of the time limit, as `time.monotonic()`.
+        init_scale: Factor on the initial weights.
     """
-    first, _ = network.gradient(network.start, targets)
-    path = (_flow_steps if is_flow else _descent_steps)(network, targets, rates)
-    run = _train(path, first, network.start, steps, deadline)
+    initial = init_scale * network.start
+    first, _ = network.gradient(initial, targets)
+    path = (_flow_steps if is_flow else _descent_steps)(network, targets, rates, initial)
+    run = _train(path, first, initial, steps, deadline)
     lowest = min(run.losses)
     floor = lowest if lowest > _FLOOR * first else 0.0
     # Below 90 %, the rest of the loss is a floor only if the second half of the steps hardly reduces it.
@@ -132,10 +135,10 @@ def kernel_movement(
     growth = growth if np.isfinite(growth) else float("inf")
     fitted, final, flips = float("nan"), float("nan"), None
     if weights is not None and growth <= UNSTABLE:
-        start = network.kernel(network.start, rates)
+        start = network.kernel(initial, rates)
         fitted = float(kernel_distance(start, network.kernel(weights, rates)))
         final = float(kernel_distance(start, network.kernel(run.final, rates)))
-        before, after = network.patterns(network.start), network.patterns(weights)
+        before, after = network.patterns(initial), network.patterns(weights)
         flips = None if before is None or after is None else float(np.mean(before != after))
     removed = 1 - lowest / first if first > 0 else 0.0
     return KernelMovement(Movement(fitted, final, growth), flips, removed, len(run.losses) - 1, run.out_of_time)
@@ -167,8 +170,8 @@ def _train(path: Iterator[_Step], first: float, start: Any, steps: int, deadline
     return run
 
 
-def _descent_steps(network: TrainableNetwork, targets: Any, rates: Any) -> Iterator[_Step]:
-    weights, (_, gradient) = network.start, network.gradient(network.start, targets)
+def _descent_steps(network: TrainableNetwork, targets: Any, rates: Any, initial: Any) -> Iterator[_Step]:
+    weights, (_, gradient) = initial, network.gradient(initial, targets)
     with np.errstate(over="ignore", invalid="ignore"):
         while True:
             weights = weights - rates * gradient
@@ -176,7 +179,7 @@ def _descent_steps(network: TrainableNetwork, targets: Any, rates: Any) -> Itera
             yield _Step(weights, loss, lambda _, reached=weights: reached)
 
 
-def _flow_steps(network: TrainableNetwork, targets: Any, rates: Any) -> Iterator[_Step]:
+def _flow_steps(network: TrainableNetwork, targets: Any, rates: Any, initial: Any) -> Iterator[_Step]:
     speed = 1.0 if rates is None else rates
     latest = 0.0
 
@@ -185,8 +188,8 @@ def _flow_steps(network: TrainableNetwork, targets: Any, rates: Any) -> Iterator
         latest, gradient = network.gradient(weights, targets)
         return -speed * gradient
 
-    smallest = _TOLERANCE * float(np.sqrt(np.mean(network.start**2))) or _TOLERANCE
-    solver = RK23(velocity, 0.0, network.start, np.inf, rtol=_TOLERANCE, atol=_TOLERANCE * smallest)
+    smallest = _TOLERANCE * float(np.sqrt(np.mean(initial**2))) or _TOLERANCE
+    solver = RK23(velocity, 0.0, initial, np.inf, rtol=_TOLERANCE, atol=_TOLERANCE * smallest)
     while solver.status == "running":
         solver.step()
         # The last evaluation of an accepted step is at its end.
