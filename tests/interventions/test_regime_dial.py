@@ -9,7 +9,7 @@ import pytest
 from dynascope.errors import InputError
 from dynascope.interventions import regime_dial
 from dynascope.networks import MLP, DeepLinear, TwoLayer
-from dynascope.tasks import Task
+from dynascope.tasks import InContextRegression, Task
 from dynascope.theory.regimes import OptimizerSettings
 from dynascope.training import Descent, descend
 
@@ -142,3 +142,10 @@ def test_a_schedule_of_factors_keeps_the_twin_and_a_schedule_of_rates_breaks_it(
 
     first, other = (losses(with_equal_rates(each), 1.0, schedule=schedule) for each in pair)
     assert np.abs(other / first - 1).max() > 1e-2
+
+
+def test_a_task_is_a_pair_of_arrays_or_has_samples():
+    settings, network = OptimizerSettings("sgd", 0.1), DeepLinear((2, 8, 2))
+    assert regime_dial((np.eye(2), np.eye(2)), network, settings, output_scale=2.0).regime == "lazier"
+    with pytest.raises(InputError, match="InContextRegression has no samples"):
+        regime_dial(InContextRegression(np.eye(2), context_length=20), network, settings)

@@ -12,10 +12,12 @@ import jax
 import optax
 
 from dynascope.compilation.frameworks import also_in_pytorch
+from dynascope.errors import InputError
 from dynascope.interventions.dial_match import DialMatch, layer_factors, match_dial, require_target_scale
 from dynascope.networks import MLP, DeepLinear, TwoLayer
 from dynascope.protocols import Network
 from dynascope.tasks import Task
+from dynascope.tasks.as_task import TaskLike, as_task
 from dynascope.theory.regimes import OptimizerSettings
 from dynascope.validation import require
 from dynascope.validation.bounded import PositiveFloat
@@ -76,7 +78,7 @@ class RegimeDial(DialMatch):
 
 @also_in_pytorch("dynascope.torch.regime_dial")
 def regime_dial(
-    task: Task,
+    task: TaskLike,
     network: Network,
     settings: OptimizerSettings,
     *,
@@ -105,7 +107,7 @@ def regime_dial(
     `RegimeDial.optimizer`.
 
     Args:
-        task: Inputs and targets.
+        task: A `Task`, or inputs and targets.
         network: A network with its initial weights. Dials other than the scales of outputs and targets require an `MLP`
             with ReLU or linear activation, a `DeepLinear` or a `TwoLayer` network, whose degrees are known. For a
             `torch.nn.Module`, the function is `dynascope.torch.regime_dial`.
@@ -137,6 +139,10 @@ def regime_dial(
         ('lazier', 8.0, 16.0, 0.00625)
     """
     require_target_scale(target_scale, loss)
+    data = as_task(task)
+    if not isinstance(data, Task):
+        name = type(data).__name__
+        raise InputError(f"task {name} has no samples", argument="task", value=name, remedy="give inputs and targets")
     scales, degrees = _layers(network, init_scale, layer_scales, input_scale)
     alpha = output_scale * degrees / target_scale
     factors = {f".network{_path(path)}": scale for path, scale in jax.tree_util.tree_leaves_with_path(scales)}
@@ -144,7 +150,7 @@ def regime_dial(
     scaled = jax.tree.map(lambda weight, scale: weight * scale, eqx.filter(network, eqx.is_inexact_array), scales)
     return RegimeDial(
         **vars(match),
-        task=dataclasses.replace(task, inputs=input_scale * task.inputs, targets=target_scale * task.targets),
+        task=dataclasses.replace(data, inputs=input_scale * data.inputs, targets=target_scale * data.targets),
         network=ScaledOutput(eqx.combine(scaled, network), output_scale),
     )
 
