@@ -1,0 +1,1 @@
+"""Small language models with and without broken symmetry of their attention."""
