@@ -18,7 +18,7 @@ from dynascope.studies.symmetry.symmetry_breaking.keys import keys
 from dynascope.studies.symmetry.symmetry_breaking.optimizers import OPTIMIZERS, built
 from dynascope.studies.symmetry.symmetry_breaking.rotation import rotated
 from dynascope.studies.symmetry.symmetry_breaking.token_classes import token_classes
-from dynascope.studies.symmetry.symmetry_breaking.training import TokenRun, TokenTraining
+from dynascope.studies.symmetry.symmetry_breaking.training import TokenTraining
 from dynascope.tasks import IMPLICATION_VOCABULARY, Labelled, TextTask, implications
 
 __all__ = ["ATTENTION", "Cells", "Measured"]
@@ -66,9 +66,10 @@ class Cells:
         heads: Number of heads.
         blocks: Number of blocks.
         batch_size: Windows or questions per step.
-        steps: Number of training steps.
-        tuning_steps: Number of training steps of each tuning run on the text; on questions, tuning runs are as long as
-            the others, because all networks guess early in training.
+        steps: Number of training steps on the text.
+        tuning_steps: Number of training steps of each tuning run on the text.
+        question_steps: Number of training steps on questions. Tuning runs on questions are as long as the others,
+            because all networks guess early in training.
         target_loss: F₀ of energy-conserving descent on the text; on questions, F₀ is zero.
         lengths: Numbers of implications per chain in training.
         longer: Number of implications per chain that is not trained on.
@@ -84,6 +85,7 @@ class Cells:
     batch_size: int
     steps: int
     tuning_steps: int
+    question_steps: int
     target_loss: float
     lengths: Sequence[int]
     longer: int
@@ -117,16 +119,21 @@ class Cells:
 
     def _cell(self, name: str, attention: str) -> Measured:
         rates, seeds = OPTIMIZERS[name].rates, range(self.seed, self.seed + self.seeds)
-        spare = [self.seed + _OTHER_SEEDS]
-        tuning = [self._on_text(name, attention, rate, spare, self.tuning_steps).losses[0] for rate in rates]
-        text = self._on_text(name, attention, _best(rates, tuning), seeds, self.steps)
-        rate = _best(rates, [self._on_questions(name, attention, rate, spare).losses[0] for rate in rates])
-        answers = self._on_questions(name, attention, rate, seeds)
+        spare = self.seed + _OTHER_SEEDS
+        reader = functools.partial(self._reader, attention == "broken")
+        answerer = functools.partial(self._answerer, attention == "broken")
+        pages, questions = (self.text.train, self.text.test), self._questions[:2]
+        tuning = self._training(name, self.tuning_steps, self.target_loss).tune(reader(spare), rates, *pages)
+        training = self._training(name, self.steps, self.target_loss)
+        text = training.train([reader(seed) for seed in seeds], _best(rates, tuning), *pages)
+        training = self._training(name, self.question_steps, 0.0)
+        rate = _best(rates, training.tune(answerer(spare), rates, *questions))
+        answers = training.train([answerer(seed) for seed in seeds], rate, *questions)
         longer = [self._accuracy_on_longer(network) for network in answers.networks]
         excess = np.array([self._excess(network) for network in text.networks])
         return Measured(
             tuned_rate=np.array(_best(rates, tuning)),
-            tuning_loss=np.array(tuning),
+            tuning_loss=tuning,
             test_loss=text.losses,
             known_accuracy=answers.accuracies,
             longer_accuracy=np.where(np.isnan(answers.losses), np.nan, longer),
@@ -134,49 +141,40 @@ class Cells:
             rotated_loss=self._rotated_loss(text.networks[0]),
         )
 
-    def _on_text(self, name: str, attention: str, rate: float, seeds: Sequence[int], steps: int) -> TokenRun:
-        networks = [
-            language_model(
-                self.text.vocabulary.size,
-                self.text.train.inputs.shape[1],
-                width=self.width,
-                heads=self.heads,
-                blocks=self.blocks,
-                broken_symmetry=_BIASES if attention == "broken" else None,
-                seed=seed,
-            )
-            for seed in seeds
-        ]
-        training = self._training(name, rate, steps, self.target_loss)
-        return training.train(networks, self.text.train, self.text.test)
+    def _reader(self, broken: bool, seed: int) -> Transformer:
+        """Return an untrained network that predicts the next character of the text."""
+        return language_model(
+            self.text.vocabulary.size,
+            self.text.train.inputs.shape[1],
+            width=self.width,
+            heads=self.heads,
+            blocks=self.blocks,
+            broken_symmetry=_BIASES if broken else None,
+            seed=seed,
+        )
 
-    def _on_questions(self, name: str, attention: str, rate: float, seeds: Sequence[int]) -> TokenRun:
-        train, known, _ = self._questions
-        networks = [
-            Transformer(
-                IMPLICATION_VOCABULARY.size,
-                train.inputs.shape[1],
-                2,
-                width=self.width,
-                heads=self.heads,
-                blocks=self.blocks,
-                activation="gelu",
-                layer_norm="learned",
-                biases=True,
-                query_value_biases=_BIASES if attention == "broken" else None,
-                seed=seed,
-            )
-            for seed in seeds
-        ]
-        return self._training(name, rate, self.steps, 0.0).train(networks, train, known)
+    def _answerer(self, broken: bool, seed: int) -> Transformer:
+        """Return an untrained network that answers the questions."""
+        return Transformer(
+            IMPLICATION_VOCABULARY.size,
+            self._questions[0].inputs.shape[1],
+            2,
+            width=self.width,
+            heads=self.heads,
+            blocks=self.blocks,
+            activation="gelu",
+            layer_norm="learned",
+            biases=True,
+            query_value_biases=_BIASES if broken else None,
+            seed=seed,
+        )
 
     def _accuracy_on_longer(self, network: Transformer) -> float:
         longer = self._questions[2]
         return float(np.mean(np.asarray(network(longer.inputs)).argmax(axis=1) == longer.labels))
 
-    def _training(self, name: str, rate: float, steps: int, target_loss: float) -> TokenTraining:
-        optimizer = built(name, target_loss)
-        return TokenTraining(optimizer, rate, steps, self.batch_size, OPTIMIZERS[name].together, self.seed)
+    def _training(self, name: str, steps: int, target_loss: float) -> TokenTraining:
+        return TokenTraining(built(name, target_loss), steps, self.batch_size, self.seed)
 
     @functools.cached_property
     def _questions(self) -> tuple[Labelled, Labelled, Labelled]:
@@ -203,6 +201,6 @@ class Cells:
         return np.asarray(after / loss)
 
 
-def _best(rates: Sequence[float], losses: Sequence[float]) -> float:
+def _best(rates: Sequence[float], losses: np.ndarray) -> float:
     """Return the learning rate with the lowest loss; runs that diverged have the loss NaN."""
     return rates[int(np.argmin(np.nan_to_num(losses, nan=np.inf)))]

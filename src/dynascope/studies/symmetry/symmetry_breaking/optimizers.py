@@ -19,20 +19,18 @@ class Optimizer(NamedTuple):
     Attributes:
         build: Function from a learning rate to an optax transformation.
         rates: Learning rates in increasing order.
-        together: Whether networks are trained as an ensemble. SOAP computes eigenvectors only every few steps, but in
-            an ensemble at every step.
     """
 
     build: Callable[..., Any]
     rates: tuple[float, ...]
-    together: bool = True
 
 
+_SMALL_RATES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1
 OPTIMIZERS = {
-    "AdamW": Optimizer(optax.adamw, (1e-3, 3e-3, 1e-2, 3e-2)),
-    "SOAP": Optimizer(soap, (1e-3, 3e-3, 1e-2, 3e-2), together=False),
-    "SGD": Optimizer(functools.partial(optax.sgd, momentum=0.9), (0.03, 0.1, 0.3, 1.0)),
-    "ECD": Optimizer(ecd, (0.3, 1.0, 3.0, 10.0)),
+    "AdamW": Optimizer(optax.adamw, _SMALL_RATES),
+    "SOAP": Optimizer(soap, _SMALL_RATES),
+    "SGD": Optimizer(functools.partial(optax.sgd, momentum=0.9), (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)),
+    "ECD": Optimizer(ecd, (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)),
 }
 ADAPTIVE, SIMPLE = ("AdamW", "SOAP"), ("SGD", "ECD")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
@@ -19,18 +21,27 @@ def rotated(network: Transformer, fixed: Float[np.ndarray, " d"], draw: np.rando
     The outputs do not change if the unlearned biases of queries and values are multiples of b or zero.
 
     Args:
-        network: A transformer with learned biases, and with as many key-value heads as heads.
+        network: A transformer with as many key-value heads as heads.
         fixed: b, shape (head width,).
         draw: Generator of the rotations.
     """
     changed = []
     for block in network.blocks:
         inner, outer = (np.kron(np.eye(network.heads), _rotation(fixed, draw)) for _ in range(2))
-        changed += [each @ inner for each in (block.queries, block.query_bias, block.keys, block.key_bias)]
-        changed += [block.values @ outer, block.value_bias @ outer, outer.T @ block.outputs]
+        changed += [_times(each, inner) for each in (block.queries, block.query_bias, block.keys, block.key_bias)]
+        changed += [_times(each, outer) for each in (block.values, block.value_bias)]
+        changed.append(outer.T @ block.outputs)
     return eqx.tree_at(
-        lambda tree: [getattr(block, name) for block in tree.blocks for name in _NAMES], network, changed
+        lambda tree: [getattr(block, name) for block in tree.blocks for name in _NAMES],
+        network,
+        changed,
+        is_leaf=lambda leaf: leaf is None,
     )
+
+
+def _times(weights: Any, matrix: np.ndarray) -> Any:
+    """Multiply weights by a matrix; missing biases remain missing."""
+    return None if weights is None else weights @ matrix
 
 
 def _rotation(fixed: np.ndarray, draw: np.random.Generator) -> np.ndarray:

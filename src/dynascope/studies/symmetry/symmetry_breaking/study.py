@@ -55,9 +55,12 @@ class SymmetryBreaking(ClaimsStudy):
     heads: PositiveInt = parameter(4, "Number of attention heads per block, a divisor of the width.")
     blocks: PositiveInt = parameter(2, "Number of transformer blocks.")
     batch_size: PositiveInt = parameter(32, "Windows of text, or questions, per training step.")
-    steps: PositiveInt = parameter(400, "Number of training steps.")
+    steps: PositiveInt = parameter(400, "Number of training steps on the text.")
     tuning_steps: PositiveInt = parameter(
         200, "Number of training steps of the runs that choose a learning rate for the text."
+    )
+    question_steps: PositiveInt = parameter(
+        1000, "Number of training steps on questions, also of the runs that choose a learning rate for them."
     )
     target_loss: PositiveFloat = parameter(
         1.0, "Target loss F₀ of ECD on the text in nats, below every loss that a network reaches."
@@ -68,7 +71,7 @@ class SymmetryBreaking(ClaimsStudy):
     longer: Annotated[int, Interval(ge=2, le=7)] = parameter(
         4, "Number of implications per chain in questions that are not trained on, above all lengths."
     )
-    seeds: Annotated[int, Ge(2)] = parameter(8, "Number of initialisations.")
+    seeds: Annotated[int, Ge(2)] = parameter(6, "Number of initialisations.")
     seed: Seed = parameter(0, "Seed of the initial weights, the batches and the questions.")
 
     reference = Reference.of(
@@ -117,7 +120,7 @@ class SymmetryBreaking(ClaimsStudy):
     }
     tiny = {
         **{"characters": 20_000, "optimizers": ["SGD"], "context": 8, "width": 8, "heads": 2, "blocks": 1},
-        **{"steps": 20, "tuning_steps": 10, "seeds": 2, "lengths": [1], "longer": 2},
+        **{"steps": 20, "tuning_steps": 10, "question_steps": 20, "seeds": 2, "lengths": [1], "longer": 2},
     }
     tiny_limits = "Networks that are trained for so few steps differ too little to decide the claims."
 

@@ -39,30 +39,30 @@ class TokenTraining:
 
     Attributes:
         optimizer: Function from a learning rate to an optax transformation.
-        learning_rate: Learning rate.
         steps: Number of steps.
         batch_size: Samples per step.
-        together: Whether networks are trained as an ensemble, or one after another.
         seed: Seed of the batches and of the biases.
     """
 
     optimizer: Callable[..., Any]
-    learning_rate: float
     steps: int
     batch_size: int
-    together: bool
     seed: int
 
-    def train(self, networks: Sequence[Transformer], task: Labelled, test: Labelled) -> TokenRun:
-        """Train all networks."""
-        parts = [list(networks)] if self.together else [[each] for each in networks]
-        losses, accuracies, ends = zip(*(self._train(part, task, test) for part in parts), strict=True)
-        return TokenRun(np.concatenate(losses), np.concatenate(accuracies), [each for part in ends for each in part])
+    def tune(self, network: Transformer, rates: Sequence[float], task: Labelled, test: Labelled) -> np.ndarray:
+        """Train one network with every learning rate, and return the test losses."""
+        return self._train([network], list(rates), task, test).losses
 
-    def _train(self, networks: list[Transformer], task: Labelled, test: Labelled) -> TokenRun:
+    def train(self, networks: Sequence[Transformer], rate: float, task: Labelled, test: Labelled) -> TokenRun:
+        """Train all networks with one learning rate."""
+        return self._train(networks, rate, task, test)
+
+    def _train(
+        self, networks: Sequence[Transformer], rates: float | list[float], task: Labelled, test: Labelled
+    ) -> TokenRun:
         method = Descent(
             self.optimizer,
-            learning_rate=self.learning_rate,
+            learning_rate=rates,
             steps=self.steps,
             loss="cross_entropy",
             batches=self.batch_size,
@@ -76,10 +76,12 @@ class TokenTraining:
                 warnings.simplefilter("ignore", DivergenceWarning)
                 record, ends = descend(task, single, method, seed=self.seed, return_networks=True)
         except DivergenceError:
-            missing = np.full(len(networks), np.nan)
+            missing = np.full(len(networks) * np.size(rates), np.nan)
             return TokenRun(missing, missing, single)
         members = [jax.tree.map(lambda leaf, k=k: np.asarray(leaf)[k], ends) for k in range(len(networks))]
-        losses, accuracies = (record[name].to_numpy()[:, -1].astype(float) for name in ("test_loss", "test_accuracy"))
+        losses, accuracies = (
+            record[name].to_numpy()[..., -1].ravel().astype(float) for name in ("test_loss", "test_accuracy")
+        )
         return TokenRun(losses, accuracies, members)
 
 
