@@ -86,6 +86,13 @@ def test_no_effect_decides_no_claim():
     assert "holds" not in {each.outcome for each in claims}
 
 
+def test_networks_that_guess_do_not_decide_claims_about_questions():
+    guessing = measured(0.3)._replace(known_accuracy=np.full((3, 2, 8), 0.5))
+    outcomes = {each.name: each.outcome for each in breaking_claims(guessing, ["AdamW", "SGD", "ECD"], ["letters"])}
+    assert outcomes["questions, SGD"] == "undecided"
+    assert outcomes["longer chains, SGD"] == "holds"
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

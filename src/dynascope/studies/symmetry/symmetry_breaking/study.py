@@ -14,7 +14,7 @@ from dynascope.comparison import Claim
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.symmetry.symmetry_breaking import page
 from dynascope.studies.symmetry.symmetry_breaking.cells import ATTENTION, Cells, Measured
-from dynascope.studies.symmetry.symmetry_breaking.claims import breaking_claims, deciding_claims
+from dynascope.studies.symmetry.symmetry_breaking.claims import CHANCE, breaking_claims, deciding_claims
 from dynascope.studies.symmetry.symmetry_breaking.optimizers import OPTIMIZERS, SIMPLE
 from dynascope.tasks import TextTask, python_documentation, text_task
 from dynascope.tasks.data.read_text import read_text
@@ -22,7 +22,6 @@ from dynascope.theory import papers
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _HELD_OUT = 0.1
-_CHANCE = 0.5  # accuracy of guessing
 
 
 class SymmetryBreaking(ClaimsStudy):
@@ -42,9 +41,10 @@ class SymmetryBreaking(ClaimsStudy):
     Four kinds of claims decide the verdict. With broken symmetry, SGD and energy-conserving descent (ECD) reach a lower
     loss; their gap to AdamW and SOAP narrows; they answer more questions; and the keys of each class are aligned with
     the mean query bias, in some head, more than with random directions. As a check, rotations of all heads that do not
-    change the mean biases must not change the loss of a trained network. Confidence intervals include the variation
-    between initialisations, but not between texts. The paper trains networks of 124 million parameters; `--width 768
-    --heads 12 --blocks 12 --context 512` is as large, and requires a GPU and a long text.
+    change the mean biases must not change the loss of a trained network. A claim about questions is undecided if no
+    network answers better than guessing. Confidence intervals include the variation between initialisations, but not
+    between texts. The paper trains networks of 124 million parameters; `--width 768 --heads 12 --blocks 12 --context
+    512` is as large, and requires a GPU and a long text.
     """
 
     text: str = parameter("", "Path of a text file in UTF-8; empty for the documentation of the Python library.")
@@ -183,7 +183,7 @@ class SymmetryBreaking(ClaimsStudy):
         guess = np.log(self._text.vocabulary.size)
         return found._replace(
             test_loss=np.nan_to_num(found.test_loss, nan=guess),
-            known_accuracy=np.nan_to_num(found.known_accuracy, nan=_CHANCE),
-            longer_accuracy=np.nan_to_num(found.longer_accuracy, nan=_CHANCE),
+            known_accuracy=np.nan_to_num(found.known_accuracy, nan=CHANCE),
+            longer_accuracy=np.nan_to_num(found.longer_accuracy, nan=CHANCE),
             alignment=np.nan_to_num(found.alignment, nan=0.0),
         )
