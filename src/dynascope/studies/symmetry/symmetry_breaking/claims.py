@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -92,9 +91,8 @@ def _claim_on_questions(title: str, name: str, chains: str, intact: np.ndarray, 
     claim = claim_on_mean(
         title, f"Broken symmetry raises the accuracy of {name} on {chains}.", broken - intact, least=_ACCURACY
     )
-    if max(intact.mean(), broken.mean()) >= CHANCE + _ACCURACY:
-        return claim
-    return dataclasses.replace(claim, unknown="with intact and with broken symmetry, networks guess")
+    answered = max(intact.mean(), broken.mean()) >= CHANCE + _ACCURACY
+    return claim.if_known(answered, "with intact and with broken symmetry, networks guess")
 
 
 def _chosen(optimizers: Sequence[str]) -> tuple[list[str], list[str]]:
