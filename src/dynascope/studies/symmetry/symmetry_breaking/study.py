@@ -57,10 +57,10 @@ class SymmetryBreaking(ClaimsStudy):
     batch_size: PositiveInt = parameter(32, "Windows of text, or questions, per training step.")
     steps: PositiveInt = parameter(400, "Number of training steps on the text.")
     tuning_steps: PositiveInt = parameter(
-        200, "Number of training steps of the runs that choose a learning rate for the text."
+        150, "Number of training steps of the runs that choose a learning rate for the text."
     )
     question_steps: PositiveInt = parameter(
-        1000, "Number of training steps on questions, also of the runs that choose a learning rate for them."
+        500, "Number of training steps on questions, also of the runs that choose a learning rate for them."
     )
     target_loss: PositiveFloat = parameter(
         1.0, "Target loss F₀ of ECD on the text in nats, below every loss that a network reaches."
