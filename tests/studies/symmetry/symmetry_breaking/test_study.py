@@ -113,6 +113,18 @@ def test_a_short_text_is_rejected_before_training(tmp_path):
         SymmetryBreaking(text=str(path)).observe()
 
 
+def test_the_setting_of_the_paper_has_its_sizes():
+    study = SymmetryBreaking(paper=True, width=8, heads=2)
+    assert {
+        "width": 768,
+        "blocks": 12,
+        "heads": 12,
+        "context": 512,
+        "paper": True,
+    }.items() <= study.parameters().items()
+    assert "512 characters" in study.about()["description"][0]
+
+
 @pytest.mark.slow
 def test_the_small_setting_measures_every_cell():
     study = dataclasses.replace(SymmetryBreaking(**SymmetryBreaking.tiny))

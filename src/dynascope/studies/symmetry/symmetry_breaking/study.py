@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from annotated_types import Ge, Interval
@@ -22,6 +23,7 @@ from dynascope.theory import papers
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
 _HELD_OUT = 0.1
+_PUBLISHED = {"width": 768, "heads": 12, "blocks": 12, "context": 512, "target_loss": 2.0}
 
 
 class SymmetryBreaking(ClaimsStudy):
@@ -43,8 +45,7 @@ class SymmetryBreaking(ClaimsStudy):
     the mean query bias, in some head, more than with random directions. As a check, rotations of all heads that do not
     change the mean biases must not change the loss of a trained network. A claim about questions is undecided if no
     network answers better than guessing. Confidence intervals include the variation between initialisations, but not
-    between texts. The paper trains networks of 124 million parameters; `--width 768 --heads 12 --blocks 12 --context
-    512` is as large, and requires a GPU and a long text.
+    between texts. The paper trains networks of 124 million parameters for many more steps; `--paper` sets their sizes.
     """
 
     text: str = parameter("", "Path of a text file in UTF-8; empty for the documentation of the Python library.")
@@ -71,8 +72,13 @@ class SymmetryBreaking(ClaimsStudy):
     longer: Annotated[int, Interval(ge=2, le=7)] = parameter(
         4, "Number of implications per chain in questions that are not trained on, above all lengths."
     )
-    seeds: Annotated[int, Ge(2)] = parameter(6, "Number of initialisations.")
+    seeds: Annotated[int, Ge(2)] = parameter(8, "Number of initialisations.")
     seed: Seed = parameter(0, "Seed of the initial weights, the batches and the questions.")
+    paper: bool = parameter(
+        False,
+        "Whether to use the paper's width 768, 12 heads, 12 blocks, context 512 and target loss 2 instead, which "
+        "requires a GPU and a long text.",
+    )
 
     reference = Reference.of(
         papers.BROKEN_ATTENTION,
@@ -131,6 +137,19 @@ class SymmetryBreaking(ClaimsStudy):
         self.require(self.longer > max(self.lengths), "longer", remedy, beside="lengths")
         self.require(set(SIMPLE) & set(self.optimizers), "optimizers", f"add {' or '.join(SIMPLE)}")
 
+    @functools.cached_property
+    def setting(self) -> SymmetryBreaking:
+        """This study, or the study with the paper's sizes if `paper` is set."""
+        return dataclasses.replace(self, **_PUBLISHED, paper=False) if self.paper else self
+
+    def parameters(self) -> dict[str, Any]:
+        """The fields, with the paper's sizes if `paper` is set."""
+        return dataclasses.asdict(self.setting) | {"paper": self.paper}
+
+    def about(self) -> Values:
+        """Attributes that describe the task and the network, with the paper's sizes if `paper` is set."""
+        return self.setting.about() if self.paper else super().about()
+
     def trained(self) -> Values:
         """Tune, train and measure every optimiser with intact and with broken symmetry."""
         found = self._measured
@@ -170,11 +189,11 @@ class SymmetryBreaking(ClaimsStudy):
     @functools.cached_property
     def _text(self) -> TextTask:
         text = read_text(Path(self.text))[: self.characters] if self.text else python_documentation(self.characters)
-        return text_task(text, self.context, held_out=_HELD_OUT, seed=self.seed)
+        return text_task(text, self.setting.context, held_out=_HELD_OUT, seed=self.seed)
 
     @functools.cached_property
     def _cells(self) -> Cells:
-        return self.part(Cells, text=self._text)
+        return self.setting.part(Cells, text=self._text)
 
     @functools.cached_property
     def _measured(self) -> Measured:
