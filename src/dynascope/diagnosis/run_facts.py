@@ -1,0 +1,61 @@
+"""What the lines of a diagnosis read: the record of a run, and the settings of its training."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from dynascope.diagnosis.run_findings import known_values
+from dynascope.symmetry import Charge
+
+__all__ = ["RunFacts"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RunFacts:
+    """A recorded run.
+
+    Attributes:
+        record: The record, over `step`.
+        initial_weights: The weights at the first row, by name; empty if they are not available.
+        symmetries: The symmetries whose charges were recorded; empty if there are none.
+        optimizer: Class of the optimiser, such as "SGD"; empty if unknown.
+        groups: Settings of each parameter group under the names of PyTorch, such as "momentum" and "weight_decay".
+        batch_size: Number of examples per step; None if unknown.
+        criterion: Name of the loss, such as "CrossEntropyLoss"; empty if unknown.
+    """
+
+    record: xr.Dataset
+    initial_weights: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    symmetries: tuple[Charge, ...] = ()
+    optimizer: str = ""
+    groups: Sequence[Mapping[str, Any]] = ()
+    batch_size: int | None = None
+    criterion: str = ""
+
+    def known(self, name: str) -> xr.DataArray | None:
+        """Return the rows of a variable that have a finite value; None if there are none."""
+        return known_values(self.record, name)
+
+    def last(self, name: str) -> float:
+        """Return the last finite value of a variable over `step`; NaN if there is none."""
+        values = self.known(name)
+        return float("nan") if values is None else float(values[-1])
+
+    @property
+    def learning_rate(self) -> float:
+        """The largest learning rate in the last row; NaN if unknown."""
+        rates = self.known("learning_rate")
+        return float("nan") if rates is None else float(np.nanmax(rates[-1].to_numpy()))
+
+    @property
+    def momentum(self) -> float:
+        """The momentum of SGD, or β₁ of Adam, in the first parameter group; NaN if unknown."""
+        if not self.groups:
+            return float("nan")
+        group = self.groups[0]
+        return float(group["momentum"]) if "momentum" in group else float(group.get("betas", (float("nan"),))[0])
