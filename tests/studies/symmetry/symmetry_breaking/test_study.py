@@ -16,6 +16,7 @@ from dynascope.studies.symmetry.symmetry_breaking.keys import keys
 from dynascope.studies.symmetry.symmetry_breaking.rotation import rotated
 from dynascope.studies.symmetry.symmetry_breaking.study import SymmetryBreaking
 
+UNTRAINED = 3.0  # loss of networks that know only the frequencies of the characters
 TOKENS = np.random.default_rng(0).integers(11, size=(3, 5))
 
 
@@ -76,21 +77,30 @@ def measured(gain, names=("AdamW", "SGD", "ECD")):
 @pytest.mark.parametrize(("gain", "outcome"), [(0.3, "holds"), (-0.3, "does not hold")])
 def test_claims_follow_the_effect(gain, outcome):
     names, classes = ["AdamW", "SGD", "ECD"], ["letters"]
-    claims = breaking_claims(measured(gain), names, classes)
+    claims = breaking_claims(measured(gain), names, classes, UNTRAINED)
     assert {each.name for each in claims} == set(deciding_claims(names, classes))
     assert {each.outcome for each in claims} == {outcome}
 
 
 def test_no_effect_decides_no_claim():
-    claims = breaking_claims(measured(0.0), ["AdamW", "SGD", "ECD"], ["letters"])
+    claims = breaking_claims(measured(0.0), ["AdamW", "SGD", "ECD"], ["letters"], UNTRAINED)
     assert "holds" not in {each.outcome for each in claims}
 
 
 def test_networks_that_guess_do_not_decide_claims_about_questions():
     guessing = measured(0.3)._replace(known_accuracy=np.full((3, 2, 8), 0.5))
-    outcomes = {each.name: each.outcome for each in breaking_claims(guessing, ["AdamW", "SGD", "ECD"], ["letters"])}
+    outcomes = {
+        each.name: each.outcome for each in breaking_claims(guessing, ["AdamW", "SGD", "ECD"], ["letters"], UNTRAINED)
+    }
     assert outcomes["questions, SGD"] == "undecided"
     assert outcomes["longer chains, SGD"] == "holds"
+
+
+def test_networks_that_know_only_frequencies_do_not_decide_claims_about_keys():
+    found = breaking_claims(measured(-0.3), ["AdamW", "SGD", "ECD"], ["letters"], untrained_loss=1.0)
+    outcomes = {each.name: each.outcome for each in found}
+    assert outcomes["keys, letters"] == "undecided"
+    assert outcomes["loss, SGD"] == "does not hold"
 
 
 @pytest.mark.parametrize(

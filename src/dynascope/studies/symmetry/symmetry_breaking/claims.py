@@ -32,16 +32,20 @@ def deciding_claims(optimizers: Sequence[str], classes: Sequence[str]) -> tuple[
     )
 
 
-def breaking_claims(measured: Measured, optimizers: Sequence[str], classes: Sequence[str]) -> list[Claim]:
+def breaking_claims(
+    measured: Measured, optimizers: Sequence[str], classes: Sequence[str], untrained_loss: float
+) -> list[Claim]:
     """Evaluate the claims.
 
     Runs with the same seed have the same initial weights and batches, so their differences are compared. A claim about
-    questions is undecided if neither intact nor broken networks answer better than guessing.
+    questions is undecided if neither intact nor broken networks answer better than guessing, and a claim about keys is
+    undecided if the networks predict characters no better than by their frequencies.
 
     Args:
         measured: Measurements without NaN.
         optimizers: Names of the optimisers, in the order of the measurements.
         classes: Names of the token classes, in the order of the measurements.
+        untrained_loss: Held-out loss of the frequencies of the characters.
     """
     simple, adaptive = _chosen(optimizers)
     intact, broken = (dict(zip(optimizers, measured.test_loss[:, k], strict=True)) for k in (0, 1))
@@ -64,6 +68,7 @@ def breaking_claims(measured: Measured, optimizers: Sequence[str], classes: Sequ
         for name in simple
         for other in adaptive
     ]
+    learned = bool(measured.test_loss[:, 1].mean() < untrained_loss)
     claims += [
         claim_on_mean(
             f"keys, {name}",
@@ -71,7 +76,7 @@ def breaking_claims(measured: Measured, optimizers: Sequence[str], classes: Sequ
             "more than with 95 % of random directions (difference of the mean cosines).",
             excess,
             least=0.0,
-        )
+        ).if_known(learned, "with broken symmetry, networks predict characters no better than by their frequencies")
         for name, excess in zip(classes, measured.alignment[:, 1].mean(axis=0).T, strict=True)
     ]
     kinds = (
@@ -91,7 +96,7 @@ def _claim_on_questions(title: str, name: str, chains: str, intact: np.ndarray, 
     claim = claim_on_mean(
         title, f"Broken symmetry raises the accuracy of {name} on {chains}.", broken - intact, least=_ACCURACY
     )
-    answered = max(intact.mean(), broken.mean()) >= CHANCE + _ACCURACY
+    answered = bool(max(intact.mean(), broken.mean()) >= CHANCE + _ACCURACY)
     return claim.if_known(answered, "with intact and with broken symmetry, networks guess")
 
 

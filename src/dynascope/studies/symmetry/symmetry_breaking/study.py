@@ -175,7 +175,11 @@ class SymmetryBreaking(ClaimsStudy):
 
     def claimed(self, found: Values) -> Sequence[Claim]:
         """Evaluate the claims."""
-        return breaking_claims(self._measured, self.optimizers, self._classes)
+        text = self._text
+        size, labels = text.vocabulary.size, text.test.labels
+        counts = np.bincount(np.ravel(text.train.labels), minlength=size) + 1.0
+        untrained = float(np.mean(-np.log(counts / counts.sum())[labels]))
+        return breaking_claims(self._measured, self.optimizers, self._classes, untrained)
 
     @property
     def deciding_claims(self) -> tuple[str, ...]:
