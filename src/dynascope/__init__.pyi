@@ -19,6 +19,7 @@ from . import training as training
 from .comparison import compare as compare
 from .comparison import user_curve as user_curve
 from .diagnosis import Recorder as Recorder
+from .diagnosis import diagnose as diagnose
 from .flows import GradientFlow as GradientFlow
 from .networks import TwoLayer as TwoLayer
 from .prediction import observe as observe

@@ -1,4 +1,4 @@
-"""The command line: list, predict, which, run, report, watch."""
+"""The command line: list, predict, which, run, diagnose, report, watch."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import tyro
 
 # Rooms load their modules lazily, so that help appears immediately.
 from dynascope import __version__, report
+from dynascope.cli.diagnose import Diagnose
 from dynascope.cli.exit_codes import AGREED, FAILED
 from dynascope.cli.failure import FAILURES, Failure
 from dynascope.cli.list_studies import List
@@ -62,6 +63,7 @@ _COMMANDS: dict[str, Any] = {
     "predict": Predict,
     "which": Which,
     "run": Run,
+    "diagnose": Diagnose,
     "report": Report,
     "watch": Watch,
 }

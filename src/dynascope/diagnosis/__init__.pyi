@@ -1,3 +1,6 @@
+from .diagnose import diagnose as diagnose
+from .diagnosis import Diagnosis as Diagnosis
+from .line import Line as Line
 from .preset import probes_of as probes_of
 from .probe import Probe as Probe
 from .probe import ProbeCost as ProbeCost

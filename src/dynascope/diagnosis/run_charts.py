@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dynascope.diagnosis.run_findings import known_values
+from dynascope.diagnosis.known_values import known_values
 from dynascope.results import Chart
 
 __all__ = ["run_charts"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from dynascope.diagnosis.run_findings import known_values
+from dynascope.diagnosis.known_values import known_values
 from dynascope.symmetry import Charge
 
 __all__ = ["RunFacts"]

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 
+from dynascope.diagnosis.known_values import known_values
+from dynascope.diagnosis.lines.regime import run_regime
 from dynascope.diagnosis.preset import PRESETS
-from dynascope.prediction.lazy_or_rich.labels import FITTED, RUN_LAZY, RUN_RICH, label_of_run
 from dynascope.results.numbers import percent, rounded
 
-__all__ = ["known_values", "run_findings"]
+__all__ = ["run_findings"]
 
 _SAME = 0.01  # relative difference below which a value is reported as unchanged
 _OWN_SCHEDULES = {each.name: each.schedule for probes in PRESETS.values() for each in probes if each.schedule}
@@ -33,16 +34,6 @@ def run_findings(record: xr.Dataset) -> list[str]:
         return ["No step has been recorded yet."]
     parts = _loss, _units, _weights, _kernel_and_patterns, _features, _collapse, _charges, _extent, _thinned, _overhead
     return [sentence for part in parts for sentence in part(record)]
-
-
-def known_values(record: xr.Dataset, name: str) -> xr.DataArray | None:
-    """Return the rows of a variable over `step` that have a finite value; None if there are none."""
-    if name not in record:
-        return None
-    values = record[name]
-    others = tuple(place for place, each in enumerate(values.dims) if each != "step")
-    finite = np.isfinite(values.to_numpy().astype(float)).any(axis=others)
-    return values.isel(step=finite) if finite.any() else None
 
 
 def _extent(record: xr.Dataset) -> Iterator[str]:
@@ -106,7 +97,9 @@ def _kernel_and_patterns(record: xr.Dataset) -> Iterator[str]:
             "(0: unchanged, 1: orthogonal). The pseudo-kernel is the neural tangent kernel of the sum of the "
             "outputs; the kernel of all outputs can change more."
         )
-    yield from _regime(record, kernel, "pseudo-kernel") if exact is None else _regime(record, exact, "kernel")
+    regime = run_regime(record)
+    if regime is not None:
+        yield regime.sentence
     flips, layers = known_values(record, "hamming_distance"), known_values(record, "layer_hamming_distance")
     if flips is not None and len(flips) > 1:
         most = ""
@@ -114,30 +107,6 @@ def _kernel_and_patterns(record: xr.Dataset) -> Iterator[str]:
             place = int(np.nanargmax(layers[-1]))
             most = f", the largest share in {_name(record, 'activation', place)} ({percent(layers[-1, place], 2)})"
         yield f"{percent(flips[-1], 2)} of the activations flipped since initialisation{_when(record, flips)}{most}."
-
-
-def _regime(record: xr.Dataset, distance: xr.DataArray | None, kernel: str) -> Iterator[str]:
-    """Classify the run by the kernel distance when 90 % of the loss was gone."""
-    loss, halves = known_values(record, "mean_loss"), known_values(record, "kernel_distance_of_halves")
-    if loss is None or distance is None or len(distance) < 2 or not loss[-1] < loss[0]:
-        return
-    lowest = float(loss.min())
-    gone = loss["step"].to_numpy()[(loss <= lowest + (1 - FITTED) * (float(loss[0]) - lowest)).to_numpy()][0]
-    later = distance[distance["step"].to_numpy() >= gone]
-    if not len(later):
-        return
-    moved, step = float(later[0]), int(later["step"][0])
-    label = label_of_run(max(moved, 0.0))
-    named = "undecided between lazy and rich" if label == "undecided" else label
-    sentence = (
-        f"Training was {named}, judged by one run: when 90 % of the decrease of the loss was over (step {step}), the "
-        f"{kernel} was at distance {rounded(moved, 2)} (lazy: at most {RUN_LAZY:g}; rich: at least {RUN_RICH:g})"
-    )
-    if halves is not None:
-        sentence += (
-            f"; the pseudo-kernels of two halves of the examples were initially at distance {rounded(halves[0], 2)}"
-        )
-    yield sentence + "."
 
 
 def _units(record: xr.Dataset) -> Iterator[str]:

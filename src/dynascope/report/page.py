@@ -116,6 +116,7 @@ def render_page(tree: AnyResult) -> str:
         claim=view.claim,
         verdict=_verdict(view),
         findings=view.findings,
+        lines=getattr(view, "lines", ()),  # of a diagnosis
         decisive=_decisive(view.claims.values()),
         meaning=view.meaning or staircase_meaning(view, facts),
         warnings=view.warnings,

@@ -1,5 +1,6 @@
 from .biased_attention import BiasedAttention as BiasedAttention
 from .coordinate_check import coordinate_check as coordinate_check
+from .diagnose import diagnose as diagnose
 from .optimizers.bbi import BBI as BBI
 from .optimizers.ecd import ECD as ECD
 from .optimizers.ecdsep import ECDSep as ECDSep

@@ -8,6 +8,7 @@ from dynascope.validation.bounded_scalars import NonNegativeFloat
 
 __all__ = [
     "DEFINITION",
+    "DELAYED",
     "FITTED",
     "LAZY",
     "RICH",

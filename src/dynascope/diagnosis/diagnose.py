@@ -1,0 +1,110 @@
+"""Diagnose a recorded training run: what happened, why, and what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from os import PathLike
+from pathlib import Path
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from dynascope.diagnosis.diagnosis import Diagnosis, summary_of
+from dynascope.diagnosis.line import Line
+from dynascope.diagnosis.lines.nearest_model import nearest_model
+from dynascope.diagnosis.lines.regime import regime
+from dynascope.diagnosis.run_facts import RunFacts, run_facts
+from dynascope.diagnosis.run_page import load_run
+from dynascope.validation import checked
+
+__all__ = ["LINES", "diagnose"]
+
+LINES: tuple[Callable[[RunFacts], Line | Iterable[Line]], ...] = (regime, nearest_model)
+
+
+@runtime_checkable
+class Recording(Protocol):
+    """A recorder; its folder is read."""
+
+    path: str | PathLike[str]
+
+    def flush(self) -> None:
+        """Write the rows that are still in memory."""
+        ...
+
+
+Run: TypeAlias = str | PathLike[str] | Recording
+
+
+@checked
+def diagnose(run: Run) -> Diagnosis:
+    """Tell what happened in a recorded training run, why, and what to do.
+
+    Each line of the diagnosis answers one question by a number that was measured in the run and the threshold of a
+    theory:
+
+    - regime: was training lazy or rich?
+    - stability: is the learning rate below the limit that the curvature of the loss sets?
+    - conservation, weight decay, tied weights: did the training loop do what its settings say?
+    - noise of SGD: is the noise of the weights stationary?
+    - dead units, duplicate units, features, collapse: what do the units compute?
+    - memorisation, label noise: does the network fit wrong labels?
+    - solvable model: which solvable model is nearest, and which of its assumptions fails?
+
+    A question whose measurements were not recorded has the state "not measured", and its sentence says what to pass to
+    the recorder. For all questions, record with `preset=["standard", "curvature", "batches"]`, `criterion`,
+    `batch_size`, and, for SGD in PyTorch, `charges=True`.
+
+    Args:
+        run: The folder of a recorder, or the recorder itself. The run may be in progress.
+
+    Returns:
+        The diagnosis. Print it for a summary and what to do; `to_html` writes a page, and `to_json` returns plain
+        values.
+
+    Raises:
+        InputError: If the path is missing, or is not the record of a training run.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from dynascope.torch import Recorder
+        >>> torch.manual_seed(0)  # doctest: +ELLIPSIS
+        <torch._C.Generator ...>
+        >>> model = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+        >>> optimizer, x = torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(64, 2)
+        >>> y = x[:, :1] * x[:, 1:]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Recorder(
+        ...         model, f"{folder}/run.zarr", reference=(x, y), optimizer=optimizer, verbose=False
+        ...     ) as recorder:
+        ...         for _ in range(300):
+        ...             loss = torch.nn.functional.mse_loss(model(x), y)
+        ...             loss.backward()
+        ...             optimizer.step()
+        ...             recorder.step(loss=loss)
+        ...             optimizer.zero_grad()
+        ...     found = diagnose(recorder)
+        >>> found.state("regime")
+        'rich'
+    """
+    if isinstance(run, Recording):
+        run.flush()
+        run = run.path
+    return diagnosis_of(Path(run))
+
+
+def diagnosis_of(path: Path, title: str = "") -> Diagnosis:
+    """Diagnose the record in a folder.
+
+    Args:
+        path: The folder of a recorder.
+        title: The title; by default, that of the record.
+    """
+    observed = load_run(path)
+    facts = run_facts(path)
+    lines: list[Line] = []
+    for each in LINES:
+        found = each(facts)
+        lines += [found] if isinstance(found, Line) else found
+    given = {field.name: getattr(observed, field.name) for field in dataclasses.fields(observed)}
+    name = title or observed.title.replace("Training run", "Diagnosis")
+    return Diagnosis(**given | {"title": name, "findings": summary_of(lines)}, lines=tuple(lines))
