@@ -18,7 +18,7 @@ __all__ = ["ForwardFunction", "outputs_of"]
 
 
 class ForwardFunction:
-    """Computes outputs, pre-activations and features as matrices; JAX can compile it.
+    """Computes outputs, and pre-activations and features as matrices; JAX can compile it.
 
     Args:
         apply: (params, inputs) → outputs (n, c), or (outputs, a tree of features).
@@ -41,8 +41,8 @@ class ForwardFunction:
         self._layers, self._channels_second = layers, channels_second
 
     def __call__(self, params: Any, inputs: Any) -> tuple[Any, OrderedDict[str, Any], OrderedDict[str, Any]]:
-        """Return outputs (n, c), and pre-activations and features by name, in the order of evaluation."""
-        outputs = as_rows(outputs_of(self._apply(params, inputs)))
+        """Return outputs as `apply` returns them, and pre-activations and features by name, in order of evaluation."""
+        outputs = outputs_of(self._apply(params, inputs))
         if self._activations is None:
             found: Mapping[str, Any] = activation_inputs(lambda x: outputs_of(self._apply(params, x)), inputs)
         else:
@@ -51,7 +51,7 @@ class ForwardFunction:
         preactivations = OrderedDict(
             (name, as_rows(z, channels_second=self._channels_second and z.ndim > 3)) for name, z in found.items()
         )
-        return outputs, preactivations, self._named_features(params, inputs, len(outputs))
+        return outputs, preactivations, self._named_features(params, inputs, as_rows(outputs).shape[0])
 
     def _named_features(self, params: Any, inputs: Any, rows: int) -> OrderedDict[str, Any]:
         found = dict(_intermediates(self._apply(params, inputs)))

@@ -20,6 +20,7 @@ class ModelReader(Protocol):
 
     Attributes:
         targets: The targets of the reference batch; None if there are none.
+        flipped: Whether the label of each row of the targets is known to be wrong; None if unknown.
         knows_loss: Whether the loss of the reference batch can be computed.
         units_last: Whether weights have their output units along the last axis, as in x @ W, instead of the first.
         compiles: Whether the first measurement includes the time to compile it.
@@ -27,6 +28,7 @@ class ModelReader(Protocol):
     """
 
     targets: Any
+    flipped: np.ndarray | None
     knows_loss: bool
     units_last: bool
     compiles: bool
@@ -50,6 +52,10 @@ class ModelReader(Protocol):
 
     def forward(self) -> ForwardPass:
         """Run the model on the reference batch in evaluation mode."""
+        ...
+
+    def loss(self, outputs: Any) -> Any:
+        """Return the loss of the reference batch, given the outputs as the model returns them."""
         ...
 
     def kernel(self) -> Any:

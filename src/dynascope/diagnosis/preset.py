@@ -7,7 +7,9 @@ from typing import Literal
 
 from dynascope.diagnosis.measurements.activations import ACTIVITY, FLIPS
 from dynascope.diagnosis.measurements.curvature import BATCHES, CURVATURE, EXACT_KERNEL
+from dynascope.diagnosis.measurements.duplicates import DUPLICATES
 from dynascope.diagnosis.measurements.features import ALIGNMENT, COLLAPSE, FEATURES
+from dynascope.diagnosis.measurements.fit import FIT
 from dynascope.diagnosis.measurements.gradient_noise import NOISE_SCALE
 from dynascope.diagnosis.measurements.kernel import KERNEL
 from dynascope.diagnosis.measurements.weights import BALANCE, WEIGHTS
@@ -19,7 +21,7 @@ __all__ = ["PRESETS", "Preset", "probes_of"]
 Preset = Literal["light", "standard", "full"]
 
 _LIGHT = (WEIGHTS, BALANCE)  # no forward pass, which would exceed 3 % of a run of 1000 steps
-_STANDARD = (*_LIGHT, ACTIVITY, FLIPS, FEATURES, ALIGNMENT, COLLAPSE, KERNEL, NOISE_SCALE)
+_STANDARD = (*_LIGHT, DUPLICATES, FIT, ACTIVITY, FLIPS, FEATURES, ALIGNMENT, COLLAPSE, KERNEL, NOISE_SCALE)
 PRESETS: dict[str, tuple[Probe, ...]] = {
     "light": _LIGHT,
     "standard": _STANDARD,

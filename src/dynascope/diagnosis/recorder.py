@@ -10,12 +10,15 @@ import jax
 import numpy as np
 import xarray as xr
 
+from dynascope.diagnosis.measurements.curvature import CURVATURE_BATCH
 from dynascope.diagnosis.parameter_selection import selection
 from dynascope.diagnosis.preset import probes_of
 from dynascope.diagnosis.probe import Probe
 from dynascope.diagnosis.run_recorder import RunRecorder
 from dynascope.diagnosis.schedule import Schedule, as_schedule
+from dynascope.diagnosis.training_settings import settings_of, training_attributes
 from dynascope.diagnosis.tree_reader import TreeReader, WeightLayout
+from dynascope.theory.regimes import OptimizerSettings
 from dynascope.validation import checked, require_function
 from dynascope.validation.bounded_scalars import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -43,8 +46,8 @@ class Recorder:
         path: The folder of the record, which must not exist; by convention, the name ends in `.zarr`.
         reference: The reference batch: a pair of inputs and targets, a dictionary of inputs in which `labels` are the
             targets, or inputs alone. 100 to 1000 examples are enough.
-        criterion: The loss, a function of outputs and targets that averages over examples, for probes of the curvature;
-            None to omit these.
+        criterion: The loss, a function of outputs and targets that averages over examples, for the loss on the
+            reference batch and for probes of the curvature; None to omit these.
         preset: "light", "standard" or "full", or a list of preset names, probe names and probes; see
             `diagnosis.probes_of`.
         schedule: When to measure: "log" for 16 rows per decade of steps, n for every n steps, "epochs" for the end of
@@ -64,7 +67,12 @@ class Recorder:
             probes that would exceed this share are skipped. The first ten seconds of measurements, the first snapshot
             and the next run of each probe are not limited.
         kernel_examples: Number of examples in the neural tangent kernel, taken from the start of the reference batch.
-        batch_size: Number of examples in the batches whose curvature is measured, ideally the batch size of training.
+        batch_size: Number of examples per training step, which is stored for the diagnosis of the run and used for the
+            batches whose curvature is measured; None if unknown, with batches of 32 for the curvature.
+        flipped: The examples of the reference batch whose labels are known to be wrong, such as labels that you flipped
+            to measure memorisation: a boolean mask of shape (n,), or indices; None if unknown.
+        settings: The optimiser of training, for the diagnosis of the run; None if unknown. Its learning rate is
+            recorded until `step` gets another one.
         memory: Bytes that the kernel may use, in addition to the model.
         strict: Whether to raise an error instead of a warning if something cannot be measured or the loss is not
             finite.
@@ -130,7 +138,9 @@ class Recorder:
         parameters: Collection[str] | Callable[[str], bool] | None = None,
         max_overhead: Fraction | None = 0.05,
         kernel_examples: PositiveInt = 128,
-        batch_size: PositiveInt = 32,
+        batch_size: PositiveInt | None = None,
+        flipped: Any = None,
+        settings: OptimizerSettings | None = None,
         memory: PositiveFloat = 1e9,
         strict: bool = False,
         resume: NonNegativeInt | None = None,
@@ -139,7 +149,8 @@ class Recorder:
     ):
         require_function("apply", apply)
         self.path, self.measured = path, False
-        self._learning_rate: Any = np.nan
+        self._learning_rate: Any = np.nan if settings is None else settings.learning_rate
+        optimizer, group = ("", None) if settings is None else settings_of(settings)
         self._reader = TreeReader(
             apply,
             params,
@@ -154,7 +165,8 @@ class Recorder:
             kernel_examples=kernel_examples,
             memory=memory,
             criterion=criterion,
-            batch_size=batch_size,
+            batch_size=batch_size or CURVATURE_BATCH,
+            flipped=flipped,
         )
         self._run = RunRecorder(
             self._reader,
@@ -166,9 +178,12 @@ class Recorder:
             resume=resume,
             first_step=first_step,
             verbose=verbose,
-            learning_rates=[np.nan],
+            learning_rates=[self._learning_rate],
             groups=[0] * len(self._reader.weights()),
             attributes={
+                **training_attributes(
+                    optimizer, [] if group is None else [group], batch_size=batch_size, criterion=criterion
+                ),
                 "model": getattr(apply, "__name__", type(apply).__name__),
                 "framework": f"jax {jax.__version__}",
             },

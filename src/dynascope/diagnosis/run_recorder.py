@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +15,11 @@ import xarray as xr
 
 from dynascope.diagnosis.loss_window import LossWindow
 from dynascope.diagnosis.measurements.kernel import as_numpy
-from dynascope.diagnosis.measurements.weights import matrices
 from dynascope.diagnosis.model_reader import ModelReader
 from dynascope.diagnosis.plan import plan_of
 from dynascope.diagnosis.probe import Need, Probe
 from dynascope.diagnosis.probe_runner import ProbeRunner
+from dynascope.diagnosis.record_labels import record_labels
 from dynascope.diagnosis.recorded_run import RecordedRun, require_new
 from dynascope.diagnosis.row_variables import DIMENSIONS, NAMES
 from dynascope.diagnosis.rows import thinned
@@ -92,7 +91,14 @@ class RunRecorder:
             initial = self._initial_of(snapshot, forward)
             sizes = reader.sizes(forward)
         self._dimensions = DIMENSIONS | {name: dimensions for name, (dimensions, _) in first.items()}
-        self._labels = self._labels_of(snapshot, forward, learning_rates, first)
+        names = [probe.name for probe in self._runner.probes]
+        require(
+            names,
+            "no probe can measure this model",
+            argument="preset",
+            remedy="read the warnings for the reasons, or pass strict=True to raise the first error",
+        )
+        self._labels = record_labels(snapshot.weights, forward, names, len(learning_rates), first)
         seconds = dict.fromkeys((each.name for each in self._runner.probes), 0.0)
         self._latest = self._losses.take() | self._row(learning_rates, seconds)
         self._latest |= {name: values for name, (_, values) in first.items()}
@@ -307,6 +313,8 @@ class RunRecorder:
             compute_curvatures=reader.curvatures if reader.knows_loss else None,
             compute_batches=reader.batches if reader.knows_loss else None,
             units_last=reader.units_last,
+            compute_loss=reader.loss if reader.knows_loss else None,
+            flipped=reader.flipped,
         )
 
     def _needs(self, *needs: Need) -> bool:
@@ -317,33 +325,3 @@ class RunRecorder:
         exact_kernel = as_numpy(self._reader.exact_kernel()) if self._needs("exact_kernel") else None
         active = {name: as_numpy(thinned(z) > 0) for name, z in forward.preactivations.items()}
         return Initial(self._reader.copied_weights(), active, kernel, exact_kernel)
-
-    def _labels_of(
-        self,
-        snapshot: Snapshot,
-        forward: ForwardPass,
-        learning_rates: Sequence[float],
-        first: Mapping[str, tuple[Sequence[str], np.ndarray]],
-    ) -> dict[str, list[Any]]:
-        """Return the labels of every dimension of the record."""
-        names = list(matrices(snapshot.weights))
-        labels: dict[str, list[Any]] = {
-            "group": list(range(len(learning_rates))),
-            "probe": [probe.name for probe in self._runner.probes],
-            "parameter": list(snapshot.weights),
-            "matrix": names,
-            "pair": [" → ".join(each.removesuffix(".weight") for each in pair) for pair in itertools.pairwise(names)],
-            "activation": list(forward.preactivations),
-            "layer": list(forward.features),
-        }
-        used = {"group", "probe", "parameter"} | {each for dimensions, _ in first.values() for each in dimensions}
-        for dimensions, values in first.values():
-            for dimension, size in zip(dimensions, values.shape, strict=True):
-                labels.setdefault(dimension, list(range(size)))
-        require(
-            labels["probe"],
-            "no probe can measure this model",
-            argument="preset",
-            remedy="read the warnings for the reasons, or pass strict=True to raise the first error",
-        )
-        return {name: each for name, each in labels.items() if name in used}

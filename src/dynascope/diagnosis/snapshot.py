@@ -26,6 +26,7 @@ class ForwardPass:
         readout_weight: The weight of the last linear layer, shape (c, p).
         readout_bias: The bias of the last linear layer, shape (c,); None if it has none.
         unread: The layers whose features are requested but not available.
+        raw_outputs: The outputs in the shape in which the model returns them; None if they are not available.
     """
 
     outputs: Any
@@ -35,6 +36,7 @@ class ForwardPass:
     readout_weight: Any = None
     readout_bias: Any = None
     unread: tuple[str, ...] = ()
+    raw_outputs: Any = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +92,9 @@ class Snapshot:
             gᵀHg along each gradient; None without a loss.
         note: Reports once that a part of a measurement failed, and raises in strict recorders.
         units_last: Whether weights have their output units along the last axis, as in x @ W, instead of the first.
+        compute_loss: Computes the loss of the reference batch from `forward.raw_outputs`; None without a loss.
+        flipped: Whether the label of each row of `targets` is known to be wrong, as a NumPy array of shape (n,); None
+            if unknown.
     """
 
     weights: Mapping[str, Any]
@@ -105,6 +110,8 @@ class Snapshot:
     compute_curvatures: Callable[[], np.ndarray] | None = None
     compute_batches: Callable[[], tuple[MicroBatches, Sequence[float]]] | None = None
     units_last: bool = False
+    compute_loss: Callable[[Any], Any] | None = None
+    flipped: np.ndarray | None = None
 
     @functools.cached_property
     def forward(self) -> ForwardPass:

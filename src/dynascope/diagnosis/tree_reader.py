@@ -18,7 +18,8 @@ from dynascope.diagnosis.forward_function import ForwardFunction, outputs_of
 from dynascope.diagnosis.micro_batches import MicroBatchGradients, dot
 from dynascope.diagnosis.parameter_tree import ParameterTree
 from dynascope.diagnosis.probe import Sizes
-from dynascope.diagnosis.reference_batch import count_examples, split_reference, target_rows
+from dynascope.diagnosis.reference_batch import count_examples, flipped_rows, split_reference, target_rows
+from dynascope.diagnosis.rows import as_rows
 from dynascope.diagnosis.snapshot import ForwardPass, MicroBatches
 from dynascope.probes.diffusion.lanczos import tridiagonal
 from dynascope.probes.kernel.empirical import neural_tangent_kernel
@@ -53,12 +54,14 @@ class TreeReader:
         memory: Bytes that the kernel may use.
         criterion: The loss, a function of outputs and targets that averages over examples; None if unknown.
         batch_size: Number of examples in the batches whose curvature is measured.
+        flipped: The examples whose labels are known to be wrong; see `flipped_rows`.
 
     Attributes:
         params: The current parameters.
         current_gradients: The gradients of the parameters, a tree of the same structure; None if unknown.
         inputs: The inputs of the reference batch.
         targets: The targets of the reference batch; None if there are none.
+        flipped: Whether the label of each row of the targets is known to be wrong; None if unknown.
         knows_loss: Whether the loss is known.
         units_last: Whether weights have their output units along the last axis.
         compiles: True.
@@ -85,6 +88,7 @@ class TreeReader:
         memory: float,
         criterion: Callable[[Any, Any], Any] | None,
         batch_size: int,
+        flipped: Any = None,
     ):
         self._tree = ParameterTree(params, selected)
         self.params, self.current_gradients = params, None
@@ -94,6 +98,7 @@ class TreeReader:
         self._labels = None if labels is None else jnp.array(labels)
         self._examples = count_examples(self.inputs, kind="array")
         self.targets = None if self._labels is None else target_rows(self._labels)
+        self.flipped = flipped_rows(flipped, self.targets, self._examples)
         self._batch_size = min(batch_size, self._examples // 2)
         self._kernel_inputs = rows_of(self.inputs, slice(0, kernel_examples))
         self._memory, self._criterion = memory, criterion
@@ -122,7 +127,12 @@ class TreeReader:
             at = gradient(weights, rest, x, y)
             return at, jax.jvp(lambda each: gradient(each, rest, x, y), (weights,), (at,))[1]
 
+        def loss_of_outputs(raw_outputs: Any, y: Any) -> jax.Array:
+            assert criterion is not None
+            return criterion(raw_outputs, y)
+
         self._outputs = outputs
+        self._loss_of_outputs = filter_jit(loss_of_outputs)
         self._forward = filter_jit(lambda weights, rest, x: forward(self._tree.join(weights, rest), x))
         self._batch = filter_jit(batch)
         self._curvatures = filter_jit(functools.partial(_largest_curvatures, loss))
@@ -152,9 +162,10 @@ class TreeReader:
 
     def forward(self) -> ForwardPass:
         """Run the function on the reference batch."""
-        outputs, preactivations, features = self._forward(*self._tree.split(self.params), self.inputs)
+        raw, preactivations, features = self._forward(*self._tree.split(self.params), self.inputs)
+        outputs = as_rows(raw)
         if self._readout is None:
-            return ForwardPass(outputs, preactivations, features)
+            return ForwardPass(outputs, preactivations, features, raw_outputs=raw)
         weight = self._tree.leaf(self.params, self._readout, "readout")
         bias = None if self._readout_bias is None else self._tree.leaf(self.params, self._readout_bias, "readout_bias")
         return ForwardPass(
@@ -164,7 +175,12 @@ class TreeReader:
             readout=next(reversed(features)),
             readout_weight=weight.T if self.units_last else weight,
             readout_bias=bias,
+            raw_outputs=raw,
         )
+
+    def loss(self, outputs: Any) -> jax.Array:
+        """Return the loss of the reference batch, given the outputs of `apply`."""
+        return self._loss_of_outputs(outputs, self._labels)
 
     def kernel(self) -> jax.Array:
         """Return the pseudo-kernel of the first examples: the neural tangent kernel of the scaled sum of outputs."""
@@ -232,7 +248,7 @@ class TreeReader:
         ):
             weights, rest = self._tree.split(self.params)
             arrays, static = eqx.partition((weights, rest), eqx.is_array)
-            outputs, _, features = jax.eval_shape(
+            raw, _, features = jax.eval_shape(
                 lambda arrays, x: forward(self._tree.join(*eqx.combine(arrays, static)), x), arrays, self.inputs
             )
         if self._readout is None:
@@ -245,6 +261,7 @@ class TreeReader:
             remedy="pass features, or return (outputs, {name: features}) from apply",
         )
         name = next(reversed(features))
+        outputs = jax.eval_shape(as_rows, raw)
         expected = features[name].shape[1], outputs.shape[1]
         expected = expected if self.units_last else expected[::-1]
         shape = self._tree.leaf(self.params, self._readout, "readout").shape

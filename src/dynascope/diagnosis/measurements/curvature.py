@@ -15,7 +15,17 @@ from dynascope.diagnosis.snapshot import Snapshot
 from dynascope.errors import InputError
 from dynascope.probes.kernel.distance_and_alignment import kernel_distance
 
-__all__ = ["BATCHES", "CURVATURE", "EXACT_KERNEL", "measure_batches", "measure_curvature", "measure_exact_kernel"]
+__all__ = [
+    "BATCHES",
+    "CURVATURE",
+    "CURVATURE_BATCH",
+    "EXACT_KERNEL",
+    "measure_batches",
+    "measure_curvature",
+    "measure_exact_kernel",
+]
+
+CURVATURE_BATCH = 32  # examples in the batches whose curvature is measured, if the batch size is unknown
 
 _Result = TypeVar("_Result")
 

@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from dynascope.diagnosis.measurements.measured_rows import MeasuredRows, measured_rows
 from dynascope.diagnosis.probe import Probe, ProbeCost
-from dynascope.diagnosis.rows import thinned
 from dynascope.diagnosis.snapshot import Snapshot
 from dynascope.errors import InputError
 from dynascope.probes.class_moments import class_moments
 from dynascope.probes.features.metrics import feature_metrics
 from dynascope.probes.kernel.distance_and_alignment import target_alignment
 from dynascope.probes.neural_collapse import collapse_metrics, nearest_mean_disagreement
-from dynascope.validation import array_namespace, require, shown_error
+from dynascope.validation import array_namespace, shown_error
 
 __all__ = ["ALIGNMENT", "COLLAPSE", "FEATURES", "measure_alignment", "measure_collapse", "measure_features"]
 
 _METRICS = "effective_dimension", "effective_dimension_utilization", "output_dimension", "kappa_cka"
 _QUALITY = "effective_dimension_quality"
-_IGNORED = -100
-
-
-@dataclasses.dataclass(frozen=True)
-class _Rows:
-    """The measured rows: all rows with a target, or a random subset of a few thousand of them.
-
-    Attributes:
-        outputs: The outputs, shape (n, c).
-        targets: Class indices of shape (n,) or values of shape (n, k); None if there are none.
-        features: The features of the recorded layers by name.
-    """
-
-    outputs: Any
-    targets: Any
-    features: Mapping[str, Any]
 
 
 def measure_features(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure the effective dimensions of the features of each layer, and their distance κ from minimal features."""
-    rows = _rows(snapshot)
+    rows = measured_rows(snapshot)
     outputs, targets = rows.outputs, rows.targets
     xp = array_namespace(outputs)
 
@@ -60,7 +43,7 @@ def measure_features(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
 
 def measure_alignment(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure the alignment of the kernel of each layer's features with the targets, both centred."""
-    rows = _rows(snapshot)
+    rows = measured_rows(snapshot)
     if rows.targets is None:
         return {}
     y = _one_hot(rows.targets, rows.outputs)
@@ -70,7 +53,7 @@ def measure_alignment(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
 
 
 def _over_layers(
-    snapshot: Snapshot, rows: _Rows, measure: Callable[[Any], Mapping[str, Any]]
+    snapshot: Snapshot, rows: MeasuredRows, measure: Callable[[Any], Mapping[str, Any]]
 ) -> dict[str, tuple[list[str], np.ndarray]]:
     """Measure each layer. The values of a layer that cannot be measured are NaN, and the reason is reported."""
     layers = rows.features
@@ -91,7 +74,7 @@ def _over_layers(
 
 def measure_collapse(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure neural collapse (NC1 to NC4) of the features that the last linear layer receives."""
-    forward, rows = snapshot.forward, _rows(snapshot)
+    forward, rows = snapshot.forward, measured_rows(snapshot)
     if rows.targets is None or len(rows.targets.shape) != 1 or not forward.readout:
         return {}
     features, weight = rows.features[forward.readout], forward.readout_weight
@@ -100,45 +83,6 @@ def measure_collapse(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     count = nearest_mean_disagreement(moments, features, weight, forward.readout_bias, layout="classes_features")
     values = {"nc1": metrics.nc1, "nc2_angle": metrics.nc2_angle, "nc2_norm": metrics.nc2_norm, "nc3": metrics.nc3}
     return {name: ([], value) for name, value in {**values, "nc4": count / len(features)}.items()}
-
-
-def _rows(snapshot: Snapshot) -> _Rows:
-    """Return the measured rows; the label −100 marks rows without a target, as in PyTorch.
-
-    Raises:
-        InputError: If there is not one target for each row of outputs, or if no row has a target.
-    """
-    outputs, targets, features = snapshot.forward.outputs, snapshot.targets, snapshot.forward.features
-    count = len(outputs)
-    xp = array_namespace(outputs)
-    counted = xp.ones_like(outputs[:, 0], dtype=xp.bool)
-    if targets is not None:
-        require(
-            targets.shape[0] == count,
-            f"the targets of the reference batch have length {targets.shape[0]}, but the outputs have {count} rows",
-            argument="reference",
-            value=count,
-            remedy="give one target per example, or per position of a sequence",
-        )
-        if len(targets.shape) == 1:
-            if xp.isdtype(targets.dtype, "integral") and outputs.shape[1] > 1:
-                counted = targets != _IGNORED
-            else:
-                targets = xp.astype(targets, outputs.dtype)[:, None]
-    kept = xp.nonzero(counted)[0]
-    require(
-        len(kept) > 0,
-        f"all labels of the reference batch are {_IGNORED}, which marks ignored labels",
-        argument="reference",
-        value=_IGNORED,
-        remedy="give class numbers, starting from 0",
-    )
-    kept = thinned(kept)
-    return _Rows(
-        outputs[kept],
-        None if targets is None else targets[kept],
-        {name: each[kept] if len(each) == count else each for name, each in features.items()},
-    )
 
 
 def _one_hot(targets: Any, outputs: Any) -> Any:

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from dynascope.diagnosis.probe import Probe, ProbeCost
+from dynascope.diagnosis.probe_runner import RecorderWarning
+from dynascope.errors import InputError
 from dynascope.symmetry import Charge, find_symmetries
+from dynascope.symmetry.charge_encoding import encode_charges
 from dynascope.torch.symmetry.watch_charges import WatchedCharges, watch_charges
 from dynascope.validation import require
 
-__all__ = ["charge_probe", "watched_charges"]
+__all__ = ["charge_attributes", "charge_probe", "watched_charges"]
 
 # Between rows, only the statistics of the laws are updated.
 _NEVER = 2**62
@@ -35,6 +39,17 @@ def watched_charges(
     assert optimizer is not None
     symmetries = find_symmetries(model, None, inputs).symmetries if isinstance(charges, bool) else charges
     return watch_charges(model, optimizer, symmetries, every=_NEVER)
+
+
+def charge_attributes(watched: WatchedCharges) -> dict[str, Any]:
+    """Return the attributes of a record of charges: the settings of their laws, and the encoded symmetries."""
+    settings = watched.settings
+    found = {"update_rule": settings.pop("optimizer"), **settings}
+    try:
+        return {**found, "symmetries": encode_charges(watched.symmetries)}
+    except InputError as error:  # a subclass of Charge from the user
+        warnings.warn(f"the symmetries are not stored in the record, because {error}", RecorderWarning, stacklevel=4)
+        return found
 
 
 def charge_probe(watched: WatchedCharges) -> Probe:

@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from dynascope.diagnosis.probe import Sizes
-from dynascope.diagnosis.reference_batch import count_examples, target_rows
+from dynascope.diagnosis.reference_batch import count_examples, flipped_rows, target_rows
 from dynascope.diagnosis.rows import as_rows, feature_rows
 from dynascope.diagnosis.snapshot import ForwardPass, MicroBatches
 from dynascope.errors import InputError
@@ -28,9 +28,10 @@ from dynascope.torch.recorder.forward_capture import ForwardCapture
 from dynascope.torch.recorder.model_outputs import outputs_of
 from dynascope.torch.recorder.private_copy import originals_never_run, private_copy
 from dynascope.torch.recorder.reference_tensors import next_token_labels, reference_tensors
+from dynascope.torch.recorder.whole_weights import require_whole_weights
 from dynascope.validation import require, shown_error
 
-__all__ = ["ModuleReader", "require_whole_weights"]
+__all__ = ["ModuleReader"]
 
 _CURVATURES = 3
 
@@ -51,10 +52,12 @@ class ModuleReader:
         memory: Bytes that the kernel may use.
         criterion: The loss, a function of outputs and targets that averages over examples; None if unknown.
         batch_size: Number of examples in the batches whose curvature is measured.
+        flipped: The examples whose labels are known to be wrong; see `diagnosis.reference_batch.flipped_rows`.
 
     Attributes:
         inputs: The inputs of the reference batch.
         targets: The targets of the reference batch; None if there are none.
+        flipped: Whether the label of each row of the targets is known to be wrong; None if unknown.
         knows_loss: Whether the loss is known.
         units_last: False, because PyTorch weights have their output units along the first axis.
         compiles: False.
@@ -77,6 +80,7 @@ class ModuleReader:
         memory: float,
         criterion: Callable[[Any, Any], torch.Tensor] | None = None,
         batch_size: int = 32,
+        flipped: Any = None,
     ):
         self._model = unwrapped(model)
         require_shapes("model", self._model)
@@ -103,6 +107,7 @@ class ModuleReader:
         inputs, self._labels = reference_tensors(reference, self.device)
         self.targets = None if self._labels is None else target_rows(next_token_labels(inputs, self._labels))
         self.inputs, self._examples = inputs, count_examples(inputs, kind="tensor")
+        self.flipped = flipped_rows(flipped, self.targets, self._examples)
         self._batch_size = min(batch_size, self._examples // 2)
         self.knows_loss = criterion is not None and self._labels is not None
         self._criterion: Any = criterion
@@ -163,7 +168,13 @@ class ModuleReader:
             readout_weight=weight,
             readout_bias=bias,
             unread=tuple(name for name in self._layers if name not in captured.features),
+            raw_outputs=result,
         )
+
+    def loss(self, outputs: torch.Tensor) -> torch.Tensor:
+        """Return the loss of the reference batch, given the outputs of the module."""
+        with torch.no_grad():
+            return self._criterion(outputs, self._labels)
 
     def kernel(self) -> torch.Tensor:
         """Return the pseudo-kernel of the first examples: the neural tangent kernel of the scaled sum of outputs."""
@@ -310,23 +321,6 @@ class ModuleReader:
         given = {id(live[name]): each for name, each in weights.items()}
         places = parameter_places(self._model)
         return {name: given[id(each)] for name, each in places.items() if id(each) in given}
-
-
-def require_whole_weights(module: nn.Module) -> None:
-    """Raise `InputError` if the weights are sharded over several processes."""
-    sharded = [
-        name
-        for name, each in module.named_parameters()
-        if type(each).__name__ == "DTensor" or (type(each.data).__name__ == "DTensor")
-    ]
-    wrapped = any(type(each).__name__ == "FullyShardedDataParallel" for each in module.modules())
-    require(
-        not sharded and not wrapped,
-        "the weights of model are sharded over several processes",
-        argument="model",
-        value=type(module).__name__,
-        remedy="record a model that is replicated in every process, as with DistributedDataParallel",
-    )
 
 
 def _dot(one: Iterable[torch.Tensor], other: Iterable[torch.Tensor]) -> float:

@@ -9,16 +9,19 @@ from typing import Any
 
 import torch
 
+from dynascope.diagnosis.measurements.curvature import CURVATURE_BATCH
 from dynascope.diagnosis.parameter_selection import selection
 from dynascope.diagnosis.preset import probes_of
 from dynascope.diagnosis.probe import Probe
 from dynascope.diagnosis.run_recorder import RunRecorder
 from dynascope.diagnosis.schedule import Schedule, as_schedule
+from dynascope.diagnosis.training_settings import training_attributes
 from dynascope.symmetry import Charge
 from dynascope.torch.modules import unwrapped
-from dynascope.torch.recorder.charge_probe import charge_probe, watched_charges
+from dynascope.torch.recorder.charge_probe import charge_attributes, charge_probe, watched_charges
 from dynascope.torch.recorder.micro_batches import MicroBatchGradients
-from dynascope.torch.recorder.module_reader import ModuleReader, require_whole_weights
+from dynascope.torch.recorder.module_reader import ModuleReader
+from dynascope.torch.recorder.whole_weights import require_whole_weights
 from dynascope.torch.symmetry.watch_charges import WatchedCharges
 from dynascope.validation import checked, require
 from dynascope.validation.bounded_scalars import Fraction, NonNegativeInt, PositiveFloat, PositiveInt
@@ -44,9 +47,9 @@ class Recorder:
         reference: The reference batch: a pair of inputs and targets, a dictionary of arguments in which `labels` are
             the targets, or inputs alone. Inputs are one tensor, a tuple of positional arguments, or a dictionary of
             keyword arguments. 100 to 1000 examples are enough.
-        optimizer: The optimiser, for the learning rates; None to omit them.
-        criterion: The loss, a function of outputs and targets that averages over examples, for probes of the curvature;
-            None to omit these.
+        optimizer: The optimiser, whose learning rates and settings are recorded; None to omit them.
+        criterion: The loss, a function of outputs and targets that averages over examples, for the loss on the
+            reference batch and for probes of the curvature; None to omit these.
         preset: "light", "standard" or "full", or a list of preset names, probe names and probes; see
             `diagnosis.probes_of`.
         schedule: When to measure: "log" for 16 rows per decade of steps, n for every n steps, "epochs" for the end of
@@ -63,7 +66,10 @@ class Recorder:
             probes that would exceed this share are skipped. The first ten seconds of measurements, the first snapshot
             and the next run of each probe are not limited.
         kernel_examples: Number of examples in the neural tangent kernel, taken from the start of the reference batch.
-        batch_size: Number of examples in the batches whose curvature is measured, ideally the batch size of training.
+        batch_size: Number of examples per training step, which is stored for the diagnosis of the run and used for the
+            batches whose curvature is measured; None if unknown, with batches of 32 for the curvature.
+        flipped: The examples of the reference batch whose labels are known to be wrong, such as labels that you flipped
+            to measure memorisation: a boolean mask of shape (n,), or indices; None if unknown.
         memory: Bytes that the kernel may use, in addition to the model.
         strict: Whether to raise an error instead of a warning if something cannot be measured or the loss is not
             finite.
@@ -122,7 +128,8 @@ class Recorder:
         output: Callable[[Any], torch.Tensor] | None = None,
         max_overhead: Fraction | None = 0.05,
         kernel_examples: PositiveInt = 128,
-        batch_size: PositiveInt = 32,
+        batch_size: PositiveInt | None = None,
+        flipped: Any = None,
         memory: PositiveFloat = 1e9,
         strict: bool = False,
         resume: NonNegativeInt | None = None,
@@ -153,11 +160,12 @@ class Recorder:
             kernel_examples=kernel_examples,
             memory=memory,
             criterion=criterion,
-            batch_size=batch_size,
+            batch_size=batch_size or CURVATURE_BATCH,
+            flipped=flipped,
         )
         self._micro_batches = MicroBatchGradients(reader.gradients)
         inner = unwrapped(model)
-        probes, settings = list(probes_of(preset)), {}
+        probes = list(probes_of(preset))
         if charges:
             require(
                 resume is None,
@@ -167,7 +175,7 @@ class Recorder:
                 remedy="omit resume, and pass first_step to start a new record at another path",
             )
             self._charges = watched_charges(inner, optimizer, charges, reader.inputs)
-            self.symmetries, settings = self._charges.symmetries, self._charges.settings
+            self.symmetries = self._charges.symmetries
             probes.append(charge_probe(self._charges))
         try:
             self._run = RunRecorder(
@@ -182,7 +190,12 @@ class Recorder:
                 verbose=verbose,
                 learning_rates=self._learning_rates(),
                 groups=self._groups(inner, reader),
-                attributes={**settings, "model": type(inner).__name__, "framework": f"torch {torch.__version__}"},
+                attributes={
+                    **({} if self._charges is None else charge_attributes(self._charges)),
+                    **self._training_attributes(batch_size, criterion),
+                    "model": type(inner).__name__,
+                    "framework": f"torch {torch.__version__}",
+                },
             )
         except BaseException:
             if self._charges is not None:
@@ -272,6 +285,11 @@ class Recorder:
 
     def _learning_rates(self) -> list[float]:
         return [] if self._optimizer is None else [float(group["lr"]) for group in self._optimizer.param_groups]
+
+    def _training_attributes(self, batch_size: int | None, criterion: Any) -> dict[str, Any]:
+        name = "" if self._optimizer is None else type(self._optimizer).__name__
+        groups = [] if self._optimizer is None else self._optimizer.param_groups
+        return training_attributes(name, groups, batch_size=batch_size, criterion=criterion)
 
     def _groups(self, model: torch.nn.Module, reader: ModuleReader) -> list[int]:
         groups = [] if self._optimizer is None else self._optimizer.param_groups
