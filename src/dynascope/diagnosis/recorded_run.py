@@ -20,10 +20,11 @@ from dynascope.results import GrowingRecord
 from dynascope.results.growing_layout import require_new_folder
 from dynascope.validation import require
 
-__all__ = ["CONVENTION", "RecordedRun", "require_new"]
+__all__ = ["CONVENTION", "RecordedRun", "initial_weights", "require_new"]
 
 CONVENTION = "loss = loss of the training loop; step = number of optimiser steps"
 _INITIAL = "initial.npz"
+_WEIGHTS = "weights/"
 _LOCK = "writer.lock"
 
 
@@ -174,6 +175,14 @@ def require_new(path: Path) -> None:
     require_new_folder(path)
 
 
+def initial_weights(path: Path) -> dict[str, np.ndarray]:
+    """Return the weights in the first row of the record in a folder, by name; empty if they are not available."""
+    if not (path / _INITIAL).is_file():
+        return {}
+    with np.load(path / _INITIAL, allow_pickle=False) as arrays:
+        return {name.removeprefix(_WEIGHTS): arrays[name] for name in arrays.files if name.startswith(_WEIGHTS)}
+
+
 def _acquired(path: Path) -> FileLock:
     lock = FileLock(path / _LOCK)
     try:
@@ -189,7 +198,7 @@ def _acquired(path: Path) -> FileLock:
 
 
 def _save_initial(path: Path, initial: Initial) -> None:
-    arrays = {f"weights/{name}": as_numpy(each) for name, each in initial.weights.items()}
+    arrays = {f"{_WEIGHTS}{name}": as_numpy(each) for name, each in initial.weights.items()}
     for name, active in initial.active.items():
         arrays[f"active/{name}"] = np.packbits(active)
         arrays[f"shape/{name}"] = np.array(active.shape)
@@ -205,7 +214,7 @@ def _load_initial(path: Path) -> Initial:
     for name, bits in _part(found, "active/"):
         shape = tuple(found[f"shape/{name}"])
         active[name] = np.unpackbits(bits, count=int(np.prod(shape))).astype(bool).reshape(shape)
-    return Initial(dict(_part(found, "weights/")), active, found.get("kernel"), found.get("exact_kernel"))
+    return Initial(dict(_part(found, _WEIGHTS)), active, found.get("kernel"), found.get("exact_kernel"))
 
 
 def _part(arrays: Mapping[str, np.ndarray], prefix: str) -> Iterator[tuple[str, np.ndarray]]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from dynascope.diagnosis.known_values import known_values
+from dynascope.diagnosis.recorded_run import initial_weights
+from dynascope.results import load
 from dynascope.symmetry import Charge
+from dynascope.symmetry.charge_encoding import decode_charges
 
-__all__ = ["RunFacts"]
+__all__ = ["RunFacts", "run_facts"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -59,3 +65,41 @@ class RunFacts:
             return float("nan")
         group = self.groups[0]
         return float(group["momentum"]) if "momentum" in group else float(group.get("betas", (float("nan"),))[0])
+
+
+def run_facts(path: str | PathLike[str]) -> RunFacts:
+    """Read the facts of a recorded run from its folder, also while the run is in progress.
+
+    Args:
+        path: The folder that a recorder wrote, or a file in which its result was saved, which has no initial weights.
+
+    Raises:
+        InputError: If `results.load` rejects the path.
+
+    Example:
+        >>> import tempfile
+        >>> import torch
+        >>> from dynascope.torch import Recorder
+        >>> model = torch.nn.Linear(2, 3)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = f"{folder}/run.zarr"
+        ...     with Recorder(model, path, reference=torch.randn(8, 2), optimizer=optimizer, verbose=False):
+        ...         pass
+        ...     run = run_facts(path)
+        >>> run.optimizer, run.momentum, run.initial_weights["weight"].shape
+        ('SGD', 0.9, (3, 2))
+    """
+    record = load(path).observed
+    assert record is not None
+    attributes = record.attrs
+    symmetries = attributes.get("symmetries", "")
+    return RunFacts(
+        record,
+        initial_weights=initial_weights(Path(path)),
+        symmetries=decode_charges(symmetries) if symmetries else (),
+        optimizer=attributes.get("optimizer", ""),
+        groups=json.loads(attributes.get("parameter_groups", "[]")),
+        batch_size=attributes.get("batch_size"),
+        criterion=attributes.get("criterion", ""),
+    )

@@ -57,7 +57,9 @@ DUPLICATES = Probe(
     description="Share of units whose incoming weights are parallel to those of another unit.",
     needs=("weights",),
     measure=measure_duplicates,
-    cost=lambda sizes: ProbeCost(2.0 * _MOST_UNITS * sizes.parameters, 16.0 * _MOST_UNITS**2),
+    cost=lambda sizes: ProbeCost(
+        2.0 * min(_MOST_UNITS, sizes.parameters) * sizes.parameters, 16.0 * min(_MOST_UNITS, sizes.parameters) ** 2
+    ),
     names={"duplicate_fraction": ("share of units parallel to another unit", "1")},
     schedule=LogSpaced(4),
 )

@@ -28,8 +28,18 @@ def watched_charges(
     optimizer: torch.optim.Optimizer | None,
     charges: bool | Sequence[Charge],
     inputs: Any,
+    *,
+    causes: bool,
 ) -> WatchedCharges:
-    """Track the given charges of a training loop, or of all symmetries found on the reference batch."""
+    """Track the given charges of a training loop, or of all symmetries found on the reference batch.
+
+    Args:
+        model: The module, without wrappers.
+        optimizer: The optimiser, which must have a known law.
+        charges: True to find the symmetries; or the symmetries.
+        inputs: The inputs of the reference batch.
+        causes: Whether to record the statistics from which `symmetry.audit` names causes.
+    """
     require(
         optimizer is not None,
         "charges are requested, but optimizer is missing",
@@ -38,7 +48,7 @@ def watched_charges(
     )
     assert optimizer is not None
     symmetries = find_symmetries(model, None, inputs).symmetries if isinstance(charges, bool) else charges
-    return watch_charges(model, optimizer, symmetries, every=_NEVER)
+    return watch_charges(model, optimizer, symmetries, causes=causes, every=_NEVER)
 
 
 def charge_attributes(watched: WatchedCharges) -> dict[str, Any]:

@@ -57,6 +57,8 @@ class Recorder:
         charges: Whether to record the charges of the model's symmetries with the values that their laws predict, for
             `symmetry.audit`; or the symmetries to record. Charges are tracked at every step, so recording takes more
             time, and the optimiser must have a known law, such as `torch.optim.SGD`.
+        causes: Whether charges are recorded with the statistics from which `symmetry.audit` names the causes of broken
+            laws. They are expensive: see `symmetry.watch_charges`. Not available in data-parallel training.
         layers: Names of submodules whose outputs are features, besides the input of the last linear layer.
         parameters: One or more patterns of the names of recorded parameters, such as "encoder.*", or a function of the
             name; None for all trainable parameters.
@@ -123,6 +125,7 @@ class Recorder:
         preset: str | Sequence[str | Probe] = "standard",
         schedule: Schedule | Sequence[int] | int | str = "log",
         charges: bool | Sequence[Charge] = False,
+        causes: bool = True,
         layers: Collection[str] = (),
         parameters: str | Collection[str] | Callable[[str], bool] | None = None,
         output: Callable[[Any], torch.Tensor] | None = None,
@@ -174,7 +177,8 @@ class Recorder:
                 value=resume,
                 remedy="omit resume, and pass first_step to start a new record at another path",
             )
-            self._charges = watched_charges(inner, optimizer, charges, reader.inputs)
+            alone = not isinstance(getattr(model, "_orig_mod", model), torch.nn.parallel.DistributedDataParallel)
+            self._charges = watched_charges(inner, optimizer, charges, reader.inputs, causes=causes and alone)
             self.symmetries = self._charges.symmetries
             probes.append(charge_probe(self._charges))
         try:

@@ -196,8 +196,10 @@ class WatchedCharges:
         return make_record(variables, coordinates, attributes=attributes)
 
     def values(self) -> dict[str, tuple[list[str], np.ndarray]]:
-        """Return the dimensions and values of all variables after the latest step."""
-        return {name: (list(self._dimensions(name)), values) for name, values in self._values().items()}
+        """Return the dimensions and values of all variables after the latest step, as a recorded step."""
+        found = {name: (list(self._dimensions(name)), values) for name, values in self._values().items()}
+        self._forget_changes()
+        return found
 
     @property
     def symmetries(self) -> Sequence[Charge]:
@@ -284,7 +286,11 @@ class WatchedCharges:
             self._before[name].copy_(each.detach())  # the expected weights before the next step
         if self._law.steps % self._every == 0:
             self._rows.append((self._law.steps, self._values()))
-            self._changed, self._bits = dict.fromkeys(self._changed, False), {}
+            self._forget_changes()
+
+    def _forget_changes(self) -> None:
+        """Start to collect the changes between steps, and the bits of gradients, for the next recorded step."""
+        self._changed, self._bits = dict.fromkeys(self._changed, False), {}
 
     def _gradients(self) -> dict[str, torch.Tensor]:
         """Return the gradients summed over all backward passes since the last step, with `causes` before clipping.
