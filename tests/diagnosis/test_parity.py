@@ -21,12 +21,14 @@ torch = pytest.importorskip("torch")
 X = np.random.default_rng(3).normal(size=(24, 4))
 LABELS = np.arange(24) % 3
 LAYERS, STEPS, BATCH, KERNEL, RATE = ("0", "2", "4"), 3, 8, 10, 0.3
+FLIPPED = [0, 3, 7, 9]
 OPTIONS = {
     "preset": "full",
     "schedule": 1,
     "max_overhead": None,
     "kernel_examples": KERNEL,
     "batch_size": BATCH,
+    "flipped": FLIPPED,
     "strict": True,
     "verbose": False,
 }
@@ -214,8 +216,11 @@ def test_numpy_finds_the_numbers_of_pytorch(folder, bits, tolerance):
         before=weights[STEPS - 1],
         gradients=final,
         targets=LABELS,
+        flipped=np.isin(np.arange(24), FLIPPED),
+        compute_loss=lambda raw: np.mean(np.log(np.exp(raw).sum(1)) - raw[np.arange(24), LABELS]),
         forward=forward(
             outputs,
+            raw_outputs=outputs,
             preactivations=dict(zip(names, z, strict=True)),
             features=dict(zip(record["layer"].values, inputs[1:], strict=True)),
             readout=record["layer"].values[1],

@@ -25,6 +25,7 @@ from dynascope.diagnosis.row_variables import DIMENSIONS, NAMES
 from dynascope.diagnosis.rows import thinned
 from dynascope.diagnosis.schedule import Schedule
 from dynascope.diagnosis.snapshot import ForwardPass, Initial, MicroBatches, Snapshot
+from dynascope.symmetry.audit import CAUSE_PREFIX
 from dynascope.validation import require
 
 __all__ = ["RunRecorder"]
@@ -196,7 +197,8 @@ class RunRecorder:
         """Return the finite values of the latest row, with names such as `weight_norm/layer.weight`."""
         found = {}
         for name, values in self._latest.items():
-            if "probe" in self._dimensions[name]:  # how the recorder spent its time, not a property of the run
+            # Neither how the recorder spent its time, nor the many statistics for the causes of broken laws.
+            if "probe" in self._dimensions[name] or name.startswith(CAUSE_PREFIX):
                 continue
             labels = [self._labels[dimension] for dimension in self._dimensions[name]]
             for place in np.ndindex(*np.shape(values)):

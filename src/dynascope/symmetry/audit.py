@@ -17,11 +17,12 @@ from dynascope.symmetry.evidence import Cause, Evidence
 from dynascope.symmetry.symmetry_arguments import require_symmetries
 from dynascope.validation import require, require_finite_values, shown
 
-__all__ = ["Audit", "Finding", "audit"]
+__all__ = ["CAUSE_PREFIX", "Audit", "Finding", "audit"]
 
 _LAW = ("measured_charge", "predicted_charge", "charge_bound")
 _CAUSES = tuple(field.name for field in dataclasses.fields(Evidence) if field.default is dataclasses.MISSING)[1:]
 _CHANGED_BETWEEN = "changed_between"  # only recorded in training loops other than `descend`
+CAUSE_PREFIX = "cause_"  # of the statistics in the record of a recorder, where other variables have the same names
 _SAME = "give the symmetries for which charge_statistics recorded the run"
 
 
@@ -237,7 +238,7 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     with np.errstate(over="ignore"):
         times = np.divide(off, np.maximum(bound, np.finfo(float).tiny), out=np.zeros_like(off), where=off > 0)
     steps = record["step"].to_numpy()
-    known = all(name in record for name in _CAUSES)
+    known = all(_recorded_name(record, name) in record for name in _CAUSES)
     evidence = _evidence(record, symmetries) if known else None
     findings, start = [], 0
     for number, charge in enumerate(symmetries):
@@ -296,6 +297,10 @@ def _series(record: xr.Dataset, name: str) -> np.ndarray:
 def _evidence(record: xr.Dataset, symmetries: tuple[Charge, ...]) -> Evidence:
     """Collect the statistics of all recorded steps except step 0, which no update precedes."""
     later = record.isel(step=record["step"].to_numpy() > 0)
-    names = [*_CAUSES, *([_CHANGED_BETWEEN] if _CHANGED_BETWEEN in record else [])]
+    names = [*_CAUSES, *([_CHANGED_BETWEEN] if _recorded_name(record, _CHANGED_BETWEEN) in record else [])]
     unit = float(np.finfo(record["measured_charge"].dtype).eps) / 2
-    return Evidence(symmetries, unit=unit, **{name: _series(later, name) for name in names})
+    return Evidence(symmetries, unit=unit, **{name: _series(later, _recorded_name(record, name)) for name in names})
+
+
+def _recorded_name(record: xr.Dataset, name: str) -> str:
+    return f"{CAUSE_PREFIX}{name}" if f"{CAUSE_PREFIX}{name}" in record else name

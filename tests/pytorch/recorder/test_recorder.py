@@ -29,6 +29,7 @@ Recorder = pytest.importorskip("dynascope.torch").Recorder
 nn = torch.nn
 TIMES = {"seconds", "probe_seconds"}
 SUMS = {"mean_loss", "max_loss", "loss_count"}  # over the steps since the previous row
+FLIPPED = [1, 5, 20]
 
 
 def recorder_of(model, path, **options):
@@ -141,6 +142,18 @@ def by_hand(states, gradients, rate):
     def unit(matrix):
         return matrix / np.linalg.norm(matrix)
 
+    def duplicates(matrix):
+        cosines = [[a @ b / np.linalg.norm(a) / np.linalg.norm(b) for b in matrix] for a in matrix]
+        return np.mean([sum(each >= 0.99 for each in row) > 1 for row in cosines])
+
+    def suspected(p):
+        thresholds = [p[labels == label, label].mean() for label in range(classes)]
+        found = []
+        for row, label in zip(p, labels, strict=True):
+            confident = [j for j in range(classes) if row[j] >= thresholds[j]]
+            found.append(bool(confident) and max(confident, key=lambda j: row[j]) != label)
+        return np.mean(found)
+
     def total(*arrays):
         return np.sqrt(sum(np.sum(each**2) for each in arrays))
 
@@ -148,6 +161,8 @@ def by_hand(states, gradients, rate):
     for step, (state, z) in enumerate(zip(states, hidden, strict=True)):
         h, weight, bias = np.maximum(z, 0).T, state["2.weight"], state["2.bias"]
         outputs = h @ weight.T + bias
+        p = np.exp(outputs) / np.exp(outputs).sum(1, keepdims=True)
+        right = outputs.argmax(1) == labels
         squares = [total(state[f"{layer}.weight"]) ** 2 for layer in (0, 2)]
         moments = class_moments(h, labels, classes=classes)
         collapse = collapse_metrics(moments, weight, layout="classes_features")
@@ -172,6 +187,12 @@ def by_hand(states, gradients, rate):
                 "relative_displacement": total(*(state[name] - first[name] for name in state)) / total(*first.values()),
                 "layer_balance": [(squares[1] - squares[0]) / sum(squares)],
                 "vanishing_fraction": [np.mean(each < 0.01 * each.max()) for each in units],
+                "duplicate_fraction": [duplicates(state[f"{layer}.weight"]) for layer in (0, 2)],
+                "reference_loss": -np.mean(np.log(p[np.arange(len(x)), labels])),
+                "reference_accuracy": np.mean(right),
+                "suspected_noise": suspected(p),
+                "flipped_fit": np.mean(right[FLIPPED]),
+                "flipped_share": len(FLIPPED) / len(x),
                 "dead_fraction": [np.mean(np.all(z <= 0, axis=1))],
                 "always_on_fraction": [np.mean(np.all(z > 0, axis=1))],
                 "hamming_distance": np.mean((z > 0) != (hidden[0] > 0)),
@@ -204,6 +225,7 @@ def recorded(path, steps=8, each=None, **options):
     model = mlp()
     with torch.no_grad():
         model[0].weight[0] *= 1e-6  # a vanishing unit
+        model[0].weight[3] = 2 * model[0].weight[2]  # duplicate units
         model[0].bias[1] = -9.0  # a dead unit
     optimizer = sgd(model, lr=0.4, momentum=0.0)
     states, gradients, losses = [arrays_of(model.named_parameters())], [], []
@@ -221,12 +243,14 @@ def recorded(path, steps=8, each=None, **options):
 
 
 def test_every_variable_equals_a_calculation_by_hand(tmp_path):
-    run, expected, losses = recorded(tmp_path / "run.zarr", schedule=1)
+    options = {"criterion": functional.cross_entropy, "flipped": FLIPPED}
+    run, expected, losses = recorded(tmp_path / "run.zarr", schedule=1, **options)
     expected |= {name: np.array([np.nan, *losses]) for name in ("loss", "mean_loss", "max_loss")}
     expected["loss_count"] = np.array([0.0, *np.ones(len(losses))])
     measured = run["measured"].sel(probe="kernel").values
     assert list(run["step"].values[measured]) == [0, 1, 2, 3, 6]
-    for name in ("kernel_distance", "kernel_distance_of_halves", "kernel_trace"):
+    np.testing.assert_array_equal(run["measured"].sel(probe="duplicates"), measured)
+    for name in ("kernel_distance", "kernel_distance_of_halves", "kernel_trace", "duplicate_fraction"):
         expected[name][~measured] = np.nan
     without_micro_batches = {"gradient_noise", "gradient_signal", "gradient_noise_scale"}
     assert all(np.isnan(run[name]).all() for name in without_micro_batches)
@@ -235,6 +259,7 @@ def test_every_variable_equals_a_calculation_by_hand(tmp_path):
         np.testing.assert_allclose(run[name].values, values, rtol=1e-10, atol=1e-12, err_msg=name)
     assert expected["hamming_distance"][-1] > 0
     assert expected["vanishing_fraction"][0, 0] > 0 < expected["dead_fraction"][0]
+    assert expected["duplicate_fraction"][0, 0] > 0 < expected["suspected_noise"][0]
 
 
 @pytest.mark.slow
@@ -244,9 +269,8 @@ def test_rows_do_not_depend_on_the_schedule(tmp_path):
     steps = thin["step"].values
     assert list(steps) == [0, 3, 4, 10, 12]
     chosen = run.sel(step=steps)
-    for name in (
-        {*run.data_vars} - TIMES - SUMS - {"kernel_distance", "kernel_distance_of_halves", "kernel_trace", "measured"}
-    ):
+    sparse = {"kernel_distance", "kernel_distance_of_halves", "kernel_trace", "duplicate_fraction", "measured"}
+    for name in {*run.data_vars} - TIMES - SUMS - sparse:
         values = chosen[name].values
         if name in ("gradient_norm", "total_gradient_norm", "update_norm", "total_update_norm"):
             values, found = values[:-1], thin[name].values[:-1]  # `close` measures the last row
@@ -323,6 +347,9 @@ class FirstSeen(nn.Module):
             "number instead of one output",
         ),
         (mlp, {"preset": ["heavy"]}, "'heavy'"),
+        (mlp, {"flipped": [24]}, "flipped has shape"),
+        (mlp, {"flipped": torch.zeros(5, dtype=torch.bool)}, "24 examples"),
+        (mlp, {"flipped": [1], "reference": INPUTS}, "no targets"),
         (mlp, {"reference": (INPUTS, LABELS[:5]), "strict": True}, "have length 5, but the outputs have 24 rows"),
     ],
 )

@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from dynascope.diagnosis.probe import Probe, ProbeCost
 from dynascope.diagnosis.probe_runner import RecorderWarning
 from dynascope.errors import InputError
 from dynascope.symmetry import Charge, find_symmetries
+from dynascope.symmetry.audit import CAUSE_PREFIX
 from dynascope.symmetry.charge_encoding import encode_charges
 from dynascope.torch.symmetry.watch_charges import WatchedCharges, watch_charges
 from dynascope.validation import require
@@ -21,6 +23,7 @@ __all__ = ["charge_attributes", "charge_probe", "watched_charges"]
 
 # Between rows, only the statistics of the laws are updated.
 _NEVER = 2**62
+_LAW = "measured_charge", "predicted_charge", "charge_bound", "charge_warning"
 
 
 def watched_charges(
@@ -68,7 +71,18 @@ def charge_probe(watched: WatchedCharges) -> Probe:
         name="charges",
         description="Charges of the symmetries of the model, and the values that their laws predict.",
         needs=("weights",),
-        measure=lambda snapshot: watched.values(),
+        measure=lambda snapshot: _renamed(watched.values()),
         cost=lambda sizes: ProbeCost(0.0, float(sizes.parameters * sizes.itemsize)),
         names={},
     )
+
+
+def _renamed(values: dict[str, tuple[list[str], np.ndarray]]) -> dict[str, tuple[list[str], np.ndarray]]:
+    """Rename statistics and dimensions whose names other probes use for other quantities."""
+    return {
+        name if name in _LAW else f"{CAUSE_PREFIX}{name}": (
+            ["cause_parameter" if each == "layer" else each for each in dimensions],
+            array,
+        )
+        for name, (dimensions, array) in values.items()
+    }
