@@ -63,7 +63,7 @@ def write(network):
 
 
 @pytest.mark.parametrize(
-    ("act", "cause"), [(None, None), (clip, "clipped by tensor"), (write, "changed between steps")]
+    ("act", "cause"), [(None, None), (clip, "clipping by tensor"), (write, "changed between steps")]
 )
 def test_the_audit_of_a_pytorch_run_from_its_folder(tmp_path, act, cause):
     torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")

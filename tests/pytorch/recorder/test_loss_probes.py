@@ -6,8 +6,9 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch.nn import functional  # noqa: E402
 
+from dynascope.diagnosis import RecorderWarning  # noqa: E402
 from dynascope.errors import InputError  # noqa: E402
-from dynascope.symmetry import audit  # noqa: E402
+from dynascope.symmetry import Charge, audit, find_symmetries  # noqa: E402
 from dynascope.torch import Recorder, WatchedCharges  # noqa: E402
 
 
@@ -117,6 +118,64 @@ def test_recorded_charges_can_be_audited(tmp_path, clipped):
             recorder.step(loss=loss)
             optimizer.zero_grad()
     assert audit(recorder.read(), recorder.symmetries).clean is not clipped
+
+
+@pytest.mark.parametrize("causes", [False, True])
+def test_training_is_bit_identical_with_charges(tmp_path, causes):
+    def trained(recorded):
+        torch.manual_seed(0)
+        network = torch.nn.Sequential(
+            torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(4, 2)
+        )
+        optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
+        inputs, labels = (each.float() if each.is_floating_point() else each for each in data(30))
+        options = {"criterion": functional.cross_entropy, "flipped": [1], "charges": True, "causes": causes}
+        recorder = (
+            Recorder(
+                network,
+                tmp_path / "run.zarr",
+                reference=(inputs, labels),
+                optimizer=optimizer,
+                verbose=False,
+                **options,
+            )
+            if recorded
+            else None
+        )
+        torch.manual_seed(1)
+        for _ in range(5):
+            loss = functional.cross_entropy(network(inputs), labels)
+            loss.backward()
+            optimizer.step()
+            if recorder is not None:
+                recorder.step(loss=loss)
+            optimizer.zero_grad()
+        if recorder is not None:
+            recorder.close()
+            assert ("cause_part_slope" in recorder.read()) is causes
+            assert not any(name.startswith("cause_") for name in recorder.scalars())
+        return [*network.parameters(), torch.get_rng_state()]
+
+    assert all(map(torch.equal, trained(False), trained(True)))
+
+
+class ScaledCharge(Charge):
+    """A subclass that records cannot store."""
+
+
+def test_symmetries_that_cannot_be_stored_are_named(tmp_path):
+    network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    inputs = data(30)[0].float()
+    (found,) = find_symmetries(network, None, inputs).symmetries
+    own = ScaledCharge(found.kind, found.parts, found.units)
+    options = {"preset": "light", "charges": [own], "optimizer": optimizer, "verbose": False}
+    with (
+        pytest.warns(RecorderWarning, match="ScaledCharge"),
+        Recorder(network, tmp_path / "run.zarr", reference=inputs, **options) as recorder,
+    ):
+        pass
+    assert "symmetries" not in recorder.read().attrs
 
 
 def test_a_rejected_recorder_stops_tracking_charges(tmp_path, monkeypatch):

@@ -294,7 +294,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
     model = mlp()
     optimizer = sgd(model)
     seed_all(3)
-    options = {"optimizer": optimizer, "schedule": 2}
+    options = {"optimizer": optimizer, "schedule": 2, "batch_size": 11}
     with recorder_of(model, tmp_path / "whole.zarr", **options) as recorder:
         train(model, recorder, optimizer=optimizer, steps=9, each=save)
     whole = recorder.read()
@@ -315,6 +315,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
     again = recorder.read()
     assert list(again["step"].values) == [0, 2, 4, 6, 8, 9]
     xr.testing.assert_equal(again.drop_vars([*TIMES, *SUMS]), whole.drop_vars([*TIMES, *SUMS]))
+    assert again.attrs == whole.attrs
+    assert (again.attrs["optimizer"], again.attrs["batch_size"]) == ("SGD", 11)
     with pytest.raises(InputError, match="another model or of other probes"):
         recorder_of(wide().double(), part, resume=5)
 
