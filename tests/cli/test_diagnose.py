@@ -13,6 +13,9 @@ from dynascope.torch import Recorder
 def recorded(tmp_path):
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+    with torch.no_grad():
+        for each in model.parameters():
+            each *= 0.3
     optimizer, x = torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(64, 2)
     y = x[:, :1] * x[:, 1:]
     path = tmp_path / "run.zarr"

@@ -70,6 +70,8 @@ def diagnose(run: Run) -> Diagnosis:
         >>> torch.manual_seed(0)  # doctest: +ELLIPSIS
         <torch._C.Generator ...>
         >>> model = torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+        >>> for each in model.parameters():
+        ...     _ = each.data.mul_(0.3)
         >>> optimizer, x = torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(64, 2)
         >>> y = x[:, :1] * x[:, 1:]
         >>> with tempfile.TemporaryDirectory() as folder:

@@ -61,14 +61,16 @@ def nearest_model(run: RunFacts) -> Line:
         action = f'To predict the run, use `dynascope.predict(…, theory="{name}")`.'
         return Line(_TOPIC, "applies", sentence, theory=_THEORY, action=action, weight=2)
     worst = failing[0]
+    others = len(failing) - 1
+    more = f", as {'do' if others > 1 else 'does'} {others} of its other assumptions" if others else ""
     sentence = (
-        f"The nearest solvable model is {name}. Of its assumptions, {len(failing)} "
-        f"{'fails' if len(failing) == 1 else 'fail'}, first {worst['name']} ({worst['measure']}: "
-        f"{rounded(worst['value'], 2)}; at most {worst['limit']:g})."
+        f"The nearest solvable model is {name}, but its assumption “{worst['name']}” fails "
+        f"({rounded(worst['value'], 2)}; at most {worst['limit']:g}){more}."
     )
     state = {"almost": "almost applies"}.get(found["status"], "fails")
-    action = f"To come closer to it: {worst['remedy']}."
-    return Line(_TOPIC, state, sentence, worst["value"], worst["limit"], _THEORY, action, 1)
+    theory = f"{_THEORY} Measure of {worst['name']}: {worst['measure']}."
+    action = f"To compare the run with {name}, {worst['remedy']}."
+    return Line(_TOPIC, state, sentence, worst["value"], worst["limit"], theory, action, 1)
 
 
 def _as_plain(candidate: Candidate) -> dict[str, Any]:

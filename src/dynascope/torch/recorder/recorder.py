@@ -21,6 +21,7 @@ from dynascope.torch.modules import unwrapped
 from dynascope.torch.recorder.charge_probe import charge_attributes, charge_probe, watched_charges
 from dynascope.torch.recorder.micro_batches import MicroBatchGradients
 from dynascope.torch.recorder.module_reader import ModuleReader
+from dynascope.torch.recorder.nearest_theory import nearest_theory
 from dynascope.torch.recorder.whole_weights import require_whole_weights
 from dynascope.torch.symmetry.watch_charges import WatchedCharges
 from dynascope.validation import checked, require
@@ -181,6 +182,12 @@ class Recorder:
             self._charges = watched_charges(inner, optimizer, charges, reader.inputs, causes=causes and alone)
             self.symmetries = self._charges.symmetries
             probes.append(charge_probe(self._charges))
+        rates = self._learning_rates()
+        theory = (
+            {}
+            if preset == "light"
+            else nearest_theory(inner, reader.inputs, reader.targets, rates, batch_size, criterion)
+        )
         try:
             self._run = RunRecorder(
                 reader,
@@ -192,11 +199,12 @@ class Recorder:
                 resume=resume,
                 first_step=first_step,
                 verbose=verbose,
-                learning_rates=self._learning_rates(),
+                learning_rates=rates,
                 groups=self._groups(inner, reader),
                 attributes={
                     **({} if self._charges is None else charge_attributes(self._charges)),
                     **self._training_attributes(batch_size, criterion),
+                    **theory,
                     "model": type(inner).__name__,
                     "framework": f"torch {torch.__version__}",
                 },
