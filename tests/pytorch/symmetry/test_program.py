@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+
 import jax
 import numpy as np
 import pytest
 
 from dynascope.compilation import jit
 from dynascope.errors import InputError
+from dynascope.symmetry import find_symmetries
 
 torch = pytest.importorskip("torch", reason="PyTorch is an optional extra")
 program = pytest.importorskip("dynascope.torch").program
@@ -228,6 +231,21 @@ def test_a_module_that_holds_narrow_tensors_is_read_in_their_precision_and_compu
     assert list(found.params) == ["between.bias", "first.bias", "first.weight", "last.bias"]
     with jax.enable_x64(True):
         assert found.apply(found.params, found.inputs).dtype == np.float64
+
+
+def test_outputs_that_cancel_at_the_start_are_accepted():
+    class Centred(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = nn.Sequential(nn.Linear(3, 20), nn.ReLU(), nn.Linear(20, 2))
+            self.first = copy.deepcopy(self.network).requires_grad_(False)
+
+        def forward(self, x):
+            return 10 * (self.network(x) - self.first(x))
+
+    torch.manual_seed(0)
+    found = find_symmetries(Centred(), None, torch.randn(16, 3))
+    assert [each.kind for each in found.symmetries] == ["rescale"]
 
 
 def test_an_operation_that_is_not_known_is_named_with_its_line():

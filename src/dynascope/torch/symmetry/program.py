@@ -241,14 +241,17 @@ def _require_same(apply: Translation, found: Network, expected: _Results, tolera
             value=type(error).__name__,
             remedy="use other operations, or pass a JAX function to dynascope.symmetry.find_symmetries",
         ) from error
-    _require_near("outputs", outputs, expected.outputs, tolerance)
-    _require_near("gradients", jax.tree.leaves(gradient), expected.gradients, tolerance)
+    # Outputs that cancel, such as f − f₀, have the rounding errors of their terms, about |θ ∂f/∂θ|.
+    pairs = zip(jax.tree.leaves(found.params), expected.gradients, strict=True)
+    terms = max(float(np.abs(np.asarray(weight)).max(initial=0.0) * np.abs(g).max(initial=0.0)) for weight, g in pairs)
+    _require_near("outputs", outputs, expected.outputs, tolerance, terms)
+    _require_near("gradients", jax.tree.leaves(gradient), expected.gradients, tolerance, 0.0)
 
 
-def _require_near(what: str, ours: Sequence[Any], theirs: Sequence[np.ndarray], tolerance: float) -> None:
+def _require_near(what: str, ours: Sequence[Any], theirs: Sequence[np.ndarray], tolerance: float, terms: float) -> None:
     sizes = [float(np.abs(each).max(initial=0.0)) for each in theirs]
     errors = [float(np.abs(np.asarray(a) - b).max(initial=0.0)) for a, b in zip(ours, theirs, strict=True)]
-    largest, furthest = max(sizes), max(errors)
+    largest, furthest = max(*sizes, terms), max(errors)
     require(
         all(error <= tolerance * (size + _ROUNDING * largest) for error, size in zip(errors, sizes, strict=True)),
         f"the {what} of the translated program, up to {largest:.1e}, differ from those of PyTorch by {furthest:.1e}",
