@@ -124,9 +124,7 @@ def test_recorded_charges_can_be_audited(tmp_path, clipped):
 def test_training_is_bit_identical_with_charges(tmp_path, causes):
     def trained(recorded):
         torch.manual_seed(0)
-        network = torch.nn.Sequential(
-            torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(4, 2)
-        )
+        network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
         optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
         inputs, labels = (each.float() if each.is_floating_point() else each for each in data(30))
         options = {"criterion": functional.cross_entropy, "flipped": [1], "charges": True, "causes": causes}
@@ -144,7 +142,8 @@ def test_training_is_bit_identical_with_charges(tmp_path, causes):
         )
         torch.manual_seed(1)
         for _ in range(5):
-            loss = functional.cross_entropy(network(inputs), labels)
+            rows = torch.randperm(30)[:10]
+            loss = functional.cross_entropy(network(inputs[rows]), labels[rows])
             loss.backward()
             optimizer.step()
             if recorder is not None:
