@@ -21,7 +21,7 @@ __all__ = ["PRESETS", "Preset", "probes_of"]
 Preset = Literal["light", "standard", "full"]
 
 _LIGHT = (WEIGHTS, BALANCE)  # no forward pass, which would exceed 3 % of a run of 1000 steps
-_STANDARD = (*_LIGHT, DUPLICATES, FIT, ACTIVITY, FLIPS, FEATURES, ALIGNMENT, COLLAPSE, KERNEL, NOISE_SCALE)
+_STANDARD = (*_LIGHT, DUPLICATES, ACTIVITY, FLIPS, FEATURES, ALIGNMENT, COLLAPSE, FIT, KERNEL, NOISE_SCALE)
 PRESETS: dict[str, tuple[Probe, ...]] = {
     "light": _LIGHT,
     "standard": _STANDARD,
