@@ -210,8 +210,8 @@ def audit(record: xr.Dataset, symmetries: Sequence[Charge]) -> Audit:
     the level declared by `gradient_roundings` are reported as a defect, e.g. if cancellation dominates a gradient.
 
     Args:
-        record: Record of one run with the statistics of `training.charge_statistics`, preferably with `causes=True`.
-            Causes are tested at the recorded steps.
+        record: Record of one run with the statistics of `training.charge_statistics`, preferably with `causes=True`, or
+            of a `torch.Recorder` with `charges=True`. Causes are tested at the recorded steps.
         symmetries: The symmetries with which the statistics were computed.
 
     Raises:
