@@ -40,6 +40,9 @@ from .random_products import heavy_ball_collapse_exponent as heavy_ball_collapse
 from .random_products import normal_growth_bounds as normal_growth_bounds
 from .random_products import random_product_exponent as random_product_exponent
 from .random_products import step_matrices as step_matrices
+from .stability_limits import batch_sharpness_limit as batch_sharpness_limit
+from .stability_limits import preconditioned_sharpness_limit as preconditioned_sharpness_limit
+from .stability_limits import sharpness_limit as sharpness_limit
 from .state_dependent import gaussian_input_moments as gaussian_input_moments
 from .stationary_law import StationaryLaw as StationaryLaw
 from .stationary_law import equipartition_ratio as equipartition_ratio
