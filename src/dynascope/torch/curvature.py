@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from annotated_types import Interval
 from scipy.sparse.linalg import ArpackError, eigsh
+from torch.nn.utils import parameters_to_vector
 
 from dynascope.errors import InputError
 from dynascope.probes.diffusion.hessian import TopCurvatures
-from dynascope.torch.hessian import hessian_operator
+from dynascope.torch.hessian import hessian_operator, scaled_operator
 from dynascope.torch.modules import require_shapes, unwrapped
 from dynascope.torch.repeatable import require_evaluation_mode, require_repeatable, rounding, unchanged
 from dynascope.validation import require, require_choice, require_finite_values, require_kind, shown, shown_error
@@ -57,10 +58,14 @@ def module_curvatures(
     count: int,
     *,
     gauss_newton: bool = False,
+    scales: Callable[[torch.Tensor], torch.Tensor] | None = None,
     seed: int = 0,
     argument: str = "module",
 ) -> TopCurvatures:
     """Return the largest curvatures of a module; `argument` is the name of the module in error messages.
+
+    With `scales`, a function that returns the scale s of each entry of a parameter, the curvatures are those of the
+    loss as a function of θ/s: the eigenvalues of diag(s) H diag(s).
 
     Raises:
         InputError: If `probes.diffusion.top_curvatures` rejects an argument.
@@ -87,6 +92,8 @@ def module_curvatures(
             if gauss_newton
             else hessian_operator(module, loss, parameters, batches, samples)
         )
+        if scales is not None:
+            operator = scaled_operator(operator, parameters_to_vector([scales(each) for each in parameters]))
         start = np.random.default_rng(seed).normal(size=size).astype(operator.dtype)
         with _differentiating(argument):
             curvature, columns = eigsh(operator, k=count, which="LA", v0=start)

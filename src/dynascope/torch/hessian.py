@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from dynascope.torch.devices import parameter_places
 
-__all__ = ["hessian_operator"]
+__all__ = ["hessian_operator", "scaled_operator"]
 
 
 def hessian_operator(
@@ -70,3 +70,19 @@ def hessian_operator(
         return torch.cat([each.reshape(-1).cpu().to(torch.float64) for each in found]).numpy().astype(dtype)
 
     return cast(Any, LinearOperator)((sum(sizes),) * 2, matvec=product, dtype=dtype)
+
+
+def scaled_operator(operator: LinearOperator, scales: torch.Tensor) -> LinearOperator:
+    """Return the operator v → s ∘ H(s ∘ v), for the scales s of the entries of v.
+
+    Example:
+        >>> operator = cast(Any, LinearOperator)((2, 2), matvec=lambda vector: 3 * vector, dtype=np.float32)
+        >>> scaled_operator(operator, torch.tensor([1.0, 2.0])) @ np.array([1.0, 1.0])
+        array([ 3., 12.])
+    """
+    s = scales.detach().cpu().to(torch.float64).numpy()
+    return cast(Any, LinearOperator)(
+        operator.shape,
+        matvec=lambda vector: s * (operator @ (s * vector.reshape(-1))),
+        dtype=operator.dtype,
+    )

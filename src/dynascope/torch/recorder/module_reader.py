@@ -194,11 +194,14 @@ class ModuleReader:
             **options,
         ).values
 
-    def curvatures(self) -> np.ndarray:
-        """Return the largest curvatures of the loss on the reference batch."""
+    def curvatures(
+        self, count: int = _CURVATURES, *, scales: Callable[[torch.Tensor], torch.Tensor] | None = None
+    ) -> np.ndarray:
+        """Return the largest curvatures of the loss on the reference batch; see `module_curvatures` for the scales."""
         network = Applied(self._private(), lambda _, inputs: self._call({}, inputs))
+        batches = [(self.inputs, self._labels)]
         return module_curvatures(
-            network, self._criterion, [(self.inputs, self._labels)], _CURVATURES, argument="model"
+            network, self._criterion, batches, count, scales=scales, argument="model"
         ).curvature
 
     def batches(self) -> tuple[MicroBatches, list[float]]:

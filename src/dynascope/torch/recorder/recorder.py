@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from dynascope.diagnosis.measurements.curvature import CURVATURE_BATCH
+from dynascope.diagnosis.measurements.curvature import CURVATURE, CURVATURE_BATCH
 from dynascope.diagnosis.parameter_selection import selection
 from dynascope.diagnosis.preset import probes_of
 from dynascope.diagnosis.probe import Probe
@@ -22,6 +22,7 @@ from dynascope.torch.recorder.charge_probe import charge_attributes, charge_prob
 from dynascope.torch.recorder.micro_batches import MicroBatchGradients
 from dynascope.torch.recorder.module_reader import ModuleReader
 from dynascope.torch.recorder.nearest_theory import nearest_theory
+from dynascope.torch.recorder.preconditioner import is_adam, preconditioned_probe
 from dynascope.torch.recorder.whole_weights import require_whole_weights
 from dynascope.torch.symmetry.watch_charges import WatchedCharges
 from dynascope.validation import checked, require
@@ -188,6 +189,8 @@ class Recorder:
             if preset == "light"
             else nearest_theory(inner, reader.inputs, reader.targets, rates, batch_size, criterion)
         )
+        if optimizer is not None and is_adam(optimizer) and CURVATURE in probes:
+            probes.append(preconditioned_probe(reader, optimizer))
         try:
             self._run = RunRecorder(
                 reader,
