@@ -200,9 +200,7 @@ class ModuleReader:
         """Return the largest curvatures of the loss on the reference batch; see `module_curvatures` for the scales."""
         network = Applied(self._private(), lambda _, inputs: self._call({}, inputs))
         batches = [(self.inputs, self._labels)]
-        return module_curvatures(
-            network, self._criterion, batches, count, scales=scales, argument="model"
-        ).curvature
+        return module_curvatures(network, self._criterion, batches, count, scales=scales, argument="model").curvature
 
     def batches(self) -> tuple[MicroBatches, list[float]]:
         """Split the reference batch, and return the gradients of the batch losses with their curvature gᵀHg."""
