@@ -42,12 +42,13 @@ def features_used(run: RunFacts) -> Line:
     number, dimension = float(used[-1]), float(outputs[-1])
     layer = f"the layer {str(kappa['layer'].item())!r}"
     if dimension <= float(outputs.max()) - _LOST:
+        earlier = float(outputs.max())
         sentence = (
-            f"The outputs span only {dimension:.0f} dimensions, against {float(outputs.max()):.0f} earlier in training: "
-            "the network no longer distinguishes all classes."
+            f"The outputs span only {dimension:.0f} dimensions, against {earlier:.0f} earlier in training, so some "
+            "outputs are determined by others."
         )
-        action = "Lower the learning rate, and look for dead units."
-        return Line(topic, "features lost", sentence, dimension, float(outputs.max()), theory, action, weight=3)
+        action = "If the targets have more dimensions, lower the learning rate, and look for dead units."
+        return Line(topic, "features lost", sentence, dimension, earlier, theory, action, weight=2)
     if all(abs(float(used[k]) - float(outputs[k])) <= _SPANNED * float(outputs[k]) for k in (0, -1)):
         sentence = f"The outputs span all {dimension:.0f} features of {layer}, so no feature can be superfluous."
         return Line(topic, "does not apply", sentence, theory=theory, weight=0)
@@ -109,7 +110,7 @@ def _last_layer(run: RunFacts, name: str) -> xr.DataArray | None:
     values = run.known(name)
     if values is None:
         return None
-    layers = np.isfinite(values.to_numpy()).any(axis=0).nonzero()[0]
+    layers = np.flatnonzero(np.any(np.isfinite(values.to_numpy()), axis=0))
     last = values.isel(layer=int(layers[-1]))
     return last[np.isfinite(last.to_numpy())]
 

@@ -27,6 +27,9 @@ def memorisation(run: RunFacts) -> Line:
     """
     topic = "memorisation"
     fit, share, accuracy = (run.known(name) for name in ("flipped_fit", "flipped_share", "reference_accuracy"))
+    if share is not None and float(share[-1]) == 0:
+        sentence = "Memorisation was not measured: the reference batch contains no flipped example."
+        return Line(topic, "not measured", sentence, theory=_THEORY, weight=0)
     if fit is None or share is None or accuracy is None:
         sentence = (
             "Memorisation was not measured: flip some labels of the training set, and pass flipped= and a reference "
