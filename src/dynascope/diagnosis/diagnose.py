@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from dynascope.diagnosis.diagnosis import Diagnosis, summary_of
 from dynascope.diagnosis.line import Line
+from dynascope.diagnosis.lines.conservation import conservation
+from dynascope.diagnosis.lines.features import features_used, neural_collapse, redundancy
+from dynascope.diagnosis.lines.label_noise import label_noise
+from dynascope.diagnosis.lines.memorisation import memorisation
 from dynascope.diagnosis.lines.nearest_model import nearest_model
 from dynascope.diagnosis.lines.regime import regime
+from dynascope.diagnosis.lines.stability import stability
+from dynascope.diagnosis.lines.tied_weights import tied_weights
+from dynascope.diagnosis.lines.units import dead_units, duplicate_units, vanishing_units
+from dynascope.diagnosis.lines.weight_decay import weight_decay
 from dynascope.diagnosis.run_facts import RunFacts, run_facts
 from dynascope.diagnosis.run_page import load_run
 from dynascope.validation import checked
 
 __all__ = ["LINES", "diagnose"]
 
-LINES: tuple[Callable[[RunFacts], Line | Iterable[Line]], ...] = (regime, nearest_model)
+LINES: tuple[Callable[[RunFacts], Line], ...] = (
+    stability,
+    conservation,
+    weight_decay,
+    tied_weights,
+    regime,
+    dead_units,
+    duplicate_units,
+    vanishing_units,
+    features_used,
+    redundancy,
+    neural_collapse,
+    memorisation,
+    label_noise,
+    nearest_model,
+)
 
 
 @runtime_checkable
@@ -103,10 +126,7 @@ def diagnosis_of(path: Path, title: str = "") -> Diagnosis:
     """
     observed = load_run(path)
     facts = run_facts(path)
-    lines: list[Line] = []
-    for each in LINES:
-        found = each(facts)
-        lines += [found] if isinstance(found, Line) else found
+    lines = tuple(line(facts) for line in LINES)
     given = {field.name: getattr(observed, field.name) for field in dataclasses.fields(observed)}
     name = title or observed.title.replace("Training run", "Diagnosis")
-    return Diagnosis(**given | {"title": name, "findings": summary_of(lines)}, lines=tuple(lines))
+    return Diagnosis(**given | {"title": name, "findings": summary_of(lines)}, lines=lines)
