@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -18,6 +19,9 @@ __all__ = ["stability"]
 
 # Measurements on one reference batch scatter by about a quarter around the limit in stable training at the edge.
 EDGE, EXCEEDED = 0.8, 1.3
+# Momentum and a large gradient can prevent a decrease of the loss already below the limit.
+SUSPECT = 0.5
+RISEN = 2.0  # times the initial loss, at the end of a run that is judged by its loss alone
 
 _LOSS = f"largest loss of the run, against {UNSTABLE:g} times the initial loss (any network and optimizer)"
 
@@ -45,7 +49,7 @@ def stability(run: RunFacts) -> Line:
     growth, law = loss_growth(run), stability_law(run)
     if isinstance(law, StabilityLaw):
         return _compared(run, growth, law)
-    if growth.diverged or growth.final > 1.5:
+    if growth.diverged or growth.final > RISEN:
         action = "Reduce the learning rate by a factor of ten, or warm it up, and clip gradients by their global norm."
         sentence = f"{_risen(growth)} This is judged by the loss alone. {law.sentence}"
         return Line("stability", "unstable", sentence, growth.largest, UNSTABLE, _LOSS, action, weight=3)
@@ -59,44 +63,57 @@ def stability(run: RunFacts) -> Line:
 
 
 def _compared(run: RunFacts, growth: LossGrowth, law: StabilityLaw) -> Line:
-    values, rates = law.values.to_numpy().astype(float), learning_rates(run, law.values)
-    limits = np.array([law.limit(rate) for rate in rates])
-    ratios = values / limits
-    number, limit, ratio, step = (each[-1] for each in (values, limits, ratios, law.values["step"].to_numpy()))
-    measured = (
-        f"{law.quantity} at step {step} is {rounded(number)}, {rounded(ratio, 2)} times the limit {law.formula} = "
-        f"{rounded(limit)}"
-    )
-    if growth.diverged or (growth.failed and np.max(ratios) > EDGE):
-        rate = _stable_rate(values, rates, ratios, law.values["step"].to_numpy() <= growth.step)
-        return Line(
-            *("stability", "unstable"),
-            f"{_risen(growth)} {_capital(measured)}; {law.reason}.",
-            *(number, limit, law.theory),
-            f"Use a learning rate below {rounded(rate, 2)}, or warm it up to the current one.",
-            weight=3,
-        )
+    ratios, values, limits = _ratios(run, law)
+    if growth.diverged or (growth.failed and np.nanmax(ratios) > SUSPECT):
+        return _unstable(run, growth, law)
+    number, limit, ratio = float(values[-1]), float(limits[-1]), float(ratios[-1])
+    sentence = f"{_measured(law, -1, number, limit)}; {law.reason}."
     if ratio < EDGE:
-        return Line("stability", "stable", f"{_capital(measured)}; {law.reason}.", number, limit, law.theory)
-    ending = (
-        "Curvature tends to rise to the limit and to stay there, which does no harm while the loss falls."
-        if ratio <= EXCEEDED
-        else "This is above the limit, but the loss did not diverge."
-    )
-    action = (
-        "" if ratio <= EXCEEDED else f"If the loss stops falling, reduce the learning rate {rounded(ratio, 2)}-fold."
-    )
-    sentence = f"{_capital(measured)}; {law.reason}. {ending}"
+        return Line("stability", "stable", sentence, number, limit, law.theory)
+    if ratio <= EXCEEDED:
+        sentence += " Curvature tends to rise to the limit and to stay there, which does no harm while the loss falls."
+        return Line("stability", "at the edge", sentence, number, limit, law.theory, weight=2)
+    sentence += " This is above the limit, but the loss did not diverge."
+    action = f"If the loss stops falling, divide the learning rate by {rounded(ratio, 2)}."
     return Line("stability", "at the edge", sentence, number, limit, law.theory, action, weight=2)
 
 
-def _stable_rate(values: np.ndarray, rates: np.ndarray, ratios: np.ndarray, before: np.ndarray) -> float:
-    """Return the learning rate whose limit is the largest curvature that was measured before the loss was largest.
+def _unstable(run: RunFacts, growth: LossGrowth, law: StabilityLaw) -> Line:
+    """Name the first curvature above its limit, or the one closest to its limit, until the loss was largest.
 
-    The curvature after an instability may be far lower. If it never reached the limit, half of the current rate.
+    After an instability, the curvature can be orders of magnitude larger or smaller.
     """
-    place = int(np.argmax(np.where(before, ratios, -np.inf)))
-    return float(rates[place] / max(ratios[place], 2.0))
+    until = run.record["step"] <= growth.step
+    early = dataclasses.replace(run, record=run.record.isel(step=until.to_numpy()))
+    found = stability_law(early)
+    law, run = (found, early) if isinstance(found, StabilityLaw) else (law, run)
+    ratios, values, limits = _ratios(run, law)
+    above = ratios > 1
+    place = int(np.argmax(above) if above.any() else np.nanargmax(ratios))
+    # Half of the largest stable rate, because the curvature rises during training.
+    rate = float(learning_rates(run, law.values)[place] / max(ratios[place], 1.0) / 2)
+    number, limit = float(values[place]), float(limits[place])
+    return Line(
+        *("stability", "unstable"),
+        f"{_risen(growth)} {_measured(law, place, number, limit)}; {law.reason}.",
+        *(number, limit, law.theory),
+        f"Use a learning rate of at most {rounded(rate, 2)}, or warm it up to the current one.",
+        weight=3,
+    )
+
+
+def _ratios(run: RunFacts, law: StabilityLaw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the ratios of the measured curvatures to their limits, the curvatures, and the limits."""
+    values = law.values.to_numpy().astype(float)
+    limits = np.array([law.limit(rate) if rate > 0 else math.inf for rate in learning_rates(run, law.values)])
+    return values / limits, values, limits
+
+
+def _measured(law: StabilityLaw, place: int, number: float, limit: float) -> str:
+    return (
+        f"The {law.quantity} at step {int(law.values['step'][place])} is {rounded(number)}, "
+        f"{rounded(number / limit, 2)} times the limit {law.formula} = {rounded(limit)}"
+    )
 
 
 def _risen(growth: LossGrowth) -> str:
@@ -110,7 +127,3 @@ def _calm(growth: LossGrowth) -> str:
     if math.isnan(growth.largest):
         return ""
     return f"The loss did not diverge: its largest value was {rounded(growth.largest, 2)} times its initial value."
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -31,7 +30,7 @@ class StabilityLaw:
 
     Attributes:
         values: The measured curvature, over `step`.
-        limit: Returns its limit at a learning rate.
+        limit: Returns its limit at a positive learning rate.
         quantity: The name of the curvature.
         formula: The formula of the limit.
         reason: Why this law is used.
@@ -90,8 +89,8 @@ def _of_adam(run: RunFacts, settings: StepSettings) -> StabilityLaw | NoLaw:
         )
     return StabilityLaw(
         values,
-        lambda rate: preconditioned_sharpness_limit(rate, settings.momentum) if rate > 0 else math.inf,
-        "the preconditioned sharpness",
+        lambda rate: preconditioned_sharpness_limit(rate, settings.momentum),
+        "preconditioned sharpness",
         "2(1 + β₁)/((1 − β₁)η)",
         f"the optimizer is {settings.optimizer}, whose steps are stable up to this curvature",
         _ADAM,
@@ -111,8 +110,8 @@ def _of_sgd(run: RunFacts, settings: StepSettings) -> StabilityLaw | NoLaw:
     source = "Andreyev et al., arXiv:2604.14108" if beta else "Andreyev, Beneventano, arXiv:2412.20553"
     return StabilityLaw(
         values,
-        lambda rate: batch_sharpness_limit(rate * (1 - settings.dampening), beta) if rate > 0 else math.inf,
-        "the batch sharpness",
+        lambda rate: batch_sharpness_limit(rate * (1 - settings.dampening), beta),
+        "batch sharpness",
         "2(1 − β)/η" if beta else "2/η",
         reason,
         _SMALL_BATCH.format(source),
@@ -129,14 +128,12 @@ def _of_large_batches(run: RunFacts, settings: StepSettings, reason: str) -> Sta
         decay = 0.0 if settings.nesterov else decay * (1 + beta)
 
     def limit(rate: float) -> float:
-        if rate <= 0:
-            return math.inf
         steps = SGD(rate * (1 - settings.dampening), momentum=beta, weight_decay=decay)
         return sharpness_limit(steps, nesterov=settings.nesterov)
 
     formula = "2(1 + β)/(η(1 + 2β))" if settings.nesterov else "2(1 + β)/η" if beta else "2/η"
     formula += " − λ" if decay else ""
-    return StabilityLaw(values, limit, "the sharpness", formula, reason, _FULL_BATCH)
+    return StabilityLaw(values, limit, "sharpness", formula, reason, _FULL_BATCH)
 
 
 def _batches(run: RunFacts) -> tuple[bool, str]:
