@@ -9,7 +9,13 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
-from dynascope.diagnosis.lines.step_settings import StepSettings, learning_rates, step_settings
+from dynascope.diagnosis.lines.step_settings import (
+    StepSettings,
+    has_one_batch_per_epoch,
+    learning_rates,
+    rates_differ,
+    step_settings,
+)
 from dynascope.diagnosis.run_facts import RunFacts
 from dynascope.results.numbers import rounded
 from dynascope.theory import SGD
@@ -98,7 +104,7 @@ def _of_adam(run: RunFacts, settings: StepSettings) -> StabilityLaw | NoLaw:
 
 
 def _of_sgd(run: RunFacts, settings: StepSettings) -> StabilityLaw | NoLaw:
-    if _differs(run):
+    if rates_differ(run):
         return NoLaw("does not apply", "The learning rate differs between the parameter groups.")
     large, reason = _batches(run)
     if large:
@@ -139,7 +145,7 @@ def _of_large_batches(run: RunFacts, settings: StepSettings, reason: str) -> Sta
 def _batches(run: RunFacts) -> tuple[bool, str]:
     """Return whether the law of large batches is used, and why."""
     size = run.batch_size
-    if _one_batch_per_epoch(run):
+    if has_one_batch_per_epoch(run):
         return True, "this is the limit of full batches, because each epoch is one batch"
     if size is None:
         return True, "this is the limit of full batches, because the batch size is unknown (pass batch_size)"
@@ -157,20 +163,3 @@ def _batches(run: RunFacts) -> tuple[bool, str]:
         f"{rounded(scale, 2)}"
     )
     return large, reason
-
-
-def _one_batch_per_epoch(run: RunFacts) -> bool:
-    epochs = run.known("epoch")
-    if epochs is None or float(epochs[-1]) < 1:
-        return False
-    steps = run.record["step"].to_numpy()
-    return int(steps[-1] - steps[0]) <= int(epochs[-1])
-
-
-def _differs(run: RunFacts) -> bool:
-    """Return whether the learning rates of the groups differed in any row."""
-    rates = run.known("learning_rate")
-    if rates is None or rates.sizes["group"] < 2:
-        return False
-    values = rates.to_numpy()
-    return bool((np.nanmax(values, axis=1) > 1.01 * np.nanmin(values, axis=1)).any())

@@ -10,7 +10,14 @@ import xarray as xr
 
 from dynascope.diagnosis.run_facts import RunFacts
 
-__all__ = ["StepSettings", "learning_rates", "step_settings"]
+__all__ = [
+    "StepSettings",
+    "has_one_batch_per_epoch",
+    "learning_rates",
+    "rates_differ",
+    "step_settings",
+    "total_learning_rate",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +52,10 @@ def step_settings(run: RunFacts) -> StepSettings | str:
         >>> step_settings(run).momentum
         0.9
         >>> step_settings(RunFacts(xr.Dataset(), optimizer="Adagrad", groups=[{}]))
-        'no stability limit of Adagrad is known'
+        'the theories of steps cover SGD and Adam, not Adagrad'
     """
     if run.optimizer not in ("SGD", "SGDW", "Adam", "AdamW"):
-        return f"no stability limit of {run.optimizer} is known"
+        return f"the theories of steps cover SGD and Adam, not {run.optimizer}"
     shared = []
     for group in run.groups or [{}]:
         betas = group.get("betas", (0.9,))
@@ -72,3 +79,36 @@ def learning_rates(run: RunFacts, rows: xr.DataArray) -> np.ndarray:
     if rates is None:
         return np.full(rows.sizes["step"], math.nan)
     return rates.max("group").reindex(step=rows["step"]).to_numpy().astype(float)
+
+
+def has_one_batch_per_epoch(run: RunFacts) -> bool:
+    """Return whether epochs were counted, and each had at most one step."""
+    epochs = run.known("epoch")
+    if epochs is None or float(epochs[-1]) < 1:
+        return False
+    steps = run.record["step"].to_numpy()
+    return int(steps[-1] - steps[0]) <= int(epochs[-1])
+
+
+def rates_differ(run: RunFacts) -> bool:
+    """Return whether the learning rates of the groups differed in any row."""
+    rates = run.known("learning_rate")
+    if rates is None or rates.sizes["group"] < 2:
+        return False
+    values = rates.to_numpy()
+    return bool((np.nanmax(values, axis=1) > 1.01 * np.nanmin(values, axis=1)).any())
+
+
+def total_learning_rate(run: RunFacts) -> np.ndarray:
+    """Return the learning rate of each group, summed over the steps of the record by the trapezoidal rule.
+
+    Example:
+        >>> rates = xr.DataArray([[0.1], [0.3]], dims=("step", "group"), coords={"step": [0, 10]})
+        >>> total_learning_rate(RunFacts(xr.Dataset({"learning_rate": rates})))
+        array([2.])
+    """
+    rates = run.known("learning_rate")
+    if rates is None:
+        return np.zeros(0)
+    steps = rates["step"].to_numpy().astype(float)
+    return np.trapezoid(np.nan_to_num(rates.to_numpy()), steps, axis=0)
