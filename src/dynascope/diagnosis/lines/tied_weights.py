@@ -55,7 +55,7 @@ def _equal_pairs(run: RunFacts) -> Iterator[tuple[str, str]]:
 
 def _equal(a: np.ndarray, b: np.ndarray) -> bool:
     # The first entries of most arrays differ, so few arrays are compared completely.
-    return a.shape == b.shape and a.flat[0] == b.flat[0] and np.array_equal(a, b)
+    return a.shape == b.shape and bool(a.flat[0] == b.flat[0]) and np.array_equal(a, b)
 
 
 def _kept_equal(run: RunFacts, one: str, other: str) -> bool:

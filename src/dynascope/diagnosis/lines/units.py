@@ -7,7 +7,7 @@ import xarray as xr
 
 from dynascope.diagnosis.line import Line
 from dynascope.diagnosis.run_facts import RunFacts
-from dynascope.results.numbers import percent
+from dynascope.results.numbers import percent, rounded
 
 __all__ = ["dead_units", "duplicate_units", "vanishing_units"]
 
@@ -16,6 +16,7 @@ __all__ = ["dead_units", "duplicate_units", "vanishing_units"]
 _DEAD = 0.2
 # Without weight decay, at most 2 % of the units of these networks became parallel to another unit or vanished.
 _GROWN = 0.1
+_EXPLODED = 10  # growth of a norm above which small relative weights do not mean vanished weights
 _COPIES = 0.1  # share of units that have the same initial weights as another unit
 
 _DYING = (
@@ -47,10 +48,9 @@ def dead_units(run: RunFacts) -> Line:
     name = f"the activation {str(dead['activation'].to_numpy()[place])!r}"
     first, last = float(shares[0]), float(shares[-1])
     if last < _DEAD:
-        sentence = (
-            f"At most {percent(last, 2)} of the units of a layer are dead, i.e. active on no reference example "
-            f"(threshold {percent(_DEAD)})."
-        )
+        most = f"At most {percent(last, 2)} of the units of a layer are dead, i.e." if last else "No unit is dead:"
+        active = "active on no reference example" if last else "each is active on at least one reference example"
+        sentence = f"{most} {active} (threshold {percent(_DEAD)})."
         return Line(topic, "no dead units", sentence, last, _DEAD, _DYING)
     size = f"{percent(last, 2)} of the units" if last < 1 else "all units"
     sentence = f"In {name}, {size} are dead, i.e. active on no reference example (threshold {percent(_DEAD)})"
@@ -92,10 +92,7 @@ def duplicate_units(run: RunFacts) -> Line:
     place, growth = _most_grown(shares)
     first = float(shares[0, place])
     if growth < _GROWN:
-        sentence = (
-            "No weight matrix gained more than "
-            f"{percent(max(growth, 0.0), 2)} of units that are parallel to another unit (threshold {percent(_GROWN)})."
-        )
+        sentence = f"{_hardly(growth)} that are parallel to another unit (threshold {percent(_GROWN)})."
         return Line(topic, "no duplicate units", sentence, growth, _GROWN, _INVARIANT)
     sentence = (
         f"In {names[place]!r}, {percent(last[place], 2)} of the units are parallel to another unit, against "
@@ -120,15 +117,21 @@ def vanishing_units(run: RunFacts) -> Line:
     place, growth = _most_grown(shares)
     if growth < _GROWN:
         sentence = (
-            f"No weight matrix gained more than {percent(max(growth, 0.0), 2)} of units whose incoming weights are "
-            f"below 1\N{NO-BREAK SPACE}% of the largest (threshold {percent(_GROWN)})."
+            f"{_hardly(growth)} whose incoming weights are below 1\N{NO-BREAK SPACE}% of the largest "
+            f"(threshold {percent(_GROWN)})."
         )
         return Line(topic, "no vanishing units", sentence, growth, _GROWN, _INVARIANT)
+    name = str(shares["matrix"].to_numpy()[place])
     sentence = (
-        f"In {str(shares['matrix'].to_numpy()[place])!r}, {percent(shares[-1, place], 2)} of the units have incoming "
-        f"weights below 1\N{NO-BREAK SPACE}% of the largest, against {percent(shares[0, place], 2)} in the first row "
-        f"(threshold: a growth by {percent(_GROWN)})."
+        f"In {name!r}, {percent(shares[-1, place], 2)} of the units have incoming weights below "
+        f"1\N{NO-BREAK SPACE}% of the largest, against {percent(shares[0, place], 2)} in the first row (threshold: a "
+        f"growth by {percent(_GROWN)})."
     )
+    factor = _norm_factor(run, name)
+    if factor > _EXPLODED:
+        sentence += f" The norm of all its weights grew by the factor {rounded(factor, 2)}, so a few units dominate."
+        action = "If the loss jumped, lower the learning rate; otherwise use larger initial weights, or fewer units."
+        return Line(topic, "few large units", sentence, growth, _GROWN, _INVARIANT, action, weight=2)
     action = "Prune these units, or use less weight decay or smaller steps if the network should use them."
     return Line(topic, "vanishing units", sentence, growth, _GROWN, _INVARIANT, action, weight=2)
 
@@ -138,6 +141,19 @@ def _most_grown(shares: xr.DataArray) -> tuple[int, float]:
     growth = np.nan_to_num((shares[-1] - shares[0]).to_numpy().astype(float), nan=-np.inf)
     place = int(growth.argmax())
     return place, float(growth[place]) if np.isfinite(growth[place]) else 0.0
+
+
+def _hardly(growth: float) -> str:
+    return f"No weight matrix gained {f'more than {percent(growth, 2)} of ' if growth > 0 else ''}units"
+
+
+def _norm_factor(run: RunFacts, name: str) -> float:
+    """Return the factor by which the norm of a parameter grew; NaN if unknown."""
+    norms = run.known("weight_norm")
+    if norms is None or name not in norms["parameter"].to_numpy():
+        return float("nan")
+    first, last = (float(norms[k].sel(parameter=name)) for k in (0, -1))
+    return last / first if first > 0 else float("inf")
 
 
 def _copied_share(weights: np.ndarray | None) -> float:
