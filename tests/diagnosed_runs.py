@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -37,7 +38,7 @@ def relu_network(*sizes: int, seed: int = 0, scale: float = 1.0) -> nn.Sequentia
     """A ReLU network with the initial weights of PyTorch, multiplied by a factor."""
     torch.manual_seed(seed)
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+    for inputs, outputs in itertools.pairwise(sizes):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     network = nn.Sequential(*layers[:-1])
     with torch.no_grad():

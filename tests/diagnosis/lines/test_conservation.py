@@ -52,6 +52,7 @@ def clean():
     return run_with()
 
 
+@pytest.mark.slow
 def test_laws_hold_in_a_correct_loop_and_break_if_tensors_are_clipped_separately(clean):
     kept, broken = conservation(clean), conservation(run_with(clip_each))
     assert (kept.state, broken.state) == ("laws hold", "laws broken")
@@ -61,11 +62,13 @@ def test_laws_hold_in_a_correct_loop_and_break_if_tensors_are_clipped_separately
     assert "clip_grad_norm_(model.parameters()" in broken.action
 
 
+@pytest.mark.slow
 def test_clipping_by_the_global_norm_breaks_no_law_of_the_gradient():
     # The watched gradient contains factors that are common to all parameters.
     assert conservation(run_with(clip_all)).state == "laws hold"
 
 
+@pytest.mark.slow
 def test_changed_weights_are_named_as_the_cause():
     line = conservation(run_with(after_step=double_first_layer))
     assert line.state == "laws broken"
@@ -73,12 +76,14 @@ def test_changed_weights_are_named_as_the_cause():
     assert "outside `optimizer.step()`" in line.action
 
 
+@pytest.mark.slow
 def test_without_recorded_causes_the_action_is_to_record_them():
     line = conservation(run_with(clip_each, causes=False))
     assert line.state == "laws broken"
     assert "causes=True" in line.action
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["measured_charge", "gradient_norm"])
 def test_rows_after_divergence_are_dropped(clean, name):
     record = clean.record.copy(deep=True)
@@ -88,6 +93,7 @@ def test_rows_after_divergence_are_dropped(clean, name):
     assert "12 recorded steps" in line.sentence
 
 
+@pytest.mark.slow
 def test_a_run_that_diverged_at_once_tests_no_law(clean):
     record = clean.record.copy(deep=True)
     record["measured_charge"][1:] = np.nan

@@ -45,6 +45,7 @@ def test_the_line_names_and_counts_the_matrices():
     assert line.weight == 3
 
 
+@pytest.mark.slow
 def test_the_groups_of_a_recorded_run_are_read():
     x, y, _ = clusters(40)
     line = weight_decay(trained(relu_network(20, 8, 4), x, y, steps=1, decay=1e-3))
