@@ -33,11 +33,11 @@ VOCABULARY = len(_LETTERS) + 1  # the last token stands for all other characters
 
 
 def digit_images(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return images of digits, shape (n, 64), and their classes, drawn at random."""
+    """Return images of digits of mean square one, shape (n, 64), and their classes, drawn at random."""
     data = digits()
     rows = np.random.default_rng(seed).permutation(data.samples)[:count]
     inputs = torch.tensor(data.inputs[rows], dtype=torch.float32)
-    return inputs, torch.tensor(data.targets[rows].argmax(axis=1))
+    return inputs / inputs.square().mean().sqrt(), torch.tensor(data.targets[rows].argmax(axis=1))
 
 
 def text_windows(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -104,7 +104,9 @@ def convolutions(*, middle: nn.Module | None = None) -> nn.Sequential:
         nn.Conv2d(16, 32, 3, stride=2, padding=1),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(32 * 16, CLASSES),
+        nn.Linear(32 * 16, 64),
+        nn.ReLU(),
+        nn.Linear(64, CLASSES),
     )
 
 
@@ -119,7 +121,10 @@ def normalised() -> nn.Sequential:
         nn.BatchNorm2d(32),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(32 * 16, CLASSES),
+        nn.Linear(32 * 16, 64, bias=False),
+        nn.BatchNorm1d(64),
+        nn.ReLU(),
+        nn.Linear(64, CLASSES),
     )
 
 

@@ -4,7 +4,7 @@ The runs were written down, and their truth was verified by `diagnosed_truth.py`
 the diagnosis were set. Each condition has three runs with it and three without it, which differ in nothing else:
 
 - lazy: the outputs are multiplied by a large constant instead of a small one, and the readout starts at zero.
-- rich: the initialisation of PyTorch, instead of large output multipliers with a readout that starts at zero.
+- rich: half the initial weights of PyTorch, instead of large output multipliers with a readout that starts at zero.
 - unstable: three times the measured stability limit instead of a tenth of it; for Adam, a rate of 1 instead of 0.001.
 - dead units: very negative biases of half of the units of one layer, instead of the biases of PyTorch.
 - collapsed: training long past zero error instead of stopping early.
@@ -159,13 +159,18 @@ def sharpness(training: Training, *, iterations: int = 50) -> float:
 
 
 def _lazy(architecture: str, present: bool, seed: int) -> Training:
-    return _multiplied(architecture, seed, 30.0 if present else 0.3, 0.1)
+    return _multiplied(architecture, seed, 100.0, 0.1) if present else _multiplied(architecture, seed, 0.3, 0.01)
 
 
 def _rich(architecture: str, present: bool, seed: int) -> Training:
     if not present:
         return _multiplied(architecture, seed, 100.0, 0.1)
-    return _at_limit(_full_batch(_model(architecture), architecture, seed), 0.1)
+    model = _model(architecture)
+    with torch.no_grad():
+        for each in model.parameters():
+            if each.ndim > 1:
+                each.mul_(0.5)
+    return _at_limit(_full_batch(model, architecture, seed), 0.02)
 
 
 def _unstable(architecture: str, present: bool, seed: int) -> Training:
@@ -175,7 +180,7 @@ def _unstable(architecture: str, present: bool, seed: int) -> Training:
         training.optimizer = torch.optim.Adam(training.model.parameters(), lr=1.0 if present else 1e-3)
         return training
     training.batch = None if architecture == "mlp" else 64
-    return _at_limit(training, 3.0 if present else 0.1)
+    return _at_limit(training, 3.0 if present else 0.03)
 
 
 def _dead(architecture: str, present: bool, seed: int) -> Training:
@@ -199,16 +204,16 @@ def _dead(architecture: str, present: bool, seed: int) -> Training:
 
 
 def _collapsed(architecture: str, present: bool, seed: int) -> Training:
-    model = _model(architecture)
+    model = multilayer(hidden=3) if architecture == "mlp" else _model(architecture)
     x, y = digit_images(200, seed)
     return Training(
         model=model,
         inputs=x,
         targets=y,
         true_targets=y,
-        optimizer=_sgd(model, 0.05, weight_decay=1e-3),
+        optimizer=_sgd(model, 0.05 if architecture == "norm" else 0.1, weight_decay=5e-3),
         criterion=nn.CrossEntropyLoss(),
-        steps=(3000 if architecture == "mlp" else 800) if present else 25,
+        steps=(3000 if architecture == "mlp" else 1500) if present else 8,
         batch=64,
     )
 
@@ -265,15 +270,15 @@ def _label_noise(architecture: str, present: bool, seed: int) -> Training:
         true_targets=true,
         optimizer=torch.optim.Adam(model.parameters(), lr=2e-3) if adam else _sgd(model, 0.02),
         criterion=nn.CrossEntropyLoss(),
-        steps={"mlp": 60, "cnn": 60, "norm": 16}[architecture],
+        steps={"mlp": 100, "cnn": 60, "norm": 16}[architecture],
         batch=64,
     )
 
 
 def _memorising(architecture: str, present: bool, seed: int) -> Training:
     model = TinyGPT(64) if architecture == "gpt" else multilayer(128) if architecture == "mlp" else normalised()
-    x, true = text_windows(32, seed) if architecture == "gpt" else digit_images(256, seed)
-    short, long = {"mlp": (40, 1000), "norm": (16, 400), "gpt": (40, 500)}[architecture]
+    x, true = text_windows(64, seed) if architecture == "gpt" else digit_images(256, seed)
+    short, long = {"mlp": (40, 1000), "norm": (8, 400), "gpt": (12, 500)}[architecture]
     return Training(
         model=model,
         inputs=x,
