@@ -94,8 +94,14 @@ def multilayer(width: int = 64, hidden: int = 2) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(inputs, CLASSES))
 
 
-def convolutions(*, middle: nn.Module | None = None) -> nn.Sequential:
-    """Return a convolutional network for digits, with an optional part between its two convolutions."""
+def convolutions(*, middle: nn.Module | None = None, dense: int = 1) -> nn.Sequential:
+    """Return a convolutional network for digits, with an optional part between its two convolutions.
+
+    Args:
+        middle: The part between the convolutions.
+        dense: Number of dense layers between the convolutions and the readout.
+    """
+    layers = [each for k in range(dense) for each in (nn.Linear(64 if k else 32 * 16, 64), nn.ReLU())]
     return nn.Sequential(
         nn.Unflatten(1, (1, 8, 8)),
         nn.Conv2d(1, 16, 3, padding=1),
@@ -104,8 +110,7 @@ def convolutions(*, middle: nn.Module | None = None) -> nn.Sequential:
         nn.Conv2d(16, 32, 3, stride=2, padding=1),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(32 * 16, 64),
-        nn.ReLU(),
+        *layers,
         nn.Linear(64, CLASSES),
     )
 

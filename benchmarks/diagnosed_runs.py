@@ -204,16 +204,17 @@ def _dead(architecture: str, present: bool, seed: int) -> Training:
 
 
 def _collapsed(architecture: str, present: bool, seed: int) -> Training:
-    model = multilayer(hidden=3) if architecture == "mlp" else _model(architecture)
+    deep = {"mlp": lambda: multilayer(hidden=3), "cnn": lambda: convolutions(dense=3), "norm": normalised}
+    model = deep[architecture]()
     x, y = digit_images(200, seed)
     return Training(
         model=model,
         inputs=x,
         targets=y,
         true_targets=y,
-        optimizer=_sgd(model, 0.05 if architecture == "norm" else 0.1, weight_decay=5e-3),
+        optimizer=_sgd(model, 0.1 if architecture == "mlp" else 0.05, weight_decay=5e-3),
         criterion=nn.CrossEntropyLoss(),
-        steps=(3000 if architecture == "mlp" else 1500) if present else 8,
+        steps={"mlp": 3000, "cnn": 2000, "norm": 1000}[architecture] if present else 8,
         batch=64,
     )
 

@@ -124,8 +124,8 @@ class _Trained:
         means = torch.stack([h[y == label].mean(dim=0) for label in range(10)])
         within = float(((h - means[y]) ** 2).sum(dim=1).mean())
         value = within / float(((means - means.mean(dim=0)) ** 2).sum(dim=1).mean())
-        collapsed = value < 0.1 and accuracy == 1
-        return value, f"tr Σ_W/tr Σ_B; accuracy {accuracy:.3f}", collapsed, value > 0.3
+        collapsed = value < 0.2 and accuracy == 1
+        return value, f"tr Σ_W/tr Σ_B; accuracy {accuracy:.3f}", collapsed, value > 0.35
 
     def uneven_steps(self) -> tuple[float, str, bool, bool]:
         """Compute the share of steps in which clipping scaled tensors by different factors."""
