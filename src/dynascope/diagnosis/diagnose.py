@@ -16,6 +16,7 @@ from dynascope.diagnosis.lines.label_noise import label_noise
 from dynascope.diagnosis.lines.memorisation import memorisation
 from dynascope.diagnosis.lines.nearest_model import nearest_model
 from dynascope.diagnosis.lines.regime import regime
+from dynascope.diagnosis.lines.sgd_noise import sgd_noise
 from dynascope.diagnosis.lines.stability import stability
 from dynascope.diagnosis.lines.tied_weights import tied_weights
 from dynascope.diagnosis.lines.units import dead_units, duplicate_units, vanishing_units
@@ -32,6 +33,7 @@ LINES: tuple[Callable[[RunFacts], Line], ...] = (
     weight_decay,
     tied_weights,
     regime,
+    sgd_noise,
     dead_units,
     duplicate_units,
     vanishing_units,
@@ -117,15 +119,16 @@ def diagnose(run: Run) -> Diagnosis:
     return diagnosis_of(Path(run))
 
 
-def diagnosis_of(path: Path, title: str = "") -> Diagnosis:
+def diagnosis_of(path: Path, title: str = "", *, full_batch: bool = False) -> Diagnosis:
     """Diagnose the record in a folder.
 
     Args:
         path: The folder of a recorder.
         title: The title; by default, that of the record.
+        full_batch: Whether every step is known to use all samples.
     """
     observed = load_run(path)
-    facts = run_facts(path)
+    facts = dataclasses.replace(run_facts(path), full_batch=full_batch)
     lines = tuple(line(facts) for line in LINES)
     given = {field.name: getattr(observed, field.name) for field in dataclasses.fields(observed)}
     name = title or observed.title.replace("Training run", "Diagnosis")

@@ -33,6 +33,7 @@ class RunFacts:
         groups: Settings of each parameter group under the names of PyTorch, such as "momentum" and "weight_decay".
         batch_size: Number of examples per step; None if unknown.
         criterion: Name of the loss, such as "CrossEntropyLoss"; empty if unknown.
+        full_batch: Whether every step is known to use all samples.
     """
 
     record: xr.Dataset
@@ -42,6 +43,7 @@ class RunFacts:
     groups: Sequence[Mapping[str, Any]] = ()
     batch_size: int | None = None
     criterion: str = ""
+    full_batch: bool = False
 
     def known(self, name: str) -> xr.DataArray | None:
         """Return the rows of a variable that have a finite value; None if there are none."""

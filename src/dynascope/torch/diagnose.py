@@ -100,7 +100,7 @@ def diagnose(
             verbose=verbose,
         ):
             pass
-        found = diagnosis_of(path, title=f"Diagnosis: {type(model).__name__}")
+        found = diagnosis_of(path, title=f"Diagnosis: {type(model).__name__}", full_batch=_is_one_batch(loader))
     line = _regime(model, reference, loss, optimizer, seconds)
     lines = tuple(line if each.topic == "regime" else each for each in found.lines)
     return dataclasses.replace(found, lines=lines, findings=summary_of(lines))
@@ -124,6 +124,10 @@ def _reference(loader: Iterable[Any], examples: int) -> tuple[Any, int]:
         remedy="give a loader with at least one batch of inputs and targets",
     )
     return _joined(batches, examples), size
+
+
+def _is_one_batch(loader: Any) -> bool:
+    return hasattr(loader, "__len__") and len(loader) == 1
 
 
 def _joined(batches: Sequence[Any], examples: int) -> Any:

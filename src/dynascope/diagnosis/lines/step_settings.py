@@ -82,7 +82,9 @@ def learning_rates(run: RunFacts, rows: xr.DataArray) -> np.ndarray:
 
 
 def has_one_batch_per_epoch(run: RunFacts) -> bool:
-    """Return whether epochs were counted, and each had at most one step."""
+    """Return whether every step used all samples: it is known, or the epochs that were counted had one step each."""
+    if run.full_batch:
+        return True
     epochs = run.known("epoch")
     if epochs is None or float(epochs[-1]) < 1:
         return False

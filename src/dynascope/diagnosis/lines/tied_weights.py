@@ -30,7 +30,7 @@ def tied_weights(run: RunFacts) -> Line:
     pairs = [pair for pair in _equal_pairs(run) if not _kept_equal(run, *pair)]
     if not pairs:
         sentence = "No two parameters started as copies of each other."
-        return Line(topic, "no copies", sentence, 0.0, 0.0, _THEORY)
+        return Line(topic, "no copies", sentence, 0.0, 0.0, _THEORY, weight=0)
     one, other = pairs[0]
     count = "" if len(pairs) == 1 else f" ({counted(len(pairs))} such pairs)"
     sentence = f"{one!r} and {other!r} started with identical weights, but were trained as separate parameters{count}."

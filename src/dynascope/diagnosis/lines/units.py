@@ -51,7 +51,7 @@ def dead_units(run: RunFacts) -> Line:
         most = f"At most {percent(last, 2)} of the units of a layer are dead, i.e." if last else "No unit is dead:"
         active = "active on no reference example" if last else "each is active on at least one reference example"
         sentence = f"{most} {active} (threshold {percent(_DEAD)})."
-        return Line(topic, "no dead units", sentence, last, _DEAD, _DYING)
+        return Line(topic, "no dead units", sentence, last, _DEAD, _DYING, weight=0)
     size = f"{percent(last, 2)} of the units" if last < 1 else "all units"
     sentence = f"In {name}, {size} are dead, i.e. active on no reference example (threshold {percent(_DEAD)})"
     if first >= last / 2:
@@ -93,7 +93,7 @@ def duplicate_units(run: RunFacts) -> Line:
     first = float(shares[0, place])
     if growth < _GROWN:
         sentence = f"{_hardly(growth)} that are parallel to another unit (threshold {percent(_GROWN)})."
-        return Line(topic, "no duplicate units", sentence, growth, _GROWN, _INVARIANT)
+        return Line(topic, "no duplicate units", sentence, growth, _GROWN, _INVARIANT, weight=0)
     sentence = (
         f"In {names[place]!r}, {percent(last[place], 2)} of the units are parallel to another unit, against "
         f"{percent(first, 2)} in the first row (threshold: a growth by {percent(_GROWN)})."
@@ -120,7 +120,7 @@ def vanishing_units(run: RunFacts) -> Line:
             f"{_hardly(growth)} whose incoming weights are below 1\N{NO-BREAK SPACE}% of the largest "
             f"(threshold {percent(_GROWN)})."
         )
-        return Line(topic, "no vanishing units", sentence, growth, _GROWN, _INVARIANT)
+        return Line(topic, "no vanishing units", sentence, growth, _GROWN, _INVARIANT, weight=0)
     name = str(shares["matrix"].to_numpy()[place])
     sentence = (
         f"In {name!r}, {percent(shares[-1, place], 2)} of the units have incoming weights below "

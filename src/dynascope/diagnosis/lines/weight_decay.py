@@ -34,7 +34,7 @@ def weight_decay(run: RunFacts) -> Line:
     values = sorted({each for each in decays.values() if each > 0})
     if not values:
         sentence = "No weight matrix has weight decay."
-        return Line(topic, "uniform", sentence, 0.0, 0.0, _THEORY)
+        return Line(topic, "uniform", sentence, 0.0, 0.0, _THEORY, weight=0)
     if missing:
         more = "" if len(missing) <= _LISTED else f" and {len(missing) - _LISTED} more"
         sentence = (
@@ -48,7 +48,7 @@ def weight_decay(run: RunFacts) -> Line:
         return Line(topic, "differs by group", sentence, 0.0, 0.0, _THEORY)
     without = any(each == 0 for each in decays.values())
     which = "All weight matrices, except embeddings," if without else "All weight matrices"
-    return Line(topic, "uniform", f"{which} have the weight decay {rounded(values[0])}.", 0.0, 0.0, _THEORY)
+    return Line(topic, "uniform", f"{which} have the weight decay {rounded(values[0])}.", 0.0, 0.0, _THEORY, weight=0)
 
 
 def _decays(run: RunFacts) -> Mapping[str, float]:
