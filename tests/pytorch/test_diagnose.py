@@ -37,8 +37,8 @@ def test_the_stability_before_training_depends_on_the_learning_rate():
 
 
 def test_the_regime_before_training_depends_on_the_initial_weights():
-    assert diagnosed(network(factor=0.3)).state("regime") == "rich"
-    assert diagnosed(network(factor=5.0)).state("regime") == "lazy"
+    assert diagnosed(network(factor=0.3), seconds=200.0).state("regime") == "rich"
+    assert diagnosed(network(factor=5.0), seconds=200.0).state("regime") == "lazy"
 
 
 def test_nothing_is_changed():

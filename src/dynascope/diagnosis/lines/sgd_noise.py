@@ -90,7 +90,8 @@ def _missing(run: RunFacts) -> str:
 
 def _of_sgd(run: RunFacts, settings: StepSettings) -> Line:
     curvature, noise = run.known("curvature"), max(run.last("reference_noise"), 0.0)
-    assert curvature is not None and run.batch_size is not None
+    assert curvature is not None
+    assert run.batch_size is not None
     # Decoupled decay is not amplified by the momentum.
     decay = settings.weight_decay * (1 - settings.momentum if settings.optimizer == "SGDW" else 1)
     rate = run.learning_rate * (1 - settings.dampening)

@@ -31,9 +31,9 @@ def stability(run: RunFacts) -> Line:
 
     The limits are those of `theory.noise`: `sharpness_limit` for full and large batches, `batch_sharpness_limit` for
     small ones, and `preconditioned_sharpness_limit` for Adam. The run is "unstable" if the loss diverged, or if it
-    failed to fall while the curvature was at its limit; before training, if the curvature is above its limit. The run is
-    otherwise "at the edge" or "stable" according to the
-    last measurement. Without a curvature, the loss alone decides for SGD.
+    failed to fall while the curvature was at its limit; before training, if the curvature is above its limit. The run
+    is otherwise "at the edge" or "stable" according to the last measurement. Without a curvature, the loss alone
+    decides for SGD.
 
     Example:
         >>> from dynascope.results import make_record
@@ -70,8 +70,8 @@ def _compared(run: RunFacts, growth: LossGrowth, law: StabilityLaw) -> Line:
     number, limit, ratio = float(values[-1]), float(limits[-1]), float(ratios[-1])
     sentence = f"{_measured(law, -1, number, limit)}; {law.reason}."
     if ratio > EXCEEDED and math.isnan(growth.largest):
-        sentence = f"{_capital(measured)}; {law.reason}. Steps of this size are unstable."
-        action = f"Use a learning rate below {rounded(float(rates[-1]) / ratio, 2)}."
+        sentence += " Steps of this size are unstable."
+        action = f"Divide the learning rate by at least {rounded(ratio, 2)}."
         return Line("stability", "unstable", sentence, number, limit, law.theory, action, weight=3)
     if ratio < EDGE:
         return Line("stability", "stable", sentence, number, limit, law.theory)
