@@ -101,17 +101,17 @@ def convolutions(*, middle: nn.Module | None = None, dense: int = 1) -> nn.Seque
         middle: The part between the convolutions.
         dense: Number of dense layers between the convolutions and the readout.
     """
-    layers = [each for k in range(dense) for each in (nn.Linear(64 if k else 32 * 16, 64), nn.ReLU())]
+    layers = [each for k in range(dense) for each in (nn.Linear(48 if k else 16 * 16, 48), nn.ReLU())]
     return nn.Sequential(
         nn.Unflatten(1, (1, 8, 8)),
-        nn.Conv2d(1, 16, 3, padding=1),
+        nn.Conv2d(1, 8, 3, padding=1),
         nn.ReLU(),
         *([] if middle is None else [middle]),
-        nn.Conv2d(16, 32, 3, stride=2, padding=1),
+        nn.Conv2d(8, 16, 3, stride=2, padding=1),
         nn.ReLU(),
         nn.Flatten(),
         *layers,
-        nn.Linear(64, CLASSES),
+        nn.Linear(48, CLASSES),
     )
 
 
@@ -119,17 +119,17 @@ def normalised() -> nn.Sequential:
     """Return a convolutional network for digits with batch normalisation."""
     return nn.Sequential(
         nn.Unflatten(1, (1, 8, 8)),
-        nn.Conv2d(1, 16, 3, padding=1, bias=False),
+        nn.Conv2d(1, 8, 3, padding=1, bias=False),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Conv2d(8, 16, 3, stride=2, padding=1, bias=False),
         nn.BatchNorm2d(16),
         nn.ReLU(),
-        nn.Conv2d(16, 32, 3, stride=2, padding=1, bias=False),
-        nn.BatchNorm2d(32),
-        nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(32 * 16, 64, bias=False),
-        nn.BatchNorm1d(64),
+        nn.Linear(16 * 16, 48, bias=False),
+        nn.BatchNorm1d(48),
         nn.ReLU(),
-        nn.Linear(64, CLASSES),
+        nn.Linear(48, CLASSES),
     )
 
 
@@ -146,8 +146,7 @@ class _Attention(nn.Module):
     def forward(self, h: torch.Tensor) -> torch.Tensor:
         """Return the sum over heads of the attended values."""
         queries, keys, values = (
-            layer(h).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for layer in (self.queries, self.keys, self.values)
+            layer(h).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer in (self.queries, self.keys, self.values)
         )
         scores = queries @ keys.transpose(2, 3) / keys.shape[-1] ** 0.5
         weights = torch.softmax(scores.masked_fill(self.hidden, -1e9), dim=-1)

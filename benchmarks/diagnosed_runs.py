@@ -5,7 +5,8 @@ the diagnosis were set. Each condition has three runs with it and three without 
 
 - lazy: the outputs are multiplied by a large constant instead of a small one, and the readout starts at zero.
 - rich: half the initial weights of PyTorch, instead of large output multipliers with a readout that starts at zero.
-- unstable: three times the measured stability limit instead of a tenth of it; for Adam, a rate of 1 instead of 0.001.
+- unstable: three times the measured stability limit instead of a hundredth of it. For Adam, the learning rate is 1
+  instead of 0.001.
 - dead units: very negative biases of half of the units of one layer, instead of the biases of PyTorch.
 - collapsed: training long past zero error instead of stopping early.
 - clipping: the gradient of each tensor is clipped instead of the gradient as a whole.
@@ -25,11 +26,22 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-from diagnosed_models import CLASSES, VOCABULARY, Multiply, Repeated, TinyGPT, convolutions, multilayer, normalised
-from diagnosed_models import digit_images, text_windows
+from diagnosed_models import (
+    CLASSES,
+    VOCABULARY,
+    Multiply,
+    Repeated,
+    TinyGPT,
+    convolutions,
+    digit_images,
+    multilayer,
+    normalised,
+    text_windows,
+)
+from diagnosed_training import Training, next_token_loss, sharpness
 from torch import nn
 
-__all__ = ["ARCHITECTURES", "SEEDS", "Run", "Training", "next_token_loss", "runs", "sharpness"]
+__all__ = ["ARCHITECTURES", "SEEDS", "Run", "runs"]
 
 ARCHITECTURES = {
     "lazy": ("mlp", "cnn", "gpt"),
@@ -46,40 +58,6 @@ ARCHITECTURES = {
 SEEDS = {"development": 0, "test": 1000}
 
 MOMENTUM = 0.9
-
-
-@dataclasses.dataclass(kw_only=True)
-class Training:
-    """One training run, ready to start.
-
-    Attributes:
-        model: The initialised model.
-        inputs: Inputs of all examples.
-        targets: Their labels, as they are used in training.
-        true_targets: Their labels before any of them was flipped.
-        optimizer: The optimiser.
-        criterion: The mean loss of outputs and targets.
-        steps: Number of steps.
-        batch: Number of examples per step; None for all examples.
-        clip: Changes the gradients of the model in place before each step.
-        flipped_known: Whether the diagnosis may use which labels were flipped.
-    """
-
-    model: nn.Module
-    inputs: torch.Tensor
-    targets: torch.Tensor
-    true_targets: torch.Tensor
-    optimizer: torch.optim.Optimizer
-    criterion: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-    steps: int
-    batch: int | None = None
-    clip: Callable[[nn.Module], object] = lambda model: None
-    flipped_known: bool = False
-
-    @property
-    def flipped(self) -> torch.Tensor:
-        """Whether the label of each example was flipped."""
-        return (self.targets != self.true_targets).reshape(len(self.targets), -1).any(dim=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,27 +115,6 @@ def runs(seeds: str) -> Iterator[Run]:
                 yield Run(condition, architecture, present, seed)
 
 
-def next_token_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Return the mean cross-entropy over all positions."""
-    return nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
-
-
-def sharpness(training: Training, *, iterations: int = 50) -> float:
-    """Return the largest absolute eigenvalue of the Hessian of the loss, by power iteration."""
-    model = copy.deepcopy(training.model)
-    weights = list(model.parameters())
-    loss = training.criterion(model(training.inputs), training.targets)
-    gradients = torch.autograd.grad(loss, weights, create_graph=True)
-    draw = torch.Generator().manual_seed(0)
-    vector = [torch.randn(each.shape, generator=draw) for each in weights]
-    size = 1.0
-    for _ in range(iterations):
-        vector = [each / size for each in vector]
-        vector = list(torch.autograd.grad(gradients, weights, vector, retain_graph=True))
-        size = float(sum((each**2).sum() for each in vector)) ** 0.5
-    return size
-
-
 def _lazy(architecture: str, present: bool, seed: int) -> Training:
     return _multiplied(architecture, seed, 100.0, 0.1) if present else _multiplied(architecture, seed, 0.3, 0.01)
 
@@ -180,7 +137,7 @@ def _unstable(architecture: str, present: bool, seed: int) -> Training:
         training.optimizer = torch.optim.Adam(training.model.parameters(), lr=1.0 if present else 1e-3)
         return training
     training.batch = None if architecture == "mlp" else 64
-    return _at_limit(training, 3.0 if present else 0.03)
+    return _at_limit(training, 3.0 if present else 0.01)
 
 
 def _dead(architecture: str, present: bool, seed: int) -> Training:
@@ -214,7 +171,9 @@ def _collapsed(architecture: str, present: bool, seed: int) -> Training:
         true_targets=y,
         optimizer=_sgd(model, 0.1 if architecture == "mlp" else 0.05, weight_decay=5e-3),
         criterion=nn.CrossEntropyLoss(),
-        steps={"mlp": 3000, "cnn": 2000, "norm": 1000}[architecture] if present else 8,
+        steps=({"mlp": 3000, "cnn": 2000, "norm": 1000} if present else {"mlp": 20, "cnn": 60, "norm": 8})[
+            architecture
+        ],
         batch=64,
     )
 
@@ -222,7 +181,7 @@ def _collapsed(architecture: str, present: bool, seed: int) -> Training:
 def _clipping(architecture: str, present: bool, seed: int) -> Training:
     training = _full_batch(_model(architecture), architecture, seed)
     training.optimizer = _sgd(training.model, 0.05)
-    training.steps, training.batch = 200, 16 if architecture == "gpt" else 64
+    training.steps, training.batch = (100, 16) if architecture == "gpt" else (200, 64)
     training.clip = _clip_each if present else _clip_all
     return training
 
@@ -250,7 +209,7 @@ def _tied_weights(architecture: str, present: bool, seed: int) -> Training:
     if architecture == "gpt":
         model: nn.Module = TinyGPT(readout="copied" if present else "shared")
     else:
-        layer = nn.Linear(64, 64) if architecture == "mlp" else nn.Conv2d(16, 16, 3, padding=1)
+        layer = nn.Linear(64, 64) if architecture == "mlp" else nn.Conv2d(8, 8, 3, padding=1)
         repeated = Repeated(layer, copy.deepcopy(layer) if present else layer)
         head = nn.Linear(64, CLASSES)
         model = nn.Sequential(repeated, head) if architecture == "mlp" else convolutions(middle=repeated)
@@ -271,7 +230,7 @@ def _label_noise(architecture: str, present: bool, seed: int) -> Training:
         true_targets=true,
         optimizer=torch.optim.Adam(model.parameters(), lr=2e-3) if adam else _sgd(model, 0.02),
         criterion=nn.CrossEntropyLoss(),
-        steps={"mlp": 100, "cnn": 60, "norm": 16}[architecture],
+        steps={"mlp": 100, "cnn": 60, "norm": 24}[architecture],
         batch=64,
     )
 
@@ -344,8 +303,8 @@ def _at_limit(training: Training, relative_rate: float) -> Training:
     return training
 
 
-def _sgd(model: nn.Module, rate: float, **options: float) -> torch.optim.SGD:
-    return torch.optim.SGD(model.parameters(), lr=rate, momentum=MOMENTUM, **options)
+def _sgd(model: nn.Module, rate: float, *, weight_decay: float = 0.0) -> torch.optim.SGD:
+    return torch.optim.SGD(model.parameters(), lr=rate, momentum=MOMENTUM, weight_decay=weight_decay)
 
 
 def _flipped(labels: torch.Tensor, share: float, classes: int, seed: int) -> torch.Tensor:

@@ -7,7 +7,8 @@ import copy
 from typing import NamedTuple
 
 import torch
-from diagnosed_runs import Run, Training
+from diagnosed_runs import Run
+from diagnosed_training import Training
 from torch import nn
 
 __all__ = ["Truth", "truth_of"]

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from diagnosed_runs import SEEDS, Run, Training, runs
+from diagnosed_runs import SEEDS, Run, runs
+from diagnosed_training import Training
 from diagnosed_truth import truth_of
 from resumable import keep, rows
 
