@@ -75,7 +75,7 @@ def test_collapse_requires_all_metrics_and_several_examples_per_class(nc1, angle
 
 def test_the_line_names_the_metrics_that_prevent_collapse():
     run = facts({"nc1": [1.0, 0.01], "nc2_angle": [0.5, 0.5], "nc4": [0.9, 0.3]})
-    assert "because of NC2 and NC4" in neural_collapse(run).sentence
+    assert "because of NC2, NC4" in neural_collapse(run).sentence
 
 
 def test_features_are_minimal_below_the_threshold_of_kappa():

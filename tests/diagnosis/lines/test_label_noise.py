@@ -32,8 +32,8 @@ def noisy_run(flips, *, steps=600, **options):
     return trained(relu_network(20, 64, 4), x, y, steps=steps, measure=fit, **options)
 
 
-def judged(accuracy, suspects, **more):
-    return facts({"reference_accuracy": accuracy, "suspected_noise": suspects, **more})
+def judged(accuracy, suspects, steps=None, **more):
+    return facts({"reference_accuracy": accuracy, "suspected_noise": suspects, **more}, steps=steps)
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +61,12 @@ def test_labels_are_judged_before_the_network_memorises(memorised):
 def test_known_flips_are_label_noise():
     line = label_noise(judged([0.2, 0.9], [0.5, 0.0], flipped_share=[0.1, 0.1]))
     assert (line.state, line.number) == ("noisy labels", 0.1)
-    assert label_noise(judged([0.2, 0.9], [0.5, 0.0], flipped_share=[0.0, 0.0])).state == "clean labels"
+    assert label_noise(judged([0.2, *[0.9] * 4], [0.5, *[0.0] * 4], flipped_share=[0.0] * 5)).state == "clean labels"
 
 
 def test_the_share_of_confident_errors_decides():
-    states = [label_noise(judged([0.1, 0.8, 0.8], [0.9, share, share])).state for share in (0.02, 0.09, 0.15)]
+    accuracy = [0.1, 0.8, 0.8, 0.8, 0.8]
+    states = [label_noise(judged(accuracy, [0.9, *[share] * 4])).state for share in (0.02, 0.07, 0.15)]
     assert states == ["clean labels", "not measured", "noisy labels"]
 
 
@@ -77,10 +78,15 @@ def test_a_network_that_has_not_learned_cannot_judge_labels():
 
 def test_rows_after_the_highest_accuracy_do_not_count():
     # On held-out examples, a network that memorised other wrong labels is confident in its errors.
-    assert label_noise(judged([0.1, 0.9, 0.8], [0.9, 0.01, 0.15])).state == "clean labels"
+    assert label_noise(judged([0.1, 0.9, 0.9, 0.91, 0.8], [0.9, 0.01, 0.01, 0.01, 0.15])).state == "clean labels"
 
 
 def test_a_record_without_the_probe_is_not_measured():
     line = label_noise(facts({"loss": [1.0, 0.5]}))
     assert line.state == "not measured"
     assert np.isnan(line.number)
+
+
+def test_a_steep_rise_above_all_plateaus_shows_clean_labels():
+    run = judged([0.1, 0.5, 0.75, 0.9, 1.0], [0.9, 0.4, 0.2, 0.1, 0.0], steps=[0, 10, 14, 18, 22])
+    assert label_noise(run).state == "clean labels"

@@ -98,7 +98,7 @@ def neural_collapse(run: RunFacts) -> Line:
     above = [names[each].partition(" ")[0] for each in names if values[each] > limits[each]]
     sentence = f"{numbers} (thresholds {_NC1:g}, {_ANGLE:g} and {_NC4:g}); NC1 was {rounded(first[0], 2)} at first."
     if above:
-        sentence = f"The features have not collapsed, because of {' and '.join(above)}: {sentence}"
+        sentence = f"The features have not collapsed, because of {', '.join(above)}: {sentence}"
         return Line(topic, "not collapsed", sentence, values["nc1"], _NC1, _PAPYAN)
     sentence = f"The features have collapsed to a simplex of class means: {sentence}"
     action = "For features that transfer to other tasks, stop earlier or use the features of an earlier layer."
