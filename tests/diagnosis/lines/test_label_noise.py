@@ -90,3 +90,9 @@ def test_a_record_without_the_probe_is_not_measured():
 def test_a_steep_rise_above_all_plateaus_shows_clean_labels():
     run = judged([0.1, 0.5, 0.75, 0.9, 1.0], [0.9, 0.4, 0.2, 0.1, 0.0], steps=[0, 10, 14, 18, 22])
     assert label_noise(run).state == "clean labels"
+
+
+def test_an_accuracy_that_still_rises_quickly_is_no_plateau():
+    line = label_noise(judged([0.1, 0.3, 0.6, 0.9], [0.9, 0.5, 0.2, 0.1], steps=[0, 10, 14, 18]))
+    assert line.state == "not measured"
+    assert "plateau" in line.sentence
