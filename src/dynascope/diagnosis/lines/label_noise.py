@@ -66,7 +66,7 @@ def label_noise(run: RunFacts) -> Line:
 def _without_plateau(right: np.ndarray, rows: int) -> Line:
     best = float(right.max())
     if best < _FITTED and rows:
-        sentence = f"Label noise cannot be judged: the accuracy ({percent(best)}) has risen too quickly to be a plateau."
+        sentence = f"Label noise cannot be judged: the accuracy ({percent(best)}) rose too quickly to be a plateau."
     elif best < _FITTED:
         sentence = f"Label noise cannot be judged: the network has not learned the classes (accuracy {percent(best)})."
     elif rows < _FEWEST:
