@@ -16,7 +16,7 @@ _LOST = 2  # outputs can lose one dimension, their mean over classes, because so
 _SPANNED = 1e-3  # relative difference below which the used features count as all features of the layer
 _REDUNDANT = 0.5  # effective number of features / width
 # Small MLPs on clusters and digits, trained far beyond zero error with weight decay, reached NC1 of 0.03 to 0.1 and
-# angles of 0.03 to 0.17. Those trained just to zero error, or without weight decay, stayed above 0.15 or 0.2.
+# angles of 0.03 to 0.17. Those trained just to zero error stayed above 0.15 or 0.2.
 _NC1, _ANGLE, _NC4 = 0.1, 0.2, 0.01
 
 _NAM = "Source: Y. Nam, DPhil thesis (2024), chapter 2."

@@ -11,8 +11,8 @@ from dynascope.results.numbers import percent, rounded
 
 __all__ = ["dead_units", "duplicate_units", "vanishing_units"]
 
-# In MLPs and CNNs of 32 to 128 units per layer, ordinary learning rates left at most 13 % of a layer dead, and learning
-# rates that damaged the network killed at least 27 %.
+# In MLPs and CNNs of 32 to 128 units per layer, ordinary learning rates left at most 13 % of a layer dead, and most
+# learning rates that damaged the network killed at least 27 %.
 _DEAD = 0.2
 # Without weight decay, at most 2 % of the units of these networks became parallel to another unit or vanished.
 _GROWN = 0.1
