@@ -44,7 +44,7 @@ STATES: dict[str, tuple[str, set[str], set[str]]] = {
     "rich": ("regime", {"rich", "delayed rich"}, {"lazy"}),
     "unstable": ("stability", {"unstable"}, {"stable", "at the edge"}),
     "dead units": ("dead units", {"dead units"}, {"no dead units"}),
-    "collapsed": ("collapse", {"collapsed"}, {"not collapsed"}),
+    "collapsed": ("neural collapse", {"collapsed"}, {"not collapsed"}),
     "clipping": ("conservation", {"laws broken"}, {"laws hold"}),
     "weight decay": ("weight decay", {"missing on one group"}, {"uniform"}),
     "tied weights": ("tied weights", {"copied"}, {"no copies"}),

@@ -71,7 +71,7 @@ def diagnose(run: Run) -> Diagnosis:
     - stability: is the learning rate below the limit that the curvature of the loss sets?
     - conservation, weight decay, tied weights: did the training loop do what its settings say?
     - noise of SGD: is the noise of the weights stationary?
-    - dead units, duplicate units, features, collapse: what do the units compute?
+    - dead, duplicate and vanishing units, features used, redundancy, neural collapse: what do the units compute?
     - memorisation, label noise: does the network fit wrong labels?
     - solvable model: which solvable model is nearest, and which of its assumptions fails?
 
