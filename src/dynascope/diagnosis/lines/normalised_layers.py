@@ -62,8 +62,8 @@ def normalised_layers(run: RunFacts) -> Line:
     if not layers:
         return _absent(
             "does not apply",
-            "No recorded charge is that of weights before a normalisation. The ε of a normalisation breaks this symmetry "
-            "slightly, so `symmetry.find_symmetries` lists such charges under `broken`.",
+            "No recorded charge is that of weights before a normalisation. The ε of a normalisation breaks this "
+            "symmetry slightly, so `symmetry.find_symmetries` lists such charges under `broken`.",
         )
     settings = step_settings(run) if run.optimizer else "the optimizer is unknown"
     if isinstance(settings, str):
@@ -80,8 +80,8 @@ def normalised_layers(run: RunFacts) -> Line:
     if not found:
         return _absent(
             "does not apply",
-            "The weights before normalisations have no weight decay of their own, so no equilibrium exists: their norms "
-            "only grow, and each step rotates them less.",
+            "The weights before normalisations have no weight decay, so no equilibrium exists: their norms only grow, "
+            "and each step rotates them less.",
         )
     return _line(found)
 
