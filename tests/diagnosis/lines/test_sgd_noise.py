@@ -16,11 +16,11 @@ FLAT = (math.nan, 1.0, 0.5, 0.5, 0.5)
 
 
 def facts(
-    optimizer="SGD",
+    optimizer: str = "SGD",
     losses=FLAT,
     rates=(0.1,) * 5,
     curvature=(2.0, 0.5),
-    batch_size=8,
+    batch_size: int | None = 8,
     settings=None,
     **measured,
 ):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,8 +47,13 @@ def test_weight_decay_dampening_and_nesterov_change_the_limit():
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_small_batches_are_compared_by_their_batch_sharpness(momentum):
-    noise = {"reference_noise": rows(64.0, 64.0), "reference_signal": rows(1.0)}
-    options = {"sharpness": rows(1.0), "batch_sharpness": rows(1.9, 1.9), "settings": {"momentum": momentum}, **noise}
+    noise: dict[str, Any] = {"reference_noise": rows(64.0, 64.0), "reference_signal": rows(1.0)}
+    options: dict[str, Any] = {
+        "sharpness": rows(1.0),
+        "batch_sharpness": rows(1.9, 1.9),
+        "settings": {"momentum": momentum},
+        **noise,
+    }
     small, large = stability(facts(batch_size=16, **options)), stability(facts(batch_size=128, **options))
     assert small.threshold == pytest.approx(2 * (1 - momentum) / RATE)
     assert small.state == ("stable" if momentum == 0 else "at the edge")
@@ -58,7 +64,7 @@ def test_small_batches_are_compared_by_their_batch_sharpness(momentum):
 
 
 def test_one_batch_per_epoch_is_a_full_batch():
-    noise = {"reference_noise": rows(64.0), "reference_signal": rows(1.0), "batch_sharpness": rows(1.0)}
+    noise: dict[str, Any] = {"reference_noise": rows(64.0), "reference_signal": rows(1.0), "batch_sharpness": rows(1.0)}
     line = stability(facts(batch_size=16, sharpness=rows(1.0), epoch=(1, 10, 100), **noise))
     assert "each epoch is one batch" in line.sentence
     assert line.threshold == pytest.approx(2 / RATE)
@@ -79,7 +85,7 @@ def test_adam_is_compared_by_its_preconditioned_sharpness(optimizer):
 
 def test_a_run_that_diverged_is_unstable_whatever_was_measured():
     for losses in ((1.0, 5.0, 0.2), (1.0, math.nan, math.nan)):
-        options = {"losses": losses, "loss_count": (1, 9, 90)}
+        options: dict[str, Any] = {"losses": losses, "loss_count": (1, 9, 90)}
         assert stability(facts(**options)).state == "unstable"
         assert stability(facts("Adagrad", **options)).state == "unstable"
         line = stability(facts(sharpness=(40.0, math.nan, math.nan), **options))
@@ -90,7 +96,7 @@ def test_a_run_that_diverged_is_unstable_whatever_was_measured():
 
 
 def test_a_loss_that_rose_at_the_limit_and_did_not_recover_is_unstable():
-    rose = {"losses": (1.0, 2.0, 1.1)}
+    rose: dict[str, Any] = {"losses": (1.0, 2.0, 1.1)}
     assert stability(facts(sharpness=rows(1.0, before=25.0), **rose)).state == "unstable"
     assert stability(facts(sharpness=rows(1.0, before=1.0), **rose)).state == "stable"
 
