@@ -15,6 +15,7 @@ from dynascope.diagnosis.lines.features import features_used, neural_collapse, r
 from dynascope.diagnosis.lines.label_noise import label_noise
 from dynascope.diagnosis.lines.memorisation import memorisation
 from dynascope.diagnosis.lines.nearest_model import nearest_model
+from dynascope.diagnosis.lines.normalised_layers import normalised_layers
 from dynascope.diagnosis.lines.regime import regime
 from dynascope.diagnosis.lines.sgd_noise import sgd_noise
 from dynascope.diagnosis.lines.stability import stability
@@ -34,6 +35,7 @@ LINES: tuple[Callable[[RunFacts], Line], ...] = (
     tied_weights,
     regime,
     sgd_noise,
+    normalised_layers,
     dead_units,
     duplicate_units,
     vanishing_units,
@@ -70,7 +72,7 @@ def diagnose(run: Run) -> Diagnosis:
     - regime: was training lazy or rich?
     - stability: is the learning rate below the limit that the curvature of the loss sets?
     - conservation, weight decay, tied weights: did the training loop do what its settings say?
-    - noise of SGD: is the noise of the weights stationary?
+    - noise of SGD, normalised layers: is the noise of the weights stationary, and how far do weights turn per step?
     - dead, duplicate and vanishing units, features used, redundancy, neural collapse: what do the units compute?
     - memorisation, label noise: does the network fit wrong labels?
     - solvable model: which solvable model is nearest, and which of its assumptions fails?

@@ -54,7 +54,7 @@ def nearest_model(run: RunFacts) -> Line:
     name, failing = found["theory"], found["failing"]
     obstacle = found["obstacle"] or ("" if found["squared"] else "it assumes the squared loss")
     if obstacle:
-        sentence = f"The nearest solvable model is {name}, which does not apply: {obstacle}."
+        sentence = f"The nearest solvable model is {name}, which does not apply: {obstacle.rstrip('.')}."
         return Line(_TOPIC, "does not apply", sentence, theory=_THEORY, weight=1)
     if not failing:
         sentence = f"The solvable model {name} applies: all its assumptions hold."
