@@ -6,8 +6,8 @@ if this state is "not measured", "does not apply" or "undecided". Thresholds wer
 development seeds.
 
 Run `python benchmarks/diagnosis.py [--seeds SEEDS] [--file FILE] [--only NAME …] [--keep FOLDER]`. Runs that are
-already in the file are skipped. `--only` selects runs whose names contain one of the words, such as
-`clipping-gpt-with`. `--keep` keeps the records. `--truth` verifies the truth of the runs by independent measurements
+already in the file are skipped. `--only` selects runs by parts of their names, such as `clipping`,
+`gpt` or `clipping-gpt-with`. `--keep` keeps the records. `--truth` verifies the truth of the runs by independent measurements
 instead, without a recorder. At the end, the table of all rows is summarised in the file with the suffix `_confusion`.
 """
 # pyright: reportMissingImports=false
@@ -65,7 +65,7 @@ def main() -> None:
         options.keep.mkdir(parents=True, exist_ok=True)
     known = {(row["seeds"], row["run"]) for row in rows(options.file)}
     for run in runs(options.seeds):
-        if options.only and not any(word in run.name for word in options.only):
+        if options.only and not any(f"-{word}-" in f"-{run.name}-" for word in options.only):
             continue
         if options.truth:
             print_truth(run)
