@@ -6,9 +6,9 @@ if this state is "not measured", "does not apply" or "undecided". Thresholds wer
 development seeds.
 
 Run `python benchmarks/diagnosis.py [--seeds SEEDS] [--file FILE] [--only NAME …] [--keep FOLDER]`. Runs that are
-already in the file are skipped. `--only` selects runs by parts of their names, such as `clipping`,
-`gpt` or `clipping-gpt-with`. `--keep` keeps the records. `--truth` verifies the truth of the runs by independent measurements
-instead, without a recorder. At the end, the table of all rows is summarised in the file with the suffix `_confusion`.
+already in the file are skipped. `--only` selects runs by parts of their names, such as `clipping`, `gpt` or
+`clipping-gpt-with`. `--keep` keeps the records. `--truth` verifies the truth of the runs by independent measurements
+instead, without a recorder. At the end, a table with the suffix `_confusion` counts the outcomes.
 """
 # pyright: reportMissingImports=false
 
