@@ -83,7 +83,12 @@ def diagnose(
     """
     reference, batch_size = _reference(loader, examples)
     if verbose:
-        print(f"dynascope: training of a copy takes at most {seconds:g} seconds.", file=sys.stderr)
+        size = sum(each.numel() for each in model.parameters())
+        print(
+            f"dynascope: measuring {size} parameters on {examples} examples, which takes seconds to a minute; then at "
+            f"most {seconds:g} seconds of training, for small models.",
+            file=sys.stderr,
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.zarr"
         with Recorder(
@@ -97,7 +102,7 @@ def diagnose(
             batch_size=batch_size,
             flipped=flipped,
             max_overhead=None,
-            verbose=verbose,
+            verbose=False,
         ):
             pass
         found = diagnosis_of(path, title=f"Diagnosis: {type(model).__name__}", full_batch=_is_one_batch(loader))
