@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import textwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -43,8 +42,7 @@ class Diagnose:
         if self.json:
             print_json(found.to_json() | {"version": __version__})
             return AGREED
-        for line in str(found).splitlines():
-            print(textwrap.fill(line, page_width(), subsequent_indent="  " if line.startswith("- ") else ""))
+        print(found.as_text(width=page_width()))
         page = page_of(self.path)
         page = self.out or page.with_name(f"{page.stem}-diagnosis.html")
         with writing(page.parent):

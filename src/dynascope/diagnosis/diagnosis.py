@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,7 @@ from dynascope.results import Observation
 __all__ = ["Diagnosis", "summary_of"]
 
 _MOST_SENTENCES = 7
+_WIDTH = 88  # columns of a printed diagnosis
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -58,14 +60,23 @@ class Diagnosis(Observation):
         ]
         return {"title": self.title, "summary": list(self.summary), "actions": list(self.actions), "lines": lines}
 
-    def __str__(self) -> str:
+    def as_text(self, *, width: int) -> str:
+        """Format title, summary and what to do as text.
+
+        Args:
+            width: Width in columns.
+        """
         lines = [self.title, "", *self.summary]
         if self.actions:
             lines += ["", "What to do:", *(f"- {each}" for each in self.actions)]
         unknown = [f"{each.topic} ({each.state})" for each in self.lines if not each.is_answer]
         if unknown:
             lines += ["", f"No answer: {', '.join(unknown)}."]
-        return "\n".join(lines)
+        wrapped = (textwrap.fill(each, width, subsequent_indent="  " * each.startswith("- ")) for each in lines)
+        return "\n".join(wrapped)
+
+    def __str__(self) -> str:
+        return self.as_text(width=_WIDTH)
 
     def __repr__(self) -> str:
         states = ", ".join(f"{each.topic}: {each.state}" for each in self.lines if each.is_answer)
