@@ -148,6 +148,17 @@ def test_weights_are_recorded_at_the_requested_times_and_in_the_initial_order(ac
     np.testing.assert_allclose(np.interp(times, curve["time"], curve["loss"]), found["loss"], atol=1e-3)
 
 
+@pytest.mark.parametrize("save", [None, list(TIMES)])
+def test_it_stops_once_the_loss_has_fallen_to_a_share_of_its_start(save):
+    whole, part = (polar("relu", scale=0.5, save=save, until=each) for each in (0.0, 0.1))
+    assert float(whole["time"][-1]) == TIMES[-1]
+    assert float(part["time"][-1]) < 0.8 * TIMES[-1]
+    assert float(part["loss"][-1]) <= 0.1 * float(part["loss"][0]) < float(part["loss"][-1 if save is None else -2]) * 2
+    np.testing.assert_allclose(
+        part["loss"], np.interp(part["time"], whole["time"], whole["loss"]), rtol=0.02, atol=1e-4
+    )
+
+
 def test_an_output_bias_is_part_of_the_recorded_network():
     biased = BiasedTwoLayer(network("quadratic"), np.array([0.5]), has_hidden_biases=False)
     statistics = {"bias": (lambda network: network.bias, ("target",))}

@@ -23,11 +23,12 @@ from dynascope.protocols import SumOfNeurons
 from dynascope.results import make_record
 from dynascope.tasks.task import Task
 from dynascope.validation import require
-from dynascope.validation.bounded_scalars import PositiveFloat, PositiveInt
+from dynascope.validation.bounded_scalars import NonNegativeFloat, PositiveFloat, PositiveInt
 
 __all__ = ["polar_flow"]
 
 _TIMES = 200  # recorded by default with statistics
+_STOPS = 100  # times at which the loss is compared with its limit by default
 
 
 def polar_flow(
@@ -36,6 +37,7 @@ def polar_flow(
     *,
     scale: PositiveFloat,
     duration: PositiveFloat,
+    until: NonNegativeFloat = 0.0,
     tolerance: Tolerance = 3e-3,
     normalised: bool = False,
     save: SaveTimes | None = None,
@@ -65,6 +67,8 @@ def polar_flow(
         task: Inputs and targets.
         scale: Factor on the initial weights.
         duration: Gradient-flow time at which to stop.
+        until: Fraction of the initial loss at which to stop earlier, at the next recorded time. A network that has
+            learned its task hardly moves, but stability limits the steps, so that most of the work can come afterwards.
         tolerance: Error of a step, in the direction (radians) and in the log-norm.
         normalised: Whether to solve the homogeneity-normalised flow, in which e^{(κ−2) l_i} is replaced by one.
         save: Number of recorded times, equally spaced from 0 to the duration, or the times themselves. A step ends at
@@ -140,11 +144,15 @@ def polar_flow(
         else:
             flow = ExplicitNeurons(bare, task, start, bias, normalised=normalised, **numbers)
         limits = {"max_steps": work.steps(solver, max_steps), "partial": partial}
+        lowest = until * float(flow.now["loss"])
         if times is None:
-            flow.advance(duration, **limits)
+            for time in np.linspace(0, duration, _STOPS + 1)[1:] if until else [duration]:
+                flow.advance(time, **limits)
+                if flow.now["time"] < time or flow.now["loss"] <= lowest:
+                    break
             record = resolving(flow.path, points)
         else:
-            record = _recorded(flow, frame, times, chosen, limits)
+            record = _recorded(flow, frame, times, chosen, lowest, limits)
     steps = {"explicit": 0, "implicit": 0, "implicit" if solver == "stiff" else "explicit": flow.steps}
     attributes = {
         "flow": "homogeneity-normalised gradient flow" if normalised else "gradient flow",
@@ -160,9 +168,9 @@ def polar_flow(
 
 
 def _recorded(
-    flow: Any, frame: Any, times: np.ndarray, statistics: Statistics, limits: dict[str, Any]
+    flow: Any, frame: Any, times: np.ndarray, statistics: Statistics, lowest: float, limits: dict[str, Any]
 ) -> dict[str, np.ndarray]:
-    """Integrate to each of the times in turn, and return the recorded quantities and the statistics."""
+    """Integrate to each of the times until the loss is low enough, and return quantities and statistics."""
     found: list[dict[str, Any]] = []
     for time in times:
         flow.advance(time, **limits)
@@ -170,7 +178,7 @@ def _recorded(
         if found and now["time"] <= found[-1]["time"]:
             break
         found.append(now | (jax.device_get(_measured(frame, *flow.weights, statistics)) if statistics else {}))
-        if now["time"] < time:  # a limit was reached
+        if now["time"] < time or now["loss"] <= lowest:  # a limit was reached
             break
     return {name: np.stack([each[name] for each in found]) for name in found[0]}
 
