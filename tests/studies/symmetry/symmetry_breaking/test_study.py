@@ -139,6 +139,6 @@ def test_the_setting_of_the_paper_has_its_sizes():
 def test_the_small_setting_measures_every_cell():
     study = dataclasses.replace(SymmetryBreaking(**SymmetryBreaking.tiny))
     result = study.run()
-    assert result.observed["test_loss"].shape == (1, 2, 2)
-    assert np.all(result.observed["test_loss"] < np.log(100))
+    assert result.observed["loss"].shape == (1, 2, 2)
+    assert np.all(result.observed["loss"] < np.log(100))
     np.testing.assert_allclose(result.observed["rotated_loss"], 1, atol=1e-9)

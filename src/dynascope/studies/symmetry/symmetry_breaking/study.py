@@ -113,7 +113,7 @@ class SymmetryBreaking(ClaimsStudy):
         "trial": ("number of the tuning run, by increasing learning rate", "1"),
         "tuned_rate": ("tuned learning rate", "1"),
         "tuning_loss": ("held-out loss of the tuning run", "nats"),
-        "test_loss": ("held-out loss", "nats"),
+        "loss": ("held-out loss", "nats"),
         "mean_loss": ("mean held-out loss", "nats"),
         "known_accuracy": ("accuracy on chains of known lengths", "1"),
         "longer_accuracy": ("accuracy on longer chains", "1"),
@@ -157,7 +157,7 @@ class SymmetryBreaking(ClaimsStudy):
         return {
             "tuned_rate": (runs[:2], found.tuned_rate),
             "tuning_loss": ((*runs[:2], "trial"), found.tuning_loss),
-            "test_loss": (runs, found.test_loss),
+            "loss": (runs, found.test_loss),
             "known_accuracy": (runs, found.known_accuracy),
             "longer_accuracy": (runs, found.longer_accuracy),
             "alignment": ((*runs, "token_class"), found.alignment),
