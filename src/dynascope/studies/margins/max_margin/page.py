@@ -63,8 +63,8 @@ def figures(study: MaxMargin, result: Comparison) -> list[Chart]:
             title="Contribution of an unnecessary weight",
             y_label="share of the margin",
             caption="Contributions to the margin of a mixed classifier, trained on one sample that the product alone "
-            f"can separate. The fraction of the margin from the single weight ends at {rounded(share)}. Dashed curves "
-            "show the exact solution.",
+            f"can separate. The single weight's share of the margin ends at {rounded(share)}. Dashed curves show the "
+            "exact solution.",
         ),
         Chart(
             ("normalised_nc1", "unnormalised_nc1"),
