@@ -98,7 +98,7 @@ REFUSED = {
     "another shape": ((LINEAR, {"weight": WEIGHT}, X), "weight with another shape"),
     "tied parameters apart": (
         (networks.made("a tied table")[0], {"table.weight": torch.ones(7, 4), "last.weight": torch.zeros(7, 4)}, X),
-        "one parameter of the module, but two tensors",
+        "the same parameter of the module, but different tensors",
     ),
     "modules in a list": ((product, [LINEAR, LINEAR], X), "ModuleList"),
     "a layer without a shape": ((nn.LazyLinear(2), None, X), "call the module once"),

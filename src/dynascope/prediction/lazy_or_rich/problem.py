@@ -101,7 +101,7 @@ def problem_of(
     targets = _targets(read.targets, outputs.shape, loss)
     require(
         targets.ndim == 1 or bool(targets.any()),
-        "all targets are zero, so that there is nothing to learn",
+        "all targets are zero, so there is nothing to learn",
         argument="task",
         remedy="give targets that are not all zero",
     )

@@ -103,7 +103,7 @@ def _of_module(module: torch.nn.Module, params: Any, network: torch.nn.Module | 
         first = tied.setdefault(id(named[name]), name)
         require(
             chosen[name] is chosen[first],
-            f"{first} and {name} are one parameter of the module, but two tensors in params",
+            f"{first} and {name} are the same parameter of the module, but different tensors in params",
             argument="params",
             value=[first, name],
             remedy="give this parameter once, under one of its names",
