@@ -50,7 +50,7 @@ class UserTraining:
     batch_size: PositiveInt | None = None
 
     def require_training(self, *, learning_rate: float | None, **others: bool) -> None:
-        """Reject options that contradict each other or lack a required option.
+        """Reject options that contradict each other or depend on an option that is missing.
 
         Args:
             learning_rate: The learning rate, if given.

@@ -89,7 +89,7 @@ class QueryValueBiases:
             head_width: Number w of columns of a head.
 
         Raises:
-            InputError: If an attribute has another number of entries than w.
+            InputError: If an attribute is an array whose length is not w.
         """
         return self._columns("query_mean", head_width), self._columns("value_mean", head_width)
 
@@ -101,7 +101,7 @@ class QueryValueBiases:
             head_width: Number w of columns of a head.
 
         Raises:
-            InputError: If an attribute has another number of entries than w.
+            InputError: If an attribute is an array whose length is not w.
         """
         if not self.resampled:
             return np.zeros(head_width), np.zeros(head_width)
@@ -119,7 +119,7 @@ class QueryValueBiases:
             dtype: Type of the biases.
 
         Raises:
-            InputError: If an attribute has another number of entries than w.
+            InputError: If an attribute is an array whose length is not w.
 
         Example:
             >>> constant = QueryValueBiases(resampled=False)

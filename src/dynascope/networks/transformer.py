@@ -72,8 +72,8 @@ class Transformer(eqx.Module):
     Raises:
         InputError: If a number is not a positive integer, if the scale is not positive, if the weights do not fit into
             memory, if the number of heads does not divide the width, if the number of key-value heads does not divide
-            the number of heads, if the activation is unknown, or if `query_value_biases` has another number of entries
-            than a head has columns.
+            the number of heads, if the activation is unknown, or if the length of an array in
+            `query_value_biases` differs from the number of columns of a head.
 
     References:
         N. Nanda et al., Progress measures for grokking via mechanistic interpretability, arXiv:2301.05217: one block of

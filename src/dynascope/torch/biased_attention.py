@@ -46,8 +46,8 @@ class BiasedAttention(torch.nn.MultiheadAttention):
         biases: Means and deviations of b_Q and b_V; None for the defaults of `QueryValueBiases`.
 
     Raises:
-        InputError: If the number of heads does not divide the width, or if the biases have another number of entries
-            than a head has columns.
+        InputError: If the number of heads does not divide the width, or if the length of a bias array differs from the
+            number of columns of a head.
 
     References:
         As for `networks.QueryValueBiases`.

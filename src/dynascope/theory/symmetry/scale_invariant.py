@@ -88,7 +88,7 @@ def unit_gradient(weights: FiniteNumbers, gradient: FiniteNumbers) -> Float[np.n
             f"the cosine between gradient and weights is {cosine:.3g}, but must vanish for scale-invariant weights",
             argument="gradient",
             value=float(cosine),
-            remedy="give together all weights and biases that precede one normalisation layer, and use a small ε",
+            remedy="give all weights and biases that precede one normalisation layer together, and use a small ε",
         )
         return np.asarray(norm * largest * g)
 
@@ -185,7 +185,8 @@ def implicit_rmsprop(sgd: SGD) -> ImplicitRMSProp:
         θ̂ ← θ̂ − √(2ηλ/(1 + β)) ĝ/√v,   v ← ρ v + (1 − ρ) ‖ĝ‖²,   ρ = exp(−4ηλ/(1 − β))
 
     With v = 2λ(1 − β)²/(η(1 + β)) ‖θ‖⁴, the RMSProp equations are equivalent to `squared_norm_path` with the rate of
-    `effective_learning_rate`. Each block has one v, and the learning rate of RMSProp is the stationary angle of a step.
+    `effective_learning_rate`. All weights of a block share one v. The learning rate of RMSProp is the angle by which a
+    step rotates the weights at equilibrium.
 
     Args:
         sgd: η, β and λ > 0; without weight decay v does not decay.

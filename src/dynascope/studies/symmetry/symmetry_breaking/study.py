@@ -131,7 +131,7 @@ class SymmetryBreaking(ClaimsStudy):
     tiny_limits = "Networks that are trained for so few steps differ too little to decide the claims."
 
     def check(self) -> None:
-        """Require heads that divide the width, a longer test chain, and an optimiser that the claims are about."""
+        """Require heads that divide the width, a longer test chain, and an optimiser covered by the claims."""
         self.require(self.width % self.heads == 0, "heads", "choose a divisor of width", beside="width")
         remedy = "choose a number above all lengths"
         self.require(self.longer > max(self.lengths), "longer", remedy, beside="lengths")
