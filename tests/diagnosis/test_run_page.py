@@ -35,13 +35,16 @@ def test_findings_contain_the_first_and_last_values_of_the_record(tmp_path):
     assert told(run, "3.6 % of the time")  # 9 rows of two probes of 0.1 s in 50 s
 
 
-@pytest.mark.parametrize(("distance", "regime"), [(0.005, "lazy"), (0.05, "undecided"), (0.3, "rich")])
-def test_the_regime_is_judged_when_most_of_the_decrease_of_the_loss_is_over(distance, regime):
+@pytest.mark.parametrize(
+    ("distance", "final", "regime"),
+    [(0.005, 0.01, "lazy"), (0.05, 0.1, "undecided"), (0.3, 0.9, "rich"), (0.005, 0.9, "delayed rich")],
+)
+def test_the_regime_is_judged_when_most_of_the_decrease_of_the_loss_is_over(distance, final, regime):
     steps = [0, 1, 10, 100]
     record = make_record(
         {
             "mean_loss": (["step"], [np.nan, 2.0, 0.1, 0.0]),
-            "kernel_distance": (["step"], [0.0, 0.0, distance, 0.9]),
+            "kernel_distance": (["step"], [0.0, 0.0, distance, final]),
             "kernel_distance_of_halves": (["step"], [0.25, 0.25, 0.5, 0.5]),
         },
         {"step": steps},
