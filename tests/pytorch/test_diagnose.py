@@ -76,3 +76,16 @@ def test_the_reference_batch_is_drawn_from_several_batches():
     found = diagnose(module, loader(X, Y, batch_size=16), nn.MSELoss(), optimizer, examples=48, verbose=False)
     assert found.record.attrs["batch_size"] == 16
     assert np.isfinite(found.record["reference_noise"].to_numpy()).all()
+
+
+def test_a_class_another_optimizer_and_a_pair_of_arrays_are_named():
+    module = network()
+    sgd, other = (torch.optim.SGD(each.parameters(), lr=0.01) for each in (module, network()))
+    for arguments, name in (
+        ((loader(X, Y), nn.MSELoss, sgd), "loss"),
+        ((loader(X, Y), nn.MSELoss(), other), "optimizer"),
+        (((X, Y), nn.MSELoss(), sgd), "loader"),
+    ):
+        with pytest.raises(InputError) as error:
+            diagnose(module, *arguments, verbose=False)
+        assert error.value.argument == name

@@ -93,6 +93,13 @@ def flipped_rows(flipped: Any, targets: Any, examples: int) -> np.ndarray | None
         valid, mask = given.shape == (examples,), given
     else:
         places = given if given.size else given.astype(int)
+        require(
+            examples <= 2 or given.shape != (examples,) or bool(np.any((given != 0) & (given != 1))),
+            "flipped is a mask of zeros and ones, which would be read as indices",
+            argument="flipped",
+            value=given.shape,
+            remedy="give booleans",
+        )
         valid = places.ndim == 1 and places.dtype.kind in "iu" and bool(np.all((places >= 0) & (places < examples)))
         mask = np.isin(np.arange(examples), places)
     require(

@@ -68,7 +68,8 @@ def diagnose(
         The diagnosis; see `dynascope.diagnose`.
 
     Raises:
-        InputError: If the loader yields no batch, or if `Recorder` rejects an argument.
+        InputError: If the loader yields no batches of inputs and targets, if the loss is a class, if the optimiser
+            belongs to another model, or if `Recorder` rejects an argument.
 
     Example:
         >>> torch.manual_seed(0)  # doctest: +ELLIPSIS
@@ -81,6 +82,21 @@ def diagnose(
         >>> found.state("stability")
         'unstable'
     """
+    require(
+        not isinstance(loss, type),
+        f"loss is the class {getattr(loss, '__name__', loss)}",
+        argument="loss",
+        value=str(loss),
+        remedy=f"give an instance: {getattr(loss, '__name__', 'loss')}()",
+    )
+    own = {id(each) for each in model.parameters()}
+    require(
+        any(id(each) in own for group in optimizer.param_groups for each in group["params"]),
+        "the optimizer trains no parameter of the model",
+        argument="optimizer",
+        value=type(optimizer).__name__,
+        remedy="give the optimizer of this model",
+    )
     reference, batch_size = _reference(loader, examples)
     if verbose:
         size = sum(each.numel() for each in model.parameters())
@@ -116,8 +132,15 @@ def _reference(loader: Iterable[Any], examples: int) -> tuple[Any, int]:
     batches, size, count = [], 0, 0
     with torch.random.fork_rng([]):  # iterating over a loader draws random numbers
         for batch in loader:
+            require(
+                isinstance(batch, Mapping) or (isinstance(batch, tuple | list) and len(batch) > 1),
+                f"the loader yields {type(batch).__name__}, and no pairs of inputs and targets",
+                argument="loader",
+                value=type(batch).__name__,
+                remedy="give a loader, or a list of pairs of inputs and targets",
+            )
             batches.append(batch)
-            first = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[-1]
+            first = next(iter(batch.values() if isinstance(batch, Mapping) else batch))
             size = size or len(first)
             count += len(first)
             if count >= examples:

@@ -78,8 +78,7 @@ def redundancy(run: RunFacts) -> Line:
     )
     if ratio >= _REDUNDANT:
         return Line(topic, "not redundant", sentence, ratio, _REDUNDANT, theory)
-    action = "If cost matters, prune or narrow the last layer, and check that the accuracy does not fall."
-    return Line(topic, "redundant features", sentence, ratio, _REDUNDANT, theory, action)
+    return Line(topic, "redundant features", sentence, ratio, _REDUNDANT, theory)
 
 
 def neural_collapse(run: RunFacts) -> Line:

@@ -24,7 +24,8 @@ _THEORY = (
 )
 _TOPIC = "label noise"
 _ACTION = (
-    "Inspect the examples with the largest losses, correct their labels, or train with a robust loss and stop early."
+    "Check some of the examples with the largest losses. If their labels are wrong, correct them, or train with a "
+    "robust loss and stop early; if not, train longer, because a network that still learns also makes confident errors."
 )
 
 

@@ -20,11 +20,12 @@ from dynascope.prediction.lazy_or_rich.labels import (
     Label,
     label_of_run,
 )
-from dynascope.results.numbers import rounded
+from dynascope.results.numbers import percent, rounded
 
 __all__ = ["RunRegime", "regime", "run_regime"]
 
 _TOPIC = "regime"
+_LEAST = 0.1  # share of the initial loss by which it must fall; otherwise, little was learned in either way
 _THEORY = (
     "Lazy training keeps the NTK constant (arXiv:1812.07956). The rule for one run covers any network that is trained "
     "by gradient descent until most of the decrease of the loss is over."
@@ -71,7 +72,7 @@ class RunRegime(NamedTuple):
 
 
 def run_regime(record: xr.Dataset) -> RunRegime | None:
-    """Classify a recorded run; None if the loss did not fall, or if the kernel was not measured afterwards.
+    """Classify a recorded run; None if the loss fell by less than 10 %, or if the kernel was not measured afterwards.
 
     Args:
         record: The record of a run, over `step`.
@@ -83,6 +84,8 @@ def run_regime(record: xr.Dataset) -> RunRegime | None:
     if loss is None or distance is None or len(distance) < 2 or not loss[-1] < loss[0]:
         return None
     lowest = float(loss.min())
+    if float(loss[0]) - lowest < _LEAST * abs(float(loss[0])):
+        return None
     gone = loss["step"].to_numpy()[(loss <= lowest + (1 - FITTED) * (float(loss[0]) - lowest)).to_numpy()][0]
     later = distance[distance["step"].to_numpy() >= gone]
     if not len(later):
@@ -104,8 +107,8 @@ def regime(run: RunFacts) -> Line:
     found = run_regime(run.record)
     if found is None:
         sentence = (
-            "Whether training was lazy or rich was not measured: this requires a loss that falls, and two rows with "
-            "the kernel (preset standard)."
+            f"Whether training was lazy or rich was not measured: this requires a loss that falls by "
+            f"{percent(_LEAST)} or more, and two rows with the kernel (preset standard)."
         )
         return Line(_TOPIC, "not measured", sentence, theory=_THEORY)
     return Line(

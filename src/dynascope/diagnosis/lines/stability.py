@@ -95,11 +95,11 @@ def _unstable(run: RunFacts, growth: LossGrowth, law: StabilityLaw) -> Line:
     ratios, values, limits = _ratios(run, law)
     above = ratios > 1
     place = int(np.argmax(above) if above.any() else np.nanargmax(ratios))
-    # Half of the largest stable rate, because the curvature rises during training. Unstable steps can make the
+    # A quarter of the largest stable rate, because the curvature rises during training. Unstable steps can make the
     # curvature orders of magnitude larger than it is along a stable run, so later values count at most tenfold.
     ratio = float(ratios[place])
     excess = ratio if int(law.values["step"][place]) == 0 else min(ratio, 10.0)
-    rate = float(learning_rates(run, law.values)[place]) / max(excess, 1.0) / 2
+    rate = float(learning_rates(run, law.values)[place]) / max(excess, 1.0) / 4
     number, limit = float(values[place]), float(limits[place])
     return Line(
         *("stability", "unstable"),
