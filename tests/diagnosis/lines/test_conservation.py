@@ -39,6 +39,9 @@ def run_with(before_step=nothing, after_step=nothing, *, causes=True, zero=True)
             optimizer.step()
             after_step(network)
         record = watched.record()
+    # The names of a recorder.
+    names = {name: f"cause_{name}" for name, values in record.items() if "layer" in values.dims}
+    record = record.rename(names | ({"layer": "cause_parameter"} if "layer" in record.dims else {}))
     return RunFacts(record, symmetries=tuple(symmetries), optimizer="SGD")
 
 
@@ -84,7 +87,7 @@ def test_without_recorded_causes_the_action_is_to_record_them():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["measured_charge", "gradient_norm"])
+@pytest.mark.parametrize("name", ["measured_charge", "cause_gradient_norm"])
 def test_rows_after_divergence_are_dropped(clean, name):
     record = clean.record.copy(deep=True)
     record[name][-3:] = np.nan

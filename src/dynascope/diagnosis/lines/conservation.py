@@ -13,11 +13,6 @@ from dynascope.symmetry import Audit, audit
 __all__ = ["conservation"]
 
 _LAW = "measured_charge", "predicted_charge", "charge_bound"
-_CAUSES = (
-    *("part_charge", "part_absolute", "part_slope", "part_stale", "part_slope_rounding", "part_pull"),
-    *("part_pull_rounding", "gradient_norm", "gradient_largest", "gradient_bits", "update_norm", "clipping", "change"),
-    *("change_by_rule", "departure_factor", "departure_rest"),
-)
 _LISTED = 3  # parameters named in a sentence
 _THEORY = (
     "Each symmetry of the network has a charge that SGD changes by a known law at every step; a residual above the "
@@ -79,12 +74,11 @@ def _unmeasured(run: RunFacts) -> Line:
 def _kept(record: xr.Dataset) -> np.ndarray:
     """Return the indices of rows with finite charges; rows after divergence, and rows that were skipped, have none."""
     rows = np.ones(record.sizes["step"], bool)
-    for name in (*_LAW, *_CAUSES):
-        if name in record:
-            values = record[name].to_numpy().astype(float).reshape(len(rows), -1)
+    for name, values in record.items():
+        if {"charge", "cause_parameter"} & {*values.dims}:
+            finite = np.isfinite(values.to_numpy().astype(float)).reshape(len(rows), -1).all(axis=1)
             # No update precedes step 0, so the causes are unknown there.
-            exempt = (record["step"].to_numpy() == 0) & (name in _CAUSES)
-            rows &= np.isfinite(values).all(axis=1) | exempt
+            rows &= finite | ((record["step"].to_numpy() == 0) & (name not in _LAW))
     return rows.nonzero()[0]
 
 

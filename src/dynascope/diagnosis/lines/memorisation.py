@@ -52,11 +52,11 @@ def memorisation(run: RunFacts) -> Line:
     below = (found < thresholds).nonzero()[0]
     before = int(fit["step"][below[-1]]) if len(below) else int(fit["step"][0])
     sentence += f" It began to memorise after step {before}."
-    action = f"Stop near step {before}, regularise more strongly, or correct the labels."
+    action = f"Stop before step {before}, regularise more strongly, or correct the labels."
     return Line(topic, "memorising", sentence, number, threshold, _THEORY, action, weight=3)
 
 
 def _classes(run: RunFacts) -> int:
-    """Return the number of classes, as far as it is known from the dimension of the outputs; at least 2."""
+    """Return the largest dimension of the outputs, but at least 2, as the number of classes."""
     dimensions = run.known("output_dimension")
     return 2 if dimensions is None else max(2, round(float(np.nanmax(dimensions.to_numpy()))))

@@ -118,7 +118,14 @@ def _of_sgd(run: RunFacts, settings: StepSettings) -> Line:
         text = f"{sentence}, but the mean loss still fell by {percent(fall, 2)} in the last half of the run. {raised}."
         return Line(_TOPIC, "not stationary yet", text, fall, FALL, _LANGEVIN)
     return Line(
-        *(_TOPIC, "stationary", f"{sentence}, and the mean loss no longer falls. {raised}.", times, TIMES, _LANGEVIN),
+        *(
+            _TOPIC,
+            "stationary",
+            f"{sentence}, and the mean loss fell by less than {percent(FALL)} in the last half of the run. {raised}.",
+            times,
+            TIMES,
+            _LANGEVIN,
+        ),
         action="To lower the loss further, reduce the learning rate or increase the batch size.",
         weight=2,
     )
