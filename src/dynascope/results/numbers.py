@@ -48,8 +48,9 @@ def rounded(value: Any, digits: int = 3) -> str:
         ('0.123', '29500', '−1.5 × 10⁻⁷')
     """
     value = _scalar(value)
-    if isinstance(value, float) and 10**digits <= abs(value) < _PLAIN:
-        value = int(float(f"{value:.{digits}g}"))
+    if isinstance(value, float) and math.isfinite(value):
+        value = float(f"{value:.{digits}g}")  # first, because 99.9 becomes 100
+        value = int(value) if 10**digits <= abs(value) < _PLAIN else value
     return number(value, digits).replace(" ", _NO_BREAK)
 
 
