@@ -16,6 +16,8 @@ from dynascope.diagnosis.lines.label_noise import label_noise
 from dynascope.diagnosis.lines.memorisation import memorisation
 from dynascope.diagnosis.lines.nearest_model import nearest_model
 from dynascope.diagnosis.lines.normalised_layers import normalised_layers
+from dynascope.diagnosis.lines.progress import progress
+from dynascope.diagnosis.lines.recorder_warnings import recorder_warnings
 from dynascope.diagnosis.lines.regime import regime
 from dynascope.diagnosis.lines.sgd_noise import sgd_noise
 from dynascope.diagnosis.lines.stability import stability
@@ -29,6 +31,7 @@ from dynascope.validation import checked
 __all__ = ["LINES", "diagnose"]
 
 LINES: tuple[Callable[[RunFacts], Line], ...] = (
+    progress,
     stability,
     conservation,
     weight_decay,
@@ -45,6 +48,7 @@ LINES: tuple[Callable[[RunFacts], Line], ...] = (
     memorisation,
     label_noise,
     nearest_model,
+    recorder_warnings,
 )
 
 
@@ -69,6 +73,7 @@ def diagnose(run: Run) -> Diagnosis:
     Each line of the diagnosis answers one question by a number that was measured in the run and the threshold of a
     theory:
 
+    - progress: did the loss fall?
     - regime: was training lazy or rich?
     - stability: is the learning rate below the limit that the curvature of the loss sets?
     - conservation, weight decay, tied weights: did the training loop do what its settings say?
@@ -76,6 +81,7 @@ def diagnose(run: Run) -> Diagnosis:
     - dead, duplicate and vanishing units, features used, redundancy, neural collapse: what do the units compute?
     - memorisation, label noise: does the network fit wrong labels?
     - solvable model: which solvable model is nearest, and which of its assumptions fails?
+    - recorder: could everything be measured?
 
     A question whose measurements were not recorded has the state "not measured", and its sentence says what to pass to
     the recorder. For all questions, record with `preset=["standard", "curvature", "batches"]`, `criterion`,

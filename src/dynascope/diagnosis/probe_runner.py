@@ -37,13 +37,14 @@ class ProbeRunner:
     Attributes:
         probes: The probes that did not fail on the first snapshot.
         expected: The expected duration of each probe in seconds, which is the duration of its last measurement.
+        notes: The messages of all warnings.
     """
 
     def __init__(self, probes: Sequence[Probe], *, max_overhead: float | None, strict: bool):
         self.probes, self._max_overhead, self._strict = list(probes), max_overhead, strict
         self.expected: dict[str, float] = {}
         self._layout: dict[str, dict[str, tuple[list[str], np.ndarray]]] = {}
-        self._noted: set[str] = set()
+        self.notes: list[str] = []
         self._started = time.monotonic()
         self._spent = {probe.name: 0.0 for probe in probes}
 
@@ -82,8 +83,8 @@ class ProbeRunner:
         """Warn once about something that cannot be measured; raise if strict."""
         if self._strict:
             raise InputError(message, argument="strict", value=True, remedy="omit strict to continue with a warning")
-        if message not in self._noted:
-            self._noted.add(message)
+        if message not in self.notes:
+            self.notes.append(message)
             warnings.warn(message, RecorderWarning, stacklevel=4)
 
     def _affordable(self, probe: Probe) -> bool:

@@ -20,12 +20,13 @@ from dynascope.results import GrowingRecord
 from dynascope.results.growing_layout import require_new_folder
 from dynascope.validation import require
 
-__all__ = ["CONVENTION", "RecordedRun", "initial_weights", "require_new"]
+__all__ = ["CONVENTION", "RecordedRun", "initial_weights", "recorder_warnings", "require_new"]
 
 CONVENTION = "loss = loss of the training loop; step = number of optimiser steps"
 _INITIAL = "initial.npz"
 _WEIGHTS = "weights/"
 _LOCK = "writer.lock"
+_WARNINGS = "warnings.txt"
 
 
 class RecordedRun:
@@ -142,6 +143,12 @@ class RecordedRun:
         """Add one row."""
         self._record.append({"step": step, **values})
 
+    def keep_warnings(self, messages: Sequence[str]) -> None:
+        """Write the warnings that are not yet in the folder, one per line."""
+        known = recorder_warnings(self.path)
+        with (self.path / _WARNINGS).open("a", encoding="utf-8") as file:
+            file.writelines(f"{each}\n" for each in map(_one_line, messages) if each not in known)
+
     def read(self) -> xr.Dataset:
         """Return the rows so far."""
         return self._record.read()
@@ -181,6 +188,16 @@ def initial_weights(path: Path) -> dict[str, np.ndarray]:
         return {}
     with np.load(path / _INITIAL, allow_pickle=False) as arrays:
         return {name.removeprefix(_WEIGHTS): arrays[name] for name in arrays.files if name.startswith(_WEIGHTS)}
+
+
+def recorder_warnings(path: Path) -> tuple[str, ...]:
+    """Return the warnings of the recorder that wrote a folder; empty if there are none."""
+    file = path / _WARNINGS
+    return tuple(file.read_text("utf-8").splitlines()) if file.is_file() else ()
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())
 
 
 def _acquired(path: Path) -> FileLock:

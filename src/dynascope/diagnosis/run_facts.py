@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from dynascope.diagnosis.known_values import known_values
-from dynascope.diagnosis.recorded_run import initial_weights
+from dynascope.diagnosis.recorded_run import initial_weights, recorder_warnings
 from dynascope.results import load
 from dynascope.symmetry import Charge
 from dynascope.symmetry.charge_encoding import decode_charges
@@ -34,6 +34,7 @@ class RunFacts:
         batch_size: Number of examples per step; None if unknown.
         criterion: Name of the loss, such as "CrossEntropyLoss"; empty if unknown.
         full_batch: Whether every step is known to use all samples.
+        warnings: The warnings of the recorder.
     """
 
     record: xr.Dataset
@@ -44,6 +45,7 @@ class RunFacts:
     batch_size: int | None = None
     criterion: str = ""
     full_batch: bool = False
+    warnings: Sequence[str] = ()
 
     def known(self, name: str) -> xr.DataArray | None:
         """Return the rows of a variable that have a finite value; None if there are none."""
@@ -104,4 +106,5 @@ def run_facts(path: str | PathLike[str]) -> RunFacts:
         groups=json.loads(attributes.get("parameter_groups", "[]")),
         batch_size=attributes.get("batch_size"),
         criterion=attributes.get("criterion", ""),
+        warnings=recorder_warnings(Path(path)),
     )

@@ -125,6 +125,8 @@ class RunRecorder:
                     "before you create the recorder"
                 )
             self.epoch, self._started = int(last["epoch"]), self._started - float(last["seconds"])
+        self._kept_warnings = 0
+        self._keep_warnings()
         self._measured_at = self.step
         self._prepare_next_row()
         if verbose:
@@ -190,6 +192,7 @@ class RunRecorder:
             if self._measured_at < self.step:
                 self._measure(learning_rates, None, lambda probe: True, limited=False)
         finally:
+            self._keep_warnings()
             self._run.close()
             self._initial = self._before = None
 
@@ -236,6 +239,7 @@ class RunRecorder:
             self._measure(learning_rates, gradients, lambda probe: not probe.schedule or probe.name in self._owed)
             if epoch is None and needed:
                 self._note_mistakes(gradients)
+            self._keep_warnings()
         else:
             self._run.flush_if_due()
         return row_due
@@ -285,6 +289,13 @@ class RunRecorder:
             "measured": np.array([name in seconds for name in names], bool),
             "probe_seconds": np.array([seconds.get(name, 0.0) for name in names]),
         }
+
+    def _keep_warnings(self) -> None:
+        """Write new warnings to the folder of the record."""
+        notes = self._runner.notes
+        if len(notes) > self._kept_warnings:
+            self._run.keep_warnings(notes)
+            self._kept_warnings = len(notes)
 
     def _rates(self, learning_rates: Sequence[float]) -> np.ndarray:
         """Return the learning rates of the initial parameter groups."""
