@@ -38,8 +38,8 @@ class Diagnosis(Observation):
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """What to do, the most urgent first."""
-        return tuple(each.action for each in _ordered(self.lines) if each.action)
+        """What to do, the most urgent first, each after the topic of its line."""
+        return tuple(f"{each.topic}: {each.action}" for each in _ordered(self.lines) if each.action)
 
     def state(self, topic: str) -> str:
         """Return the answer to one question, such as "unstable"; empty if there is no such line.
@@ -69,9 +69,9 @@ class Diagnosis(Observation):
         lines = [self.title, "", *self.summary]
         if self.actions:
             lines += ["", "What to do:", *(f"- {each}" for each in self.actions)]
-        unknown = [f"{each.topic} ({each.state})" for each in self.lines if not each.is_answer]
+        unknown = [f"- {each.topic}: {each.sentence}" for each in self.lines if not each.is_answer]
         if unknown:
-            lines += ["", f"No answer: {', '.join(unknown)}."]
+            lines += ["", "No answer:", *unknown]
         wrapped = (textwrap.fill(each, width, subsequent_indent="  " * each.startswith("- ")) for each in lines)
         return "\n".join(wrapped)
 

@@ -16,8 +16,8 @@ class Line:
         state: The answer in one to three words, such as "unstable"; "not measured" or "does not apply" if there is
             none.
         sentence: The answer in one or two sentences, with the number and the threshold.
-        number: The measured number; NaN if there is none.
-        threshold: Its threshold; NaN if there is none.
+        number: The measured number; None if there is none.
+        threshold: Its threshold; None if there is none.
         theory: The theory with its domain, and its source.
         action: What to do, as an imperative sentence; empty if nothing should be done.
         weight: How telling the line is: 3 for a defect, 2 for a remarkable state, 1 for an ordinary one, and 0 if the
@@ -27,8 +27,8 @@ class Line:
     topic: str
     state: str
     sentence: str
-    number: float = float("nan")
-    threshold: float = float("nan")
+    number: float | None = None
+    threshold: float | None = None
     theory: str = ""
     action: str = ""
     weight: int = 1

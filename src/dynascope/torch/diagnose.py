@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+import xarray as xr
 from torch import nn
 
 from dynascope.diagnosis.diagnose import diagnosis_of
 from dynascope.diagnosis.diagnosis import Diagnosis, summary_of
+from dynascope.diagnosis.known_values import known_values
 from dynascope.diagnosis.line import Line
 from dynascope.errors import InputError
 from dynascope.prediction import regime
@@ -124,7 +126,14 @@ def diagnose(
         found = diagnosis_of(path, title=f"Diagnosis: {type(model).__name__}", full_batch=_is_one_batch(loader))
     line = _regime(model, reference, loss, optimizer, seconds)
     lines = tuple(line if each.topic == "regime" else each for each in found.lines)
-    return dataclasses.replace(found, lines=lines, findings=summary_of(lines))
+    assert found.observed is not None
+    return dataclasses.replace(found, observed=_measured(found.observed), lines=lines, findings=summary_of(lines))
+
+
+def _measured(record: xr.Dataset) -> xr.Dataset:
+    """Omit what only training has, such as the norms of updates, and the durations of measurements."""
+    floating = [str(name) for name, each in record.items() if each.dtype.kind == "f"]
+    return record.drop_vars(["seconds", "probe_seconds", *(n for n in floating if known_values(record, n) is None)])
 
 
 def _reference(loader: Iterable[Any], examples: int) -> tuple[Any, int]:
@@ -198,5 +207,6 @@ def _regime(model: nn.Module, reference: Any, loss: Any, optimizer: torch.optim.
             sentence = f"Training on the reference batch by gradient flow is {named}. {found.reason}"
             threshold = found.threshold if math.isfinite(found.threshold) else (LAZY, RICH)[found.label != "lazy"]
             weight = 2 if found.label in ("lazy", "rich", "delayed rich") else 1
-            return Line("regime", found.label, sentence, found.number, threshold, _THEORY, turn, weight)
+            number = found.number if math.isfinite(found.number) else None
+            return Line("regime", found.label, sentence, number, threshold, _THEORY, turn, weight)
     return Line("regime", "does not apply", f"The regime is not told before training: {reason}.", theory=_THEORY)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from diagnosed_runs import clusters, facts, relu_network, trained
@@ -84,7 +83,7 @@ def test_rows_after_the_highest_accuracy_do_not_count():
 def test_a_record_without_the_probe_is_not_measured():
     line = label_noise(facts({"loss": [1.0, 0.5]}))
     assert line.state == "not measured"
-    assert np.isnan(line.number)
+    assert line.number is None
 
 
 def test_a_steep_rise_above_all_plateaus_shows_clean_labels():

@@ -44,7 +44,7 @@ def features_used(run: RunFacts) -> Line:
     if dimension <= float(outputs.max()) - _LOST:
         earlier = float(outputs.max())
         sentence = (
-            f"The outputs span only {dimension:.0f} dimensions, against {earlier:.0f} earlier in training, so some "
+            f"The outputs span only {_dimensions(dimension)}, against {earlier:.0f} earlier in training, so some "
             "outputs are determined by others."
         )
         action = "If the targets have more dimensions, lower the learning rate, and look for dead units."
@@ -54,9 +54,9 @@ def features_used(run: RunFacts) -> Line:
         return Line(topic, "does not apply", sentence, theory=theory, weight=0)
     state = "minimal features" if float(kappa[-1]) < _MINIMAL else "extended features"
     sentence = (
-        f"The outputs use {rounded(number)} features of {layer} (effective number; {rounded(used[0])} in the first "
-        f"row) and span {dimension:.0f} dimensions. The distance from minimal features is κ = {rounded(kappa[-1], 2)} "
-        f"(threshold {_MINIMAL:g})."
+        f"The outputs use {rounded(number)} features of {layer} (effective number{_at_first(used)}) and span "
+        f"{_dimensions(dimension)}. The distance from minimal features is κ = {rounded(kappa[-1], 2)} (threshold "
+        f"{_MINIMAL:g})."
     )
     return Line(topic, state, sentence, float(kappa[-1]), _MINIMAL, theory)
 
@@ -74,7 +74,7 @@ def redundancy(run: RunFacts) -> Line:
     ratio = float(number[-1]) / width
     sentence = (
         f"The last layer has {width} units, whose features have the effective number {rounded(number[-1])}, "
-        f"{percent(ratio, 2)} of the width ({rounded(number[0])} in the first row; threshold {percent(_REDUNDANT)})."
+        f"{percent(ratio, 2)} of the width (threshold {percent(_REDUNDANT)}{_at_first(number)})."
     )
     if ratio >= _REDUNDANT:
         return Line(topic, "not redundant", sentence, ratio, _REDUNDANT, theory)
@@ -95,7 +95,8 @@ def neural_collapse(run: RunFacts) -> Line:
     limits = {"nc1": _NC1, "nc2_angle": _ANGLE, "nc4": _NC4}
     numbers = ", ".join(f"{names[each]} = {rounded(values[each], 2)}" for each in names)
     above = [names[each].partition(" ")[0] for each in names if values[each] > limits[each]]
-    sentence = f"{numbers} (thresholds {_NC1:g}, {_ANGLE:g} and {_NC4:g}); NC1 was {rounded(first[0], 2)} at first."
+    initial = f"; NC1 was {rounded(first[0], 2)} at first" if len(first) > 1 else ""
+    sentence = f"{numbers} (thresholds {_NC1:g}, {_ANGLE:g} and {_NC4:g}){initial}."
     if above:
         sentence = f"The features have not collapsed, because of {', '.join(above)}: {sentence}"
         return Line(topic, "not collapsed", sentence, values["nc1"], _NC1, _PAPYAN)
@@ -112,6 +113,15 @@ def _last_layer(run: RunFacts, name: str) -> xr.DataArray | None:
     layers = np.flatnonzero(np.any(np.isfinite(values.to_numpy()), axis=0))
     last = values.isel(layer=int(layers[-1]))
     return last[np.isfinite(last.to_numpy())]
+
+
+def _dimensions(number: float) -> str:
+    return f"{number:.0f} dimension{'s' * (round(number) != 1)}"
+
+
+def _at_first(values: xr.DataArray) -> str:
+    """Return the first of several values, for the parenthesis after the last one."""
+    return f"; {rounded(values[0])} in the first row" if len(values) > 1 else ""
 
 
 def _width(run: RunFacts, layer: str) -> int | None:

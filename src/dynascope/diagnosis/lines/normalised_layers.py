@@ -89,12 +89,11 @@ def normalised_layers(run: RunFacts) -> Line:
 def _line(found: list[_Rotation]) -> Line:
     slowest = min(found, key=lambda each: each.times)
     angles = [each.angle for each in found if math.isfinite(each.angle)]
-    angle, expected = float(np.median(angles)) if angles else math.nan, slowest.equilibrium
+    angle, expected = float(np.median(angles)) if angles else None, slowest.equilibrium
     stationary = slowest.times >= TIMES
-    measured = f"Steps rotate {slowest.name} by {rounded(slowest.angle, 2)} rad" if angles else "Steps rotate weights"
-    if len(found) > 1:
-        measured = f"Steps rotate the weights of {len(found)} normalised layers by {rounded(angle, 2)} rad (median)"
-        measured = measured if angles else f"Steps rotate the weights of {len(found)} normalised layers"
+    rotated = slowest.name if len(found) == 1 else f"the weights of {len(found)} normalised layers"
+    median = "" if len(found) == 1 else " (median)"
+    measured = f"Steps rotate {rotated}" + (f" by {rounded(angle, 2)} rad{median}" if angles else "")
     sentence = (
         f"{measured}, against √(2ηλ/(1 + β)) = {rounded(expected, 2)} rad at equilibrium. The run lasted "
         f"{rounded(slowest.times, 2)} equilibration times (1 − β)/(4ηλ) = {rounded(slowest.steps, 2)} steps"

@@ -68,6 +68,11 @@ class RunRegime(NamedTuple):
                 "; the pseudo-kernels of two halves of the examples were initially at distance "
                 f"{rounded(self.halves, 2)}"
             )
+        if self.kernel == "pseudo-kernel" and self.label == "undecided":
+            sentence += (
+                ". The pseudo-kernel, of the sum of the outputs, can move less than the kernel of all outputs (probe "
+                '"exact_kernel")'
+            )
         return f"{sentence}."
 
 

@@ -54,6 +54,8 @@ def sgd_noise(run: RunFacts) -> Line:
     """
     if not run.optimizer:
         return _absent("not measured", "The optimizer is unknown. Pass optimizer to the Recorder.")
+    if int(run.record["step"][-1]) == 0:
+        return _absent("not measured", "The noise of SGD is judged by a record of training.")
     settings = step_settings(run)
     if isinstance(settings, str):
         return _absent("does not apply", f"{settings[:1].upper()}{settings[1:]}.")

@@ -13,7 +13,7 @@ from dynascope.diagnosis.lines.stability_law import StabilityLaw, stability_law
 from dynascope.diagnosis.lines.step_settings import learning_rates
 from dynascope.diagnosis.run_facts import RunFacts
 from dynascope.prediction.lazy_or_rich.labels import UNSTABLE
-from dynascope.results.numbers import rounded
+from dynascope.results.numbers import percent, rounded
 
 __all__ = ["stability"]
 
@@ -127,7 +127,7 @@ def _measured(law: StabilityLaw, place: int, number: float, limit: float) -> str
 def _risen(growth: LossGrowth) -> str:
     if math.isinf(growth.largest):
         return f"The loss was not finite by step {growth.step}."
-    ended = f", and ended at {rounded(growth.final, 2)} times" if growth.final > 0.9 else ""
+    ended = f", and ended at {percent(growth.final, 2)} of it" if growth.final > 0.9 else ""
     return f"The loss rose to {rounded(growth.largest, 2)} times its initial value by step {growth.step}{ended}."
 
 

@@ -35,7 +35,8 @@ def tied_weights(run: RunFacts) -> Line:
     count = "" if len(pairs) == 1 else f" ({counted(len(pairs))} such pairs)"
     sentence = f"{one!r} and {other!r} started with identical weights, but were trained as separate parameters{count}."
     action = (
-        f"If they should be tied, use the same parameter object in both places; otherwise draw {other!r} independently."
+        f"If they should be tied, use the same parameter object in both places; otherwise draw {other!r} independently "
+        "(`torch.nn.TransformerEncoder`, for example, copies one layer)."
     )
     return Line(topic, "copied", sentence, float(len(pairs)), 0.0, _THEORY, action, weight=3)
 
