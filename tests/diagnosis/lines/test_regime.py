@@ -33,7 +33,7 @@ def test_the_kernel_distance_when_most_of_the_loss_is_gone_decides(distances, st
 
 def test_a_loss_that_explodes_is_unstable_and_one_that_stays_is_not_measured():
     distances = [0.0, 0.1, 0.2, 0.3, 0.4]
-    assert regime(run(distances, [np.nan, 1.0, 5.0, 0.5, 0.01])).state == "unstable"
+    assert regime(run(distances, [np.nan, 1.0, 5.0, 5.0, 2.0])).state == "unstable"
     assert regime(run(distances, [np.nan, 1.0, 1.0, 1.0, 1.0])).state == "not measured"
     assert regime(run(distances, [np.nan, 1.0, 0.99, 0.98, 0.97])).state == "not measured"
 

@@ -84,7 +84,7 @@ def test_adam_is_compared_by_its_preconditioned_sharpness(optimizer):
 
 
 def test_a_run_that_diverged_is_unstable_whatever_was_measured():
-    for losses in ((1.0, 5.0, 0.2), (1.0, math.nan, math.nan)):
+    for losses in ((1.0, 5.0, 0.8), (1.0, math.nan, math.nan)):
         options: dict[str, Any] = {"losses": losses, "loss_count": (1, 9, 90)}
         assert stability(facts(**options)).state == "unstable"
         assert stability(facts("Adagrad", **options)).state == "unstable"
@@ -143,3 +143,10 @@ def test_a_real_run_at_a_larger_learning_rate_is_unstable(tmp_path):
                 recorder.step(loss=loss)
         states.append(stability(RunFacts(recorder.read(), optimizer="SGD", groups=[{"momentum": 0.0}])).state)
     assert states == ["stable", "unstable"]
+
+
+@pytest.mark.parametrize("reference", [None, (1.0, 0.6, 0.3), (1.0, 20.0, 0.3)])
+def test_a_large_loss_of_one_small_batch_is_no_divergence(reference):
+    losses = {} if reference is None else {"reference_loss": reference}
+    line = stability(facts(losses=(0.2, 4.0, 0.05), sharpness=(1.0, 1.0, 1.0), batch_size=8, **losses))
+    assert (line.state == "unstable") == (reference is not None and max(reference) > 4)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
 import xarray as xr
 
 from dynascope.diagnosis.known_values import known_values
 from dynascope.diagnosis.line import Line
+from dynascope.diagnosis.lines.loss_growth import loss_growth
 from dynascope.diagnosis.run_facts import RunFacts
 from dynascope.prediction.lazy_or_rich.labels import (
     DELAYED,
@@ -105,8 +105,7 @@ def run_regime(record: xr.Dataset) -> RunRegime | None:
 
 def regime(run: RunFacts) -> Line:
     """Tell whether training was lazy or rich, and how to change that."""
-    losses = [each for name in ("mean_loss", "max_loss") if (each := run.known(name)) is not None]
-    if losses and max(float(np.nanmax(each)) for each in losses) > UNSTABLE * float(losses[0][0]):
+    if loss_growth(run).diverged:
         sentence = f"The loss exceeded {UNSTABLE:g} times its initial value, so training was neither lazy nor rich."
         return Line(_TOPIC, "unstable", sentence, theory=_THEORY, weight=0)  # the line of the stability says more
     found = run_regime(run.record)

@@ -128,10 +128,13 @@ def _risen(growth: LossGrowth) -> str:
     if math.isinf(growth.largest):
         return f"The loss was not finite by step {growth.step}."
     ended = f", and ended at {percent(growth.final, 2)} of it" if growth.final > 0.9 else ""
-    return f"The loss rose to {rounded(growth.largest, 2)} times its initial value by step {growth.step}{ended}."
+    where = " on the reference batch" if growth.on_reference else ""
+    return f"The loss{where} rose to {rounded(growth.largest, 2)} times its initial value by step {growth.step}{ended}."
 
 
 def _calm(growth: LossGrowth) -> str:
     if math.isnan(growth.largest):
         return ""
-    return f"The loss did not diverge: its largest value was {rounded(growth.largest, 2)} times its initial value."
+    where = " on the reference batch" if growth.on_reference else ""
+    times = f"{rounded(growth.largest, 2)} times its initial value"
+    return f"The loss{where} did not diverge: its largest value was {times}."
