@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import xarray as xr
 
-from dynascope.diagnosis.known_values import known_values
+from dynascope.diagnosis.known_values import known_losses, known_values
 from dynascope.diagnosis.line import Line
 from dynascope.diagnosis.lines.loss_growth import loss_growth
 from dynascope.diagnosis.run_facts import RunFacts
@@ -85,7 +85,7 @@ def run_regime(record: xr.Dataset) -> RunRegime | None:
     kernel, distance = "kernel", known_values(record, "exact_kernel_distance")
     if distance is None:
         kernel, distance = "pseudo-kernel", known_values(record, "kernel_distance")
-    loss, halves = known_values(record, "mean_loss"), known_values(record, "kernel_distance_of_halves")
+    loss, halves = known_losses(record), known_values(record, "kernel_distance_of_halves")
     if loss is None or distance is None or len(distance) < 2 or not loss[-1] < loss[0]:
         return None
     lowest = float(loss.min())
