@@ -62,6 +62,10 @@ def polar_flow(
     1e-3 and above. If the layers have very different norms, choose a smaller tolerance: the direction of a neuron with
     ‖w‖ = 0.01 |a| is almost constant, even if w turns around.
 
+    The input weights w of a ReLU neuron can reach zero and remain there until the residuals have changed. If the neuron
+    can then grow in several directions, the gradient flow is not unique, and the error of the solver selects one of
+    them. Quantities that depend on activation patterns, such as the NTK, are undefined at w = 0.
+
     Args:
         network: A sum of neurons of degree κ ≥ 2, with its weights at unit scale.
         task: Inputs and targets.

@@ -89,23 +89,68 @@ def test_students_have_both_scales_and_no_output(overall, relative):
     np.testing.assert_allclose(weights.outputs(INPUTS), 0, atol=1e-12)
 
 
-# The first teacher is left out: a neuron of its student in the rich corner stays at kinks, and gradient descent at a
-# sixteenth and at a sixty-fourth of the rate differ by 0.04 in the kernel distance.
+CORNERS = [(0.1, -1.0), (0.1, 1.0), (2.0, -1.0), (2.0, 1.0)]
+FINER = 64  # at a sixteenth of the paper's rate, descent from the third teacher is still 4 % from its limit
+
+
+def measured(start, weights, drawn):
+    found = distances(start, weights, drawn.task.inputs)
+    loss = np.mean((weights.outputs(drawn.task.inputs) - drawn.task.targets[:, 0]) ** 2)
+    return [loss, *(found[name] for name in DISTANCES)]
+
+
+def flow_and_descent(experiment, drawn, start, rate, steps):
+    """Weights of the flow and of slow descent after the given steps of the paper's rate."""
+    path = trained_student(drawn, start, 2 * rate * np.array(steps), experiment.tolerance)
+    return [Weights(*each) for each in zip(*path, strict=True)], slow_descent(drawn, start, rate, steps)
+
+
+def slow_descent(drawn, start, rate, steps):
+    finer = [FINER * each for each in steps]
+    return descended(start, drawn.task.inputs, drawn.task.targets[:, 0], rate / FINER, finer)
+
+
+def assert_close(found, expected):
+    assert found[0] == pytest.approx(expected[0], rel=0.02)
+    assert found[1:] == pytest.approx(expected[1:], abs=0.02)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize(("overall", "relative"), [(0.1, -1.0), (0.1, 1.0), (2.0, -1.0), (2.0, 1.0)])
-def test_the_flow_is_descent_at_a_small_rate_over_the_first_hundred_steps(seed, overall, relative):
+@pytest.mark.parametrize(
+    ("seed", "corner"), [(seed, corner) for seed in range(4) for corner in CORNERS if (seed, corner) != (0, CORNERS[1])]
+)
+def test_the_flow_is_descent_at_a_small_rate_over_the_first_hundred_steps(seed, corner):
     experiment = StudentTeacher()._experiment
     drawn = experiment.drawn(seed)
-    inputs, targets = drawn.task.inputs, drawn.task.targets[:, 0]
-    start = student(drawn.directions, drawn.signs, overall, relative)
-    steps, finer = [0, 1, 3, 10, 30, 100], 64
-    rate = 5e-3 / overall**2
-    slow = descended(start, inputs, targets, rate / finer, [finer * each for each in steps])
-    path = trained_student(drawn, start, 2 * rate * np.array(steps), experiment.tolerance)
-    for one, other in zip(zip(*path, strict=True), slow, strict=True):
-        losses = [np.mean((each.outputs(inputs) - targets) ** 2) for each in (Weights(*one), other)]
-        assert losses[0] == pytest.approx(losses[1], rel=0.02)
-        moved = [distances(start, each, inputs) for each in (Weights(*one), other)]
-        for name in DISTANCES:
-            assert moved[0][name] == pytest.approx(moved[1][name], abs=0.02)
+    start = student(drawn.directions, drawn.signs, *corner)
+    pair = flow_and_descent(experiment, drawn, start, 5e-3 / corner[0] ** 2, [0, 1, 3, 10, 30, 100])
+    for flow, slow in zip(*pair, strict=True):
+        assert_close(measured(start, flow, drawn), measured(start, slow, drawn))
+
+
+# In the remaining corner, the ten neurons with negative output weights reach w = 0 after about two steps, where the
+# kinks of all samples meet. All directions lead back to the origin until step 22. Then, within one step, several
+# directions lead away, and the gradient flow is no longer unique: a change of the initial weights by 1e-8 moves the
+# kernel distance of descent at step 100 by up to 0.06 at every rate from 1/256 to 1/4096. At the origin, the NTK is
+# undefined. So these neurons are left out until they have left the origin, and descent then restarts from the flow.
+@pytest.mark.slow
+def test_the_flow_is_descent_before_and_after_neurons_rest_at_the_origin():
+    experiment = StudentTeacher()._experiment
+    drawn = experiment.drawn(0)
+    start, rate, left = student(drawn.directions, drawn.signs, *CORNERS[1]), 5e-3 / CORNERS[1][0] ** 2, 40
+    path, slow = flow_and_descent(experiment, drawn, start, rate, [0, 1, 3, 10, 30, left, 60, 100])
+    sizes = np.array([np.linalg.norm(each.first, axis=1) for each in path])
+    negative = start.second < 0
+    assert np.array_equal(sizes[3] < 1e-3, negative)
+    assert sizes[5].min() > 1e-3
+
+    def others(weights):
+        return Weights(weights.first[~negative], weights.second[~negative])
+
+    for flow, descent in zip(path[:6], slow[:6], strict=True):
+        losses = [measured(start, each, drawn)[:1] for each in (flow, descent)]
+        moved = [measured(others(start), others(each), drawn)[1:] for each in (flow, descent)]
+        assert_close(losses[0] + moved[0], losses[1] + moved[1])
+    again = slow_descent(drawn, path[5], rate, [0, 60 - left, 100 - left])
+    for flow, descent in zip(path[5:], again, strict=True):
+        assert_close(measured(start, flow, drawn), measured(start, descent, drawn))

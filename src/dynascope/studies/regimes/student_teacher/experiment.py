@@ -75,8 +75,9 @@ class Experiment:
 
         The first layer of this student, at the smallest overall and the largest relative scale, is much smaller than
         its second layer and turns around quickly, so its flow requires the smallest tolerance. A neuron whose input
-        weights vanish stays at the kinks of its activation, where the NTK is discontinuous. The loss and the parameters
-        converge nevertheless.
+        weights vanish stays at the kinks of its activation, where the NTK is undefined, so the kernel distance is not
+        compared. If this neuron later grows in one of several directions, the flow is not unique, and the loss changes
+        slightly with every tolerance.
         """
         study, drawn = self.study, self.drawn(0)
         scale = study.overall_scales[0]
