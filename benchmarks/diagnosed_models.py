@@ -19,6 +19,7 @@ __all__ = [
     "Multiply",
     "Repeated",
     "TinyGPT",
+    "balanced_digits",
     "convolutions",
     "digit_images",
     "multilayer",
@@ -38,6 +39,13 @@ def digit_images(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     rows = np.random.default_rng(seed).permutation(data.samples)[:count]
     inputs = torch.tensor(data.inputs[rows], dtype=torch.float32)
     return inputs / inputs.square().mean().sqrt(), torch.tensor(data.targets[rows].argmax(axis=1))
+
+
+def balanced_digits(classes: int, each: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the same number of images of each of the first digits in random order, and their classes."""
+    x, y = digit_images(digits().samples, seed)
+    rows = torch.cat([torch.nonzero(y == label)[:each, 0] for label in range(classes)]).sort().values
+    return x[rows], y[rows]
 
 
 def text_windows(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -84,22 +92,23 @@ class Repeated(nn.Module):
         return x
 
 
-def multilayer(width: int = 64, hidden: int = 2) -> nn.Sequential:
+def multilayer(width: int = 64, hidden: int = 2, classes: int = CLASSES) -> nn.Sequential:
     """Return a multilayer perceptron for digits with ReLU."""
     layers: list[nn.Module] = []
     inputs = 64
     for _ in range(hidden):
         layers += [nn.Linear(inputs, width), nn.ReLU()]
         inputs = width
-    return nn.Sequential(*layers, nn.Linear(inputs, CLASSES))
+    return nn.Sequential(*layers, nn.Linear(inputs, classes))
 
 
-def convolutions(*, middle: nn.Module | None = None, dense: int = 1) -> nn.Sequential:
+def convolutions(*, middle: nn.Module | None = None, dense: int = 1, classes: int = CLASSES) -> nn.Sequential:
     """Return a convolutional network for digits, with an optional part between its two convolutions.
 
     Args:
         middle: The part between the convolutions.
         dense: Number of dense layers between the convolutions and the readout.
+        classes: Number of outputs.
     """
     layers = [each for k in range(dense) for each in (nn.Linear(48 if k else 16 * 16, 48), nn.ReLU())]
     return nn.Sequential(
@@ -111,11 +120,11 @@ def convolutions(*, middle: nn.Module | None = None, dense: int = 1) -> nn.Seque
         nn.ReLU(),
         nn.Flatten(),
         *layers,
-        nn.Linear(48, CLASSES),
+        nn.Linear(48, classes),
     )
 
 
-def normalised() -> nn.Sequential:
+def normalised(classes: int = CLASSES) -> nn.Sequential:
     """Return a convolutional network for digits with batch normalisation."""
     return nn.Sequential(
         nn.Unflatten(1, (1, 8, 8)),
@@ -129,7 +138,7 @@ def normalised() -> nn.Sequential:
         nn.Linear(16 * 16, 48, bias=False),
         nn.BatchNorm1d(48),
         nn.ReLU(),
-        nn.Linear(48, CLASSES),
+        nn.Linear(48, classes),
     )
 
 

@@ -8,7 +8,9 @@ the diagnosis were set. Each condition has three runs with it and three without 
 - unstable: three times the measured stability limit instead of a hundredth of it. For Adam, the learning rate is 1
   instead of 0.001.
 - dead units: very negative biases of half of the units of one layer, instead of the biases of PyTorch.
-- collapsed: training long past zero error instead of stopping early.
+- collapsed: training on four balanced classes long past zero error, with weight decay, instead of stopping early. The
+  loss is the squared error because its minimum fixes all directions of the class means. Cross-entropy and weight decay
+  drive deep networks without normalisation to class means of low rank instead (arXiv:2405.14468).
 - clipping: the gradient of each tensor is clipped instead of the gradient as a whole.
 - weight decay: one weight matrix has no weight decay, instead of all having it. Biases and gains never have decay.
 - tied weights: a layer is a copy of another one instead of sharing its weights.
@@ -32,13 +34,14 @@ from diagnosed_models import (
     Multiply,
     Repeated,
     TinyGPT,
+    balanced_digits,
     convolutions,
     digit_images,
     multilayer,
     normalised,
     text_windows,
 )
-from diagnosed_training import Training, next_token_loss, sharpness
+from diagnosed_training import Training, next_token_loss, sharpness, squared_error
 from torch import nn
 
 __all__ = ["ARCHITECTURES", "SEEDS", "Run", "runs"]
@@ -161,20 +164,23 @@ def _dead(architecture: str, present: bool, seed: int) -> Training:
 
 
 def _collapsed(architecture: str, present: bool, seed: int) -> Training:
-    deep = {"mlp": lambda: multilayer(hidden=3), "cnn": lambda: convolutions(dense=3), "norm": normalised}
+    classes = 4
+    deep = {
+        "mlp": lambda: multilayer(hidden=3, classes=classes),
+        "cnn": lambda: convolutions(dense=3, classes=classes),
+        "norm": lambda: normalised(classes),
+    }
     model = deep[architecture]()
-    x, y = digit_images(200, seed)
+    x, y = balanced_digits(classes, 30, seed)
+    short, long = {"mlp": (8, 2000), "cnn": (15, 2000), "norm": (3, 600)}[architecture]
     return Training(
         model=model,
         inputs=x,
         targets=y,
         true_targets=y,
-        optimizer=_sgd(model, 0.1 if architecture == "mlp" else 0.05, weight_decay=5e-3),
-        criterion=nn.CrossEntropyLoss(),
-        steps=({"mlp": 3000, "cnn": 2000, "norm": 1000} if present else {"mlp": 20, "cnn": 60, "norm": 8})[
-            architecture
-        ],
-        batch=64,
+        optimizer=_sgd(model, 0.1, weight_decay=2e-3),
+        criterion=squared_error,
+        steps=long if present else short,
     )
 
 

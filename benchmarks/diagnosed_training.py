@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-__all__ = ["Training", "next_token_loss", "sharpness"]
+__all__ = ["Training", "next_token_loss", "sharpness", "squared_error"]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -50,6 +50,11 @@ class Training:
 def next_token_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Return the mean cross-entropy over all positions."""
     return nn.functional.cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+
+def squared_error(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return half the mean squared distance between the outputs and the unit vectors of the labels."""
+    return (outputs - torch.eye(outputs.shape[1])[labels]).square().sum(dim=1).mean() / 2
 
 
 def sharpness(training: Training, *, iterations: int = 50) -> float:

@@ -7,6 +7,7 @@ import copy
 from typing import NamedTuple
 
 import torch
+from class_geometry import ClassGeometry, class_geometry
 from diagnosed_runs import Run
 from diagnosed_training import Training
 from torch import nn
@@ -16,6 +17,8 @@ __all__ = ["Truth", "truth_of"]
 KERNEL_EXAMPLES = 24
 LAZY, RICH = 0.02, 0.1  # distances between NTKs
 DIVERGED = 4.0  # loss relative to the initial loss
+FALLEN, REMAINING = 0.1, 0.2  # NC1 relative to the untrained network
+SIMPLEX = 0.25  # largest deviation of a cosine of class means from −1/(C − 1); about 0.5 without training
 
 
 class Truth(NamedTuple):
@@ -40,7 +43,7 @@ def truth_of(run: Run) -> Truth:
         "rich": trained.kernel_distance,
         "unstable": trained.growth,
         "dead units": trained.dead_share,
-        "collapsed": trained.within_classes,
+        "collapsed": trained.collapse,
         "clipping": trained.uneven_steps,
         "weight decay": trained.matrices_without_decay,
         "tied weights": trained.copies,
@@ -114,19 +117,26 @@ class _Trained:
             each.remove()
         return max(shares), "largest share of dead units in a layer", max(shares) > 0.3, max(shares) < 0.15
 
-    def within_classes(self) -> tuple[float, str, bool, bool]:
-        """Compute tr Σ_W/tr Σ_B of the input of the readout."""
-        features: list[torch.Tensor] = []
-        readout = [each for each in self.model.modules() if isinstance(each, nn.Linear)][-1]
-        hook = readout.register_forward_hook(lambda module, inputs, output: features.append(inputs[0].detach()))
+    def collapse(self) -> tuple[float, str, bool, bool]:
+        """Compare NC1 with its value before training, and require a simplex, nearest class means and no errors."""
+        before, after = (self._geometry(each) for each in (self.initial.eval(), self.model))
+        fall = after.within / before.within
         accuracy = self._accuracy(self._outputs())
+        meaning = (
+            f"NC1 relative to the untrained network ({after.within:.2g} and {before.within:.2g}); cosines of class "
+            f"means deviate by {after.deviation:.2g}, nearest means by {after.disagreement:.2g}; accuracy {accuracy:.3f}"
+        )
+        simplex = after.deviation < SIMPLEX and after.disagreement == 0
+        return fall, meaning, fall < FALLEN and simplex and accuracy == 1, fall > REMAINING and accuracy < 1
+
+    def _geometry(self, model: nn.Module) -> ClassGeometry:
+        features: list[torch.Tensor] = []
+        readout = [each for each in model.modules() if isinstance(each, nn.Linear)][-1]
+        hook = readout.register_forward_hook(lambda module, inputs, output: features.append(inputs[0].detach()))
+        with torch.no_grad():
+            predicted = model(self.training.inputs).argmax(dim=-1)
         hook.remove()
-        h, y = features[0], self.training.targets
-        means = torch.stack([h[y == label].mean(dim=0) for label in range(10)])
-        within = float(((h - means[y]) ** 2).sum(dim=1).mean())
-        value = within / float(((means - means.mean(dim=0)) ** 2).sum(dim=1).mean())
-        collapsed = value < 0.2 and accuracy == 1
-        return value, f"tr Σ_W/tr Σ_B; accuracy {accuracy:.3f}", collapsed, value > 0.35
+        return class_geometry(features[0].numpy(), self.training.targets.numpy(), predicted.numpy())
 
     def uneven_steps(self) -> tuple[float, str, bool, bool]:
         """Compute the share of steps in which clipping scaled tensors by different factors."""
