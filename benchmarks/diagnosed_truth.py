@@ -124,7 +124,8 @@ class _Trained:
         accuracy = self._accuracy(self._outputs())
         meaning = (
             f"NC1 relative to the untrained network ({after.within:.2g} and {before.within:.2g}); cosines of class "
-            f"means deviate by {after.deviation:.2g}, nearest means by {after.disagreement:.2g}; accuracy {accuracy:.3f}"
+            f"means deviate by {after.deviation:.2g}, nearest means by {after.disagreement:.2g}; "
+            f"accuracy {accuracy:.3f}"
         )
         simplex = after.deviation < SIMPLEX and after.disagreement == 0
         return fall, meaning, fall < FALLEN and simplex and accuracy == 1, fall > REMAINING and accuracy < 1
