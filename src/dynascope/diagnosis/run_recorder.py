@@ -200,8 +200,9 @@ class RunRecorder:
         """Return the finite values of the latest row, with names such as `weight_norm/layer.weight`."""
         found = {}
         for name, values in self._latest.items():
-            # Neither how the recorder spent its time, nor the many statistics for the causes of broken laws.
-            if "probe" in self._dimensions[name] or name.startswith(CAUSE_PREFIX):
+            # Neither how the recorder spent its time, nor single examples, nor the many statistics for the causes of
+            # broken laws.
+            if {"probe", "example"} & {*self._dimensions[name]} or name.startswith(CAUSE_PREFIX):
                 continue
             labels = [self._labels[dimension] for dimension in self._dimensions[name]]
             for place in np.ndindex(*np.shape(values)):

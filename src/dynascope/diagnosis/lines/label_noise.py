@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from dynascope.diagnosis.line import Line
@@ -10,57 +12,108 @@ from dynascope.results.numbers import percent
 
 __all__ = ["label_noise"]
 
-# Chosen on 140 runs of MLPs and CNNs on digits, clusters and teacher networks, with 0, 10, 20 or 40 % of wrong labels.
-# On these runs, which they were fitted to, they are right in 120 cases, wrong in 6 (false alarms) and undecided in 14.
+# COUNTS
 _CLEAN, _NOISY = 0.3, 0.4  # share of the errors whose labels are suspected
 _LEARNED = 0.4  # labels are judged once this share of the initial errors is gone,
 _SLOW = 0.2  # and less than this share has gone since half the number of steps
+_ODDS = 3.0  # a network that contradicts a label gives three quarters of the probability of both to the other class
+_LASTING = 0.5  # share of the suspected labels that are still suspected after twice as many steps
 _FEWEST = 3  # rows without such a plateau that show that there is none
 _FITTED = 0.97  # a network of higher accuracy on the labels fits wrong labels too
 _THEORY = (
-    "If labels are wrong, a network that has learned the classes is confident of another class in most of its errors "
-    "(confident learning); if labels are right, few of its errors are confident. Domain: classification, with rows "
-    "recorded before the network memorises wrong labels. Source: Northcutt et al., arXiv:1911.00068."
+    "A network fits the correct labels first and memorises the wrong ones later (Liu et al., arXiv:2007.00151), so it "
+    "contradicts the same wrong labels for a long time. A label is suspected if the probability of another class "
+    "exceeds the mean probability of this class on the examples that have its label (confident learning, Northcutt et "
+    "al., arXiv:1911.00068, equations 1 and 2). Domain: classification. Ambiguous inputs and rare exceptions that the "
+    "network has not learned yet cannot be distinguished from wrong labels."
 )
 _TOPIC = "label noise"
 _ACTION = (
     "Check some of the examples with the largest losses. If their labels are wrong, correct them, or train with a "
-    "robust loss and stop early; if not, train longer, because a network that still learns also makes confident errors."
+    "robust loss and stop early. If their inputs do not determine the labels, as in text, these errors are inevitable. "
+    "If they are exceptions to a rule, train longer."
 )
+_ACTION_IF_UNDECIDED = "Train longer, with a reference batch that is not in the training data."
+
+
+@dataclasses.dataclass(frozen=True)
+class _Evidence:
+    """What the rows on the plateau show, one value for each row.
+
+    Attributes:
+        steps: The steps of the rows.
+        right: The accuracy.
+        suspects: The share of the labels that are suspected.
+        share: The share of the errors whose labels are suspected.
+        odds: How much more probable the other class is than the suspected label, geometric mean.
+        lasting: The share of the labels suspected at half the number of steps that are suspected for the same class.
+    """
+
+    steps: np.ndarray
+    right: np.ndarray
+    suspects: np.ndarray
+    share: np.ndarray
+    odds: np.ndarray
+    lasting: np.ndarray
 
 
 def label_noise(run: RunFacts) -> Line:
     """Report whether labels of the reference batch are wrong, by the known flips or by confident learning.
 
     A network that memorises wrong labels predicts them, so they can no longer be recognised. A network that has just
-    begun to learn makes confident errors on correct labels. Labels are therefore judged on the plateau in between:
-    after 40 % of the initial errors are gone, when the accuracy rises slowly, and before its maximum. A network whose
-    accuracy rises above 97 % without a plateau has clean labels.
+    begun to learn makes errors on correct labels. Labels are therefore judged on the plateau in between: after 40 % of
+    the initial errors are gone, when the accuracy rises slowly, and before its maximum. A network whose accuracy rises
+    above 97 % without a plateau has clean labels.
+
+    Labels are noisy if at least 40 % of the errors on the plateau are suspected labels, and if a network that still
+    learns does not explain them:
+
+    - The thresholds of confident learning are relative, so a network close to equal probabilities also exceeds them.
+      The other class must be at least three times as probable as the suspected label, in the geometric mean.
+    - The errors of a network that still learns change, but a wrong label remains suspected until it is memorised. At
+      least half of the labels suspected at half the number of steps must still be suspected, for the same class.
+    - If the network later fits more than half of the suspected labels, it has either memorised wrong labels or learned
+      correct ones, and the line is undecided.
     """
-    flipped, accuracy, suspected = (
-        run.known(name) for name in ("flipped_share", "reference_accuracy", "suspected_noise")
+    flipped, accuracy, suspected, suspicion, classes = (
+        run.known(name)
+        for name in ("flipped_share", "reference_accuracy", "suspected_noise", "suspicion", "suspected_class")
     )
     if flipped is not None and float(flipped[-1]) > 0:
         share = float(flipped[-1])
         sentence = f"{percent(share, 2)} of the labels of the reference batch are known to be flipped."
         return Line(_TOPIC, "noisy labels", sentence, share, 0.0, _THEORY, _ACTION, weight=2)
-    if accuracy is None or suspected is None:
+    if accuracy is None or suspected is None or suspicion is None or classes is None:
         sentence = (
             'Label noise was not measured: record the probe "fit", with a reference batch of inputs and class labels.'
         )
         return Line(_TOPIC, "not measured", sentence, theory=_THEORY, weight=0)
-    right, suspects = accuracy.sel(step=suspected["step"]).to_numpy(), suspected.to_numpy()
-    steps, initial = suspected["step"].to_numpy(), 1 - right[0]
+    steps = suspected["step"].to_numpy()
+    right, log_odds, found = (each.sel(step=steps).to_numpy() for each in (accuracy, suspicion, classes))
+    initial = 1 - right[0]
     last_best = len(right) - 1 - right[::-1].argmax()
     learning = (np.arange(len(right)) <= last_best) & (right >= right[0] + _LEARNED * initial) & (right < _FITTED)
     slow = right - np.interp(steps / 2, steps, right) <= _SLOW * initial
-    (judged,) = np.nonzero(learning & slow & (steps > steps[0]))
+    (judged,) = np.nonzero(learning & slow & (steps > steps[0]) & (steps >= 2 * steps[0]))
     if not len(judged):
         return _without_plateau(right, int(learning.sum()))
-    confident = suspects[judged] / (1 - right[judged])
-    place = np.argsort(confident)[-min(2, len(judged))]  # the second largest, so that one row does not decide
-    row = int(judged[place])
-    return _verdict(float(confident[place]), float(suspects[row]), int(steps[row]), last=float(right[-1]))
+    suspects = suspected.to_numpy()[judged]
+    evidence = _Evidence(
+        steps[judged],
+        right[judged],
+        suspects,
+        suspects / (1 - right[judged]),
+        np.exp(log_odds[judged]),
+        _lasting(found, steps, judged),
+    )
+    return _verdict(evidence, best=float(right.max()))
+
+
+def _lasting(classes: np.ndarray, steps: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    """Return the share of the labels suspected at half the number of steps that are suspected for the same class."""
+    before = classes[np.searchsorted(steps, steps[judged] / 2, side="right") - 1]
+    same = (before >= 0) & (before == classes[judged])
+    return same.sum(axis=1) / np.maximum(1, (before >= 0).sum(axis=1))
 
 
 def _without_plateau(right: np.ndarray, rows: int) -> Line:
@@ -83,21 +136,67 @@ def _without_plateau(right: np.ndarray, rows: int) -> Line:
     return Line(_TOPIC, "not measured", sentence, theory=_THEORY)
 
 
-def _verdict(confident: float, suspects: float, step: int, *, last: float) -> Line:
-    found = (
-        f"At step {step}, {percent(suspects, 2)} of the labels were suspected to be wrong, which is "
-        f"{percent(confident, 2)} of the network's errors"
+def _verdict(evidence: _Evidence, *, best: float) -> Line:
+    firm = np.where((evidence.odds >= _ODDS) & (evidence.lasting >= _LASTING), evidence.share, 0)
+    row = _second_largest(firm)
+    if firm[row] >= _NOISY:
+        fitted = best - evidence.right[row] > evidence.suspects[row] / 2
+        return _undecided_after_fit(evidence, row, best) if fitted else _noisy(evidence, row)
+    row = _second_largest(evidence.share)
+    share = float(evidence.share[row])
+    if share < _CLEAN:
+        sentence = f"{_found(evidence, row)} (threshold {percent(_CLEAN)})."
+        return Line(_TOPIC, "clean labels", sentence, share, _CLEAN, _THEORY)
+    return _undecided(evidence, row)
+
+
+def _second_largest(values: np.ndarray) -> int:
+    """Return the place of the second largest value, so that one row does not decide."""
+    return int(np.argsort(values)[-min(2, len(values))])
+
+
+def _found(evidence: _Evidence, row: int) -> str:
+    return (
+        f"At step {evidence.steps[row]}, {percent(evidence.suspects[row], 2)} of the labels were suspected to be "
+        f"wrong, which is {percent(evidence.share[row], 2)} of the number of errors"
     )
-    if confident >= _NOISY:
-        sentence = f"{found} (threshold {percent(_NOISY)})."
-        if last >= _FITTED:
-            sentence += f" The network now fits {percent(last)} of the labels, including the wrong ones."
-        return Line(_TOPIC, "noisy labels", sentence, confident, _NOISY, _THEORY, _ACTION, weight=3)
-    if confident < _CLEAN:
-        return Line(
-            _TOPIC, "clean labels", f"{found} (threshold {percent(_CLEAN)}).", confident, _CLEAN, _THEORY, weight=1
-        )
+
+
+def _noisy(evidence: _Evidence, row: int) -> Line:
     sentence = (
-        f"{found}: too many for clean labels ({percent(_CLEAN)}), and too few for label noise ({percent(_NOISY)})."
+        f"{_found(evidence, row)} (threshold {percent(_NOISY)}); either these labels are wrong, or their inputs do not "
+        "determine them."
     )
-    return Line(_TOPIC, "not measured", sentence, confident, _NOISY, _THEORY)
+    return Line(_TOPIC, "noisy labels", sentence, float(evidence.share[row]), _NOISY, _THEORY, _ACTION, weight=3)
+
+
+def _undecided_after_fit(evidence: _Evidence, row: int, best: float) -> Line:
+    sentence = (
+        f"{_found(evidence, row)}, but the accuracy has since risen from {percent(evidence.right[row])} to "
+        f"{percent(best)}: the network has either memorised wrong labels, or learned correct ones late."
+    )
+    share = float(evidence.share[row])
+    return Line(_TOPIC, "undecided", sentence, share, _NOISY, _THEORY, _ACTION_IF_UNDECIDED, weight=2)
+
+
+def _undecided(evidence: _Evidence, row: int) -> Line:
+    found, share, odds = _found(evidence, row), float(evidence.share[row]), float(evidence.odds[row])
+    lasting = float(evidence.lasting[row])
+    if odds < _ODDS:
+        sentence = (
+            f"{found}, but the other classes were only {odds:.2g} times as probable as these labels (threshold "
+            f"{_ODDS:g}): a network that still learns explains them as well as label noise."
+        )
+        return Line(_TOPIC, "undecided", sentence, odds, _ODDS, _THEORY, _ACTION_IF_UNDECIDED)
+    if lasting < _LASTING:
+        sentence = (
+            f"{found}, but only {percent(lasting, 2)} of the labels suspected at half as many steps were still "
+            f"suspected (threshold {percent(_LASTING)}): a network that still learns explains them as well as label "
+            "noise."
+        )
+        return Line(_TOPIC, "undecided", sentence, lasting, _LASTING, _THEORY, _ACTION_IF_UNDECIDED)
+    sentence = (
+        f"{found}: too many for clean labels ({percent(_CLEAN)}), and too few for label noise ({percent(_NOISY)} in at "
+        "least two rows)."
+    )
+    return Line(_TOPIC, "undecided", sentence, share, _NOISY, _THEORY, _ACTION_IF_UNDECIDED)
