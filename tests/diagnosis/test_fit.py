@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from snapshots import forward, snapshot, values
 
-from dynascope.diagnosis.measurements.fit import measure_fit, suspected_labels
+from dynascope.diagnosis.measurements.fit import measure_fit, suspected_classes
 from dynascope.errors import InputError
 
 
@@ -24,9 +24,12 @@ LABELS = np.array([0, 0, 1, 1])
 def test_accuracy_loss_and_flipped_examples():
     flipped = np.array([True, False, False, True])
     found = fit(LOGITS, LABELS, compute_loss=lambda raw: raw.sum(), flipped=flipped)
+    assert found.pop("suspected_class") == [-1, -1, -1, 0]
     assert found == {
         "reference_accuracy": 0.75,
         "suspected_noise": 0.25,
+        "suspicion": 3,
+        "unsuspected_accuracy": 1,
         "reference_loss": 11,
         "flipped_fit": 0.5,
         "flipped_share": 0.5,
@@ -43,7 +46,7 @@ def test_regression_has_a_loss_but_no_accuracy(targets):
     outputs = LOGITS[:, :1] if targets.ndim == 1 else LOGITS
     found = fit(outputs, targets, compute_loss=lambda raw: 2.0, flipped=np.ones(4, bool))
     assert found.pop("reference_loss") == 2
-    assert len(found) == 4
+    assert len(found) == 6
     assert np.isnan(list(found.values())).all()
 
 
@@ -85,40 +88,43 @@ def test_a_label_is_suspected_if_another_class_is_above_its_threshold():
     # Thresholds: class 0: mean(0.7, 0.5, 0.3) = 0.5; class 1: mean(0.9, 0.7) = 0.8; class 2 has no example.
     p = np.array([[0.7, 0.1, 0.2], [0.5, 0.1, 0.4], [0.3, 0.65, 0.05], [0.0, 0.9, 0.1], [0.3, 0.7, 0.0]])
     labels = np.array([0, 0, 0, 1, 1])
-    assert not suspected_labels(p, labels).any()  # 0.65 is the largest of the third row, but below 0.8
+    assert (suspected_classes(p, labels) == -1).all()  # 0.65 is the largest of the third row, but below 0.8
     p[2] = [0.1, 0.85, 0.05]
-    assert suspected_labels(p, labels).tolist() == [False, False, True, False, False]
+    assert suspected_classes(p, labels).tolist() == [-1, -1, 1, -1, -1]
     p[2] = [0.1, 0.0, 0.9]
-    assert not suspected_labels(p, labels).any()
+    assert (suspected_classes(p, labels) == -1).all()
 
 
 def by_definition(p, labels):
-    """Equations 1 and 2 of arXiv:1911.00068: count the class with the largest probability above its threshold."""
+    """The confident joint of arXiv:1911.00068: the class with the largest probability above its threshold."""
     present = sorted(set(labels.tolist()))
     thresholds = {j: np.mean(p[labels == j, j]) for j in present}
     found = []
     for row, label in zip(p, labels, strict=True):
         above = [j for j in present if row[j] >= thresholds[j] * (1 - 1e-6)]
-        found.append(bool(above) and max(above, key=lambda j: (row[j], j == label)) != label)
+        best = max(above, key=lambda j: (row[j], j == label)) if above else label
+        found.append(-1 if best == label else best)
     return found
 
 
 @given(st.integers(0, 10_000), st.integers(2, 5), st.integers(2, 30))
-def test_suspected_labels_follow_the_definition(seed, classes, count):
+def test_suspected_classes_follow_the_definition(seed, classes, count):
     draw = np.random.default_rng(seed)
     p, labels = draw.dirichlet(np.ones(classes), size=count), draw.integers(classes, size=count)
-    found = suspected_labels(p, labels)
+    found = suspected_classes(p, labels)
     assert found.tolist() == by_definition(p, labels)
     order = draw.permutation(count)
-    assert suspected_labels(p[order], labels[order]).tolist() == found[order].tolist()
+    assert suspected_classes(p[order], labels[order]).tolist() == found[order].tolist()
 
 
 @pytest.mark.parametrize("classes", [3, 7, 10, 1000])
 def test_equal_probabilities_raise_no_suspicion(classes):
     labels = np.random.default_rng(0).integers(classes, size=200)
     for kind in (np.float32, np.float64):
-        assert not suspected_labels(np.full((200, classes), 1 / classes, kind), labels).any()
-    assert fit(np.zeros((200, classes)), labels)["suspected_noise"] == 0
+        assert (suspected_classes(np.full((200, classes), 1 / classes, kind), labels) == -1).all()
+    found = fit(np.zeros((200, classes)), labels)
+    assert (found["suspected_noise"], found["suspicion"]) == (0, 0)
+    assert found["unsuspected_accuracy"] == found["reference_accuracy"]
 
 
 def test_flipped_labels_of_a_good_classifier_are_suspected():
@@ -126,8 +132,13 @@ def test_flipped_labels_of_a_good_classifier_are_suspected():
     true = draw.integers(5, size=2000)
     given_labels = np.where(draw.random(2000) < 0.2, (true + draw.integers(1, 5, size=2000)) % 5, true)
     logits = 4.0 * np.eye(5)[true] + draw.normal(size=(2000, 5))
-    found = fit(logits, given_labels)["suspected_noise"]
-    assert found == pytest.approx(np.mean(given_labels != true), abs=0.03)
+    found = fit(logits, given_labels)
+    assert found["suspected_noise"] == pytest.approx(np.mean(given_labels != true), abs=0.03)
+    assert found["suspicion"] == pytest.approx(4, abs=0.5)
+    assert found["unsuspected_accuracy"] > 0.97
+    recorded = np.array(found["suspected_class"])
+    assert recorded.shape == (1024,)
+    assert np.mean(recorded == np.where(given_labels != true, true, -1)[:1024]) > 0.95
     assert fit(logits, true)["suspected_noise"] < 0.03
     memorised = 4.0 * np.eye(5)[given_labels] + draw.normal(size=(2000, 5))
     assert fit(memorised, given_labels)["suspected_noise"] < 0.03
@@ -136,5 +147,5 @@ def test_flipped_labels_of_a_good_classifier_are_suspected():
 def test_jax_finds_the_same_labels():
     p = np.random.default_rng(0).dirichlet(np.ones(4), size=100).astype(np.float32)
     labels = np.arange(100) % 4
-    found = suspected_labels(jnp.asarray(p), jnp.asarray(labels))
-    assert np.asarray(found).tolist() == suspected_labels(p, labels).tolist()
+    found = suspected_classes(jnp.asarray(p), jnp.asarray(labels))
+    assert np.asarray(found).tolist() == suspected_classes(p, labels).tolist()

@@ -151,8 +151,14 @@ def by_hand(states, gradients, rate):
         found = []
         for row, label in zip(p, labels, strict=True):
             confident = [j for j in range(classes) if row[j] >= thresholds[j]]
-            found.append(bool(confident) and max(confident, key=lambda j: row[j]) != label)
-        return np.mean(found)
+            best = max(confident, key=lambda j: row[j]) if confident else label
+            found.append(-1 if best == label else best)
+        return np.array(found)
+
+    def suspicion(p):
+        found = suspected(p)
+        odds = [np.log(row[j] / row[k]) for row, j, k in zip(p, found, labels, strict=True) if j >= 0]
+        return np.mean(odds) if odds else 0
 
     def total(*arrays):
         return np.sqrt(sum(np.sum(each**2) for each in arrays))
@@ -190,7 +196,10 @@ def by_hand(states, gradients, rate):
                 "duplicate_fraction": [duplicates(state[f"{layer}.weight"]) for layer in (0, 2)],
                 "reference_loss": -np.mean(np.log(p[np.arange(len(x)), labels])),
                 "reference_accuracy": np.mean(right),
-                "suspected_noise": suspected(p),
+                "suspected_noise": np.mean(suspected(p) >= 0),
+                "suspected_class": suspected(p),
+                "suspicion": suspicion(p),
+                "unsuspected_accuracy": np.mean(right[suspected(p) < 0]),
                 "flipped_fit": np.mean(right[FLIPPED]),
                 "flipped_share": len(FLIPPED) / len(x),
                 "dead_fraction": [np.mean(np.all(z <= 0, axis=1))],

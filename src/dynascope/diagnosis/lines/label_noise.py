@@ -18,16 +18,18 @@ _LEARNED = 0.4  # labels are judged once this share of the initial errors is gon
 _SLOW = 0.2  # and less than this share has gone since half the number of steps
 _ODDS = 3.0  # a network that contradicts a label gives three quarters of the probability of both to the other class
 _LASTING = 0.5  # share of the suspected labels that are still suspected after twice as many steps
+_OTHERS = 0.8  # accuracy on the labels that are not suspected
 _FEWEST = 3  # rows without such a plateau that show that there is none
 _FITTED = 0.97  # a network of higher accuracy on the labels fits wrong labels too
 _THEORY = (
     "A network fits the correct labels first and memorises the wrong ones later (Liu et al., arXiv:2007.00151), so it "
     "contradicts the same wrong labels for a long time. A label is suspected if the probability of another class "
-    "exceeds the mean probability of this class on the examples that have its label (confident learning, Northcutt et "
-    "al., arXiv:1911.00068, equations 1 and 2). Domain: classification. Ambiguous inputs and rare exceptions that the "
+    "exceeds the mean probability of this class on the examples that have its label (the confident joint of "
+    "Northcutt et al., arXiv:1911.00068). Domain: classification. Ambiguous inputs and rare exceptions that the "
     "network has not learned yet cannot be distinguished from wrong labels."
 )
 _TOPIC = "label noise"
+_VARIABLES = ("reference_accuracy", "suspected_noise", "suspicion", "unsuspected_accuracy", "suspected_class")
 _ACTION = (
     "Check some of the examples with the largest losses. If their labels are wrong, correct them, or train with a "
     "robust loss and stop early. If their inputs do not determine the labels, as in text, these errors are inevitable. "
@@ -45,16 +47,20 @@ class _Evidence:
         right: The accuracy.
         suspects: The share of the labels that are suspected.
         share: The share of the errors whose labels are suspected.
+        certain: The share of the errors, less two standard errors.
         odds: How much more probable the other class is than the suspected label, geometric mean.
         lasting: The share of the labels suspected at half the number of steps that are suspected for the same class.
+        others: The accuracy on the labels that are not suspected.
     """
 
     steps: np.ndarray
     right: np.ndarray
     suspects: np.ndarray
     share: np.ndarray
+    certain: np.ndarray
     odds: np.ndarray
     lasting: np.ndarray
+    others: np.ndarray
 
 
 def label_noise(run: RunFacts) -> Line:
@@ -72,24 +78,25 @@ def label_noise(run: RunFacts) -> Line:
       The other class must be at least three times as probable as the suspected label, in the geometric mean.
     - The errors of a network that still learns change, but a wrong label remains suspected until it is memorised. At
       least half of the labels suspected at half the number of steps must still be suspected, for the same class.
+    - A network that has learned the classes is right about correct labels: at least 80 % of the other labels.
+    - The share of the errors exceeds that of clean labels, 30 %, by at least two standard errors.
     - If the network later fits more than half of the suspected labels, it has either memorised wrong labels or learned
       correct ones, and the line is undecided.
     """
-    flipped, accuracy, suspected, suspicion, classes = (
-        run.known(name)
-        for name in ("flipped_share", "reference_accuracy", "suspected_noise", "suspicion", "suspected_class")
-    )
+    flipped = run.known("flipped_share")
     if flipped is not None and float(flipped[-1]) > 0:
         share = float(flipped[-1])
         sentence = f"{percent(share, 2)} of the labels of the reference batch are known to be flipped."
         return Line(_TOPIC, "noisy labels", sentence, share, 0.0, _THEORY, _ACTION, weight=2)
-    if accuracy is None or suspected is None or suspicion is None or classes is None:
+    known = [run.known(name) for name in _VARIABLES]
+    measured = [each for each in known if each is not None]
+    if len(measured) < len(known):
         sentence = (
             'Label noise was not measured: record the probe "fit", with a reference batch of inputs and class labels.'
         )
         return Line(_TOPIC, "not measured", sentence, theory=_THEORY, weight=0)
-    steps = suspected["step"].to_numpy()
-    right, log_odds, found = (each.sel(step=steps).to_numpy() for each in (accuracy, suspicion, classes))
+    steps = measured[0]["step"].to_numpy()
+    right, suspects, log_odds, others, classes = (each.sel(step=steps).to_numpy() for each in measured)
     initial = 1 - right[0]
     last_best = len(right) - 1 - right[::-1].argmax()
     learning = (np.arange(len(right)) <= last_best) & (right >= right[0] + _LEARNED * initial) & (right < _FITTED)
@@ -97,14 +104,18 @@ def label_noise(run: RunFacts) -> Line:
     (judged,) = np.nonzero(learning & slow & (steps > steps[0]) & (steps >= 2 * steps[0]))
     if not len(judged):
         return _without_plateau(right, int(learning.sum()))
-    suspects = suspected.to_numpy()[judged]
+    errors = 1 - right[judged]
+    share = suspects[judged] / errors
+    spread = np.sqrt(np.clip(share * (1 - share), 0, None) / (errors * classes.shape[1]))  # of a binomial share
     evidence = _Evidence(
-        steps[judged],
-        right[judged],
-        suspects,
-        suspects / (1 - right[judged]),
-        np.exp(log_odds[judged]),
-        _lasting(found, steps, judged),
+        steps=steps[judged],
+        right=right[judged],
+        suspects=suspects[judged],
+        share=share,
+        certain=share - 2 * spread,
+        odds=np.exp(log_odds[judged]),
+        lasting=_lasting(classes, steps, judged),
+        others=others[judged],
     )
     return _verdict(evidence, best=float(right.max()))
 
@@ -137,7 +148,8 @@ def _without_plateau(right: np.ndarray, rows: int) -> Line:
 
 
 def _verdict(evidence: _Evidence, *, best: float) -> Line:
-    firm = np.where((evidence.odds >= _ODDS) & (evidence.lasting >= _LASTING), evidence.share, 0)
+    learned = (evidence.odds >= _ODDS) & (evidence.lasting >= _LASTING) & (evidence.others >= _OTHERS)
+    firm = np.where(learned & (evidence.certain >= _CLEAN), evidence.share, 0)
     row = _second_largest(firm)
     if firm[row] >= _NOISY:
         fitted = best - evidence.right[row] > evidence.suspects[row] / 2
@@ -180,23 +192,32 @@ def _undecided_after_fit(evidence: _Evidence, row: int, best: float) -> Line:
 
 
 def _undecided(evidence: _Evidence, row: int) -> Line:
-    found, share, odds = _found(evidence, row), float(evidence.share[row]), float(evidence.odds[row])
-    lasting = float(evidence.lasting[row])
-    if odds < _ODDS:
-        sentence = (
-            f"{found}, but the other classes were only {odds:.2g} times as probable as these labels (threshold "
-            f"{_ODDS:g}): a network that still learns explains them as well as label noise."
-        )
-        return Line(_TOPIC, "undecided", sentence, odds, _ODDS, _THEORY, _ACTION_IF_UNDECIDED)
-    if lasting < _LASTING:
-        sentence = (
-            f"{found}, but only {percent(lasting, 2)} of the labels suspected at half as many steps were still "
-            f"suspected (threshold {percent(_LASTING)}): a network that still learns explains them as well as label "
-            "noise."
-        )
-        return Line(_TOPIC, "undecided", sentence, lasting, _LASTING, _THEORY, _ACTION_IF_UNDECIDED)
-    sentence = (
-        f"{found}: too many for clean labels ({percent(_CLEAN)}), and too few for label noise ({percent(_NOISY)} in at "
-        "least two rows)."
+    odds, lasting, others = (float(each[row]) for each in (evidence.odds, evidence.lasting, evidence.others))
+    reasons = (
+        (
+            odds,
+            _ODDS,
+            f"the other classes were only {odds:.2g} times as probable as these labels (threshold {_ODDS:g})",
+        ),
+        (
+            lasting,
+            _LASTING,
+            f"only {percent(lasting, 2)} of the labels suspected at half as many steps were still suspected (threshold "
+            f"{percent(_LASTING)})",
+        ),
+        (
+            others,
+            _OTHERS,
+            f"the network was right about only {percent(others, 2)} of the other labels (threshold {percent(_OTHERS)})",
+        ),
     )
+    for number, threshold, reason in reasons:
+        if number < threshold:
+            sentence = f"{_found(evidence, row)}, but {reason}, as in a network that still learns."
+            return Line(_TOPIC, "undecided", sentence, number, threshold, _THEORY, _ACTION_IF_UNDECIDED)
+    sentence = (
+        f"{_found(evidence, row)}: too many for clean labels ({percent(_CLEAN)}), and too few for label noise "
+        f"({percent(_NOISY)} in at least two rows, and more than two standard errors above {percent(_CLEAN)})."
+    )
+    share = float(evidence.share[row])
     return Line(_TOPIC, "undecided", sentence, share, _NOISY, _THEORY, _ACTION_IF_UNDECIDED)

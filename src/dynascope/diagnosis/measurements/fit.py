@@ -24,7 +24,7 @@ def measure_fit(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     Suspected labels are those of `suspected_classes`. For each of the first 1024 examples with a target, the class that
     is probably right is measured, or −1 if the label is not suspected. `suspicion` is the mean of log(p_s/p_i) over the
     suspected labels, where p_i is the probability of the label and p_s that of the class that is probably right. It is
-    zero if no label is suspected.
+    zero if no label is suspected. `unsuspected_accuracy` is the accuracy on the other labels, zero if there are none.
 
     Targets are labels, or one-hot rows. Accuracy, shares and suspicion are NaN for other targets, and for models with
     one output, and classes are omitted. The loss is omitted without a criterion. If the recorder knows which examples
@@ -34,7 +34,7 @@ def measure_fit(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     if snapshot.targets is None:
         return {}
     nan = float("nan")
-    found = {"reference_accuracy": nan, "suspected_noise": nan, "suspicion": nan}
+    found = {"reference_accuracy": nan, "suspected_noise": nan, "suspicion": nan, "unsuspected_accuracy": nan}
     classes = np.array([])
     if snapshot.compute_loss is not None:
         found["reference_loss"] = _loss(snapshot)
@@ -51,7 +51,8 @@ def measure_fit(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
         odds = as_numpy(_of_class(rows.outputs, suspects) - _of_class(rows.outputs, labels))  # log(p_s/p_i)
         classes = as_numpy(suspects)
         found["suspected_noise"] = float((classes >= 0).mean())
-        found["suspicion"] = float(odds[classes >= 0].mean()) if (classes >= 0).any() else 0.0
+        found["suspicion"] = _mean(odds[classes >= 0])
+        found["unsuspected_accuracy"] = _mean(right[classes < 0])
         if snapshot.flipped is not None:
             flipped = snapshot.flipped[as_numpy(rows.places)]
             found["flipped_share"] = float(flipped.mean())
@@ -81,7 +82,7 @@ def suspected_classes(probabilities: Any, labels: Any) -> Any:
         The class that is probably right, shape (n,); −1 if the label of the example is not suspected.
 
     References:
-        Northcutt, Jiang, Chuang, Confident learning, arXiv:1911.00068, equations 1 and 2.
+        Northcutt, Jiang, Chuang, Confident learning, arXiv:1911.00068: the confident joint.
 
     Example:
         >>> p = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.9, 0.1]])
@@ -108,6 +109,10 @@ def _of_class(values: Any, classes: Any) -> Any:
     numbers = xp.cumulative_sum(xp.ones_like(values[0]), axis=0) - 1
     chosen = xp.astype(classes, values.dtype)[:, None] == numbers
     return xp.sum(xp.where(chosen, values, xp.zeros_like(values)), axis=1)
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else 0.0
 
 
 def _loss(snapshot: Snapshot) -> float:
@@ -149,6 +154,7 @@ FIT = Probe(
         "reference_accuracy": ("accuracy on the reference batch", "1"),
         "suspected_noise": ("share of reference labels that are probably wrong", "1"),
         "suspicion": ("mean log odds of the probably right class against the suspected label", "1"),
+        "unsuspected_accuracy": ("accuracy on the reference labels that are not suspected", "1"),
         "suspected_class": ("class that is probably right, −1 if the label is not suspected", "1"),
         "flipped_fit": ("share of flipped examples that the network fits", "1"),
         "flipped_share": ("share of reference examples with flipped labels", "1"),
