@@ -56,9 +56,10 @@ def trained(
     rate: float = 0.05,
     decay: float = 0.0,
     batch: int = 50,
+    probes: Sequence[str] = (),
     measure: Callable[[nn.Module], Mapping[str, float]] | None = None,
 ) -> RunFacts:
-    """Train with momentum and record; `measure` returns further variables over the steps."""
+    """Train with momentum and record, also `probes`; `measure` returns further variables over the steps."""
     optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=0.9, weight_decay=decay)
     initial = {name: each.detach().numpy().copy() for name, each in network.named_parameters()}
     draw = torch.Generator().manual_seed(0)
@@ -70,7 +71,7 @@ def trained(
             f"{folder}/run.zarr",
             reference=(x, y),
             optimizer=optimizer,
-            preset=PROBES,
+            preset=[*PROBES, *probes],
             schedule="log",
             max_overhead=None,
             verbose=False,

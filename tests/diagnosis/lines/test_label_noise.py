@@ -1,58 +1,50 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from diagnosed_runs import clusters, facts, relu_network, trained
 
 from dynascope.diagnosis.lines.label_noise import label_noise
 
 
-def suspected(p, y):
-    """Confident learning, example by example."""
-    classes = range(p.shape[1])
-    thresholds = [p[y == c, c].mean() for c in classes]
-    count = 0
-    for row, label in zip(p, y, strict=True):
-        confident = [c for c in classes if row[c] >= thresholds[c]]
-        count += bool(confident) and max(confident, key=lambda c: row[c]) != label
-    return count / len(y)
-
-
-def noisy_run(flips, *, steps=600, **options):
+def training_run(flips, *, steps=600, gap=3.0, **options):
     """Train on clusters with flipped labels that the recorder does not know."""
-    x, y, _ = clusters(400, flips=flips, gap=3.0)
-
-    def fit(network):
-        with torch.no_grad():
-            p = network(x).softmax(1).double().numpy()
-        labels = y.numpy()
-        return {"reference_accuracy": (p.argmax(1) == labels).mean(), "suspected_noise": suspected(p, labels)}
-
-    return trained(relu_network(20, 64, 4), x, y, steps=steps, measure=fit, **options)
+    x, y, _ = clusters(400, flips=flips, gap=gap)
+    return trained(relu_network(20, 64, 4), x, y, steps=steps, probes=("fit",), **options)
 
 
-def judged(accuracy, suspects, steps=None, **more):
-    return facts({"reference_accuracy": accuracy, "suspected_noise": suspects, **more}, steps=steps)
+def judged(accuracy, suspects, steps=None, *, odds=10.0, lasting=True, others=1.0, **more):
+    """A made-up run; each of 1000 examples is suspected in all rows, or for another class in each row."""
+    rows = np.arange(len(accuracy))
+    classes = np.where(np.arange(1000) < 1000 * np.asarray(suspects)[:, None], 1 if lasting else rows[:, None], -1)
+    values = {
+        "reference_accuracy": accuracy,
+        "suspected_noise": suspects,
+        "suspicion": np.full(len(rows), np.log(odds)),
+        "unsuspected_accuracy": np.full(len(rows), others),
+        "suspected_class": ("example", classes),
+    }
+    return facts(values | more, steps=steps, labels={"example": range(1000)})
 
 
 @pytest.fixture(scope="module")
 def memorised():
-    return noisy_run(0.2)
+    return training_run(0.2)
 
 
 @pytest.mark.slow
-def test_wrong_labels_are_found_and_correct_labels_are_clean(memorised):
-    noisy, clean = label_noise(memorised), label_noise(noisy_run(0.0))
+def test_wrong_labels_are_found_and_correct_labels_are_clean():
+    noisy, clean = label_noise(training_run(0.2, steps=60)), label_noise(training_run(0.0))
     assert (noisy.state, clean.state) == ("noisy labels", "clean labels")
     assert noisy.number > noisy.threshold
     assert clean.number < clean.threshold
 
 
 @pytest.mark.slow
-def test_labels_are_judged_before_the_network_memorises(memorised):
+def test_memorised_labels_are_undecided(memorised):
     assert float(memorised.record["suspected_noise"][-1]) < 0.01  # the network fits the wrong labels
     line = label_noise(memorised)
-    assert "including the wrong ones" in line.sentence
+    assert line.state == "undecided"
+    assert "memorised" in line.sentence
     late = type(memorised)(memorised.record.isel(step=slice(-3, None)))
     assert label_noise(late).state == "not measured"
 
@@ -66,7 +58,39 @@ def test_known_flips_are_label_noise():
 def test_the_share_of_confident_errors_decides():
     accuracy = [0.1, 0.8, 0.8, 0.8, 0.8]
     states = [label_noise(judged(accuracy, [0.9, *[share] * 4])).state for share in (0.02, 0.07, 0.15)]
-    assert states == ["clean labels", "not measured", "noisy labels"]
+    assert states == ["clean labels", "undecided", "noisy labels"]
+
+
+@pytest.mark.parametrize(
+    ("learning", "number"),
+    [({"odds": 1.1}, 1.1), ({"lasting": False}, 0), ({"others": 0.6}, 0.6)],
+)
+def test_errors_of_a_network_that_still_learns_are_no_label_noise(learning, number):
+    accuracy, suspects = [0.1, *[0.7] * 4], [0.9, *[0.25] * 4]
+    assert label_noise(judged(accuracy, suspects)).state == "noisy labels"
+    line = label_noise(judged(accuracy, suspects, **learning))
+    assert line.state == "undecided"
+    assert line.number == pytest.approx(number)
+
+
+def test_suspected_labels_that_are_fitted_later_are_undecided():
+    accuracy, suspects = [0.1, *[0.7] * 4, 0.9], [0.9, *[0.25] * 4, 0.05]
+    assert label_noise(judged(accuracy, suspects)).state == "undecided"
+    accuracy[-1] = 0.75
+    assert label_noise(judged(accuracy, suspects)).state == "noisy labels"
+
+
+def test_few_errors_do_not_show_label_noise():
+    accuracy, suspects = [0.1, *[0.95] * 4], [0.9, *[0.022] * 4]
+    run = judged(accuracy, suspects)
+    assert label_noise(run).state == "noisy labels"  # 22 of 50 errors
+    assert label_noise(type(run)(run.record.isel(example=slice(100)))).state == "undecided"  # 2 of 5
+
+
+@pytest.mark.slow
+def test_slow_learning_is_no_label_noise():
+    run = training_run(0.0, steps=30, rate=0.002, gap=1.5)
+    assert label_noise(run).state in ("undecided", "not measured", "clean labels")
 
 
 def test_a_network_that_has_not_learned_cannot_judge_labels():

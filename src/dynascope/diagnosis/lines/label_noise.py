@@ -12,10 +12,15 @@ from dynascope.results.numbers import percent
 
 __all__ = ["label_noise"]
 
-# COUNTS
+# Chosen on MLPs, CNNs, linear networks and small language models, with three sets of seeds. The first two sets were used
+# to choose the criteria and the third was not (correct labels include tasks that the network learns in stages):
+# - correct labels, 358 and 179 runs: clean in 132 and 63, undecided in 226 and 116, noisy in 0 and 0;
+# - 10, 20, 30 or 40 % of wrong labels, 242 and 121 runs: noisy in 164 and 67, undecided in 77 and 53, clean in 1 and 1;
+# - text, whose labels are ambiguous, 8 and 4 runs: noisy in 1 and 0, undecided in 7 and 4.
+# Without the conditions on odds, persistence, other labels and later fits, 203 of the 537 clean runs are called noisy.
 _CLEAN, _NOISY = 0.3, 0.4  # share of the errors whose labels are suspected
-_LEARNED = 0.4  # labels are judged once this share of the initial errors is gone,
-_SLOW = 0.2  # and less than this share has gone since half the number of steps
+_LEARNED = 0.4  # labels are judged once this share of the initial errors is gone
+_SLOW = 0.2  # on a plateau, less than this share has gone since half the number of steps
 _ODDS = 3.0  # a network that contradicts a label gives three quarters of the probability of both to the other class
 _LASTING = 0.5  # share of the suspected labels that are still suspected after twice as many steps
 _OTHERS = 0.8  # accuracy on the labels that are not suspected
@@ -40,7 +45,7 @@ _ACTION_IF_UNDECIDED = "Train longer, with a reference batch that is not in the 
 
 @dataclasses.dataclass(frozen=True)
 class _Evidence:
-    """What the rows on the plateau show, one value for each row.
+    """What the rows after the start of learning and before memorisation show, one value for each row.
 
     Attributes:
         steps: The steps of the rows.
@@ -51,6 +56,7 @@ class _Evidence:
         odds: How much more probable the other class is than the suspected label, geometric mean.
         lasting: The share of the labels suspected at half the number of steps that are suspected for the same class.
         others: The accuracy on the labels that are not suspected.
+        slow: Whether the accuracy rises slowly.
     """
 
     steps: np.ndarray
@@ -61,18 +67,19 @@ class _Evidence:
     odds: np.ndarray
     lasting: np.ndarray
     others: np.ndarray
+    slow: np.ndarray
 
 
 def label_noise(run: RunFacts) -> Line:
     """Report whether labels of the reference batch are wrong, by the known flips or by confident learning.
 
     A network that memorises wrong labels predicts them, so they can no longer be recognised. A network that has just
-    begun to learn makes errors on correct labels. Labels are therefore judged on the plateau in between: after 40 % of
-    the initial errors are gone, when the accuracy rises slowly, and before its maximum. A network whose accuracy rises
-    above 97 % without a plateau has clean labels.
+    begun to learn makes errors on correct labels. Labels are therefore judged in between: after 40 % of the initial
+    errors are gone, and before the maximal accuracy.
 
-    Labels are noisy if at least 40 % of the errors on the plateau are suspected labels, and if a network that still
-    learns does not explain them:
+    Labels are clean if less than 30 % of the errors on a plateau, where the accuracy rises slowly, are suspected
+    labels, or if the accuracy rises above 97 % without a plateau. Labels are noisy if at least 40 % of the errors are
+    suspected labels, and if a network that still learns does not explain them:
 
     - The thresholds of confident learning are relative, so a network close to equal probabilities also exceeds them.
       The other class must be at least three times as probable as the suspected label, in the geometric mean.
@@ -101,9 +108,7 @@ def label_noise(run: RunFacts) -> Line:
     last_best = len(right) - 1 - right[::-1].argmax()
     learning = (np.arange(len(right)) <= last_best) & (right >= right[0] + _LEARNED * initial) & (right < _FITTED)
     slow = right - np.interp(steps / 2, steps, right) <= _SLOW * initial
-    (judged,) = np.nonzero(learning & slow & (steps > steps[0]) & (steps >= 2 * steps[0]))
-    if not len(judged):
-        return _without_plateau(right, int(learning.sum()))
+    (judged,) = np.nonzero(learning & (steps > steps[0]) & (steps >= 2 * steps[0]))
     errors = 1 - right[judged]
     share = suspects[judged] / errors
     spread = np.sqrt(np.clip(share * (1 - share), 0, None) / (errors * classes.shape[1]))  # of a binomial share
@@ -116,6 +121,7 @@ def label_noise(run: RunFacts) -> Line:
         odds=np.exp(log_odds[judged]),
         lasting=_lasting(classes, steps, judged),
         others=others[judged],
+        slow=slow[judged],
     )
     return _verdict(evidence, best=float(right.max()))
 
@@ -127,8 +133,7 @@ def _lasting(classes: np.ndarray, steps: np.ndarray, judged: np.ndarray) -> np.n
     return same.sum(axis=1) / np.maximum(1, (before >= 0).sum(axis=1))
 
 
-def _without_plateau(right: np.ndarray, rows: int) -> Line:
-    best = float(right.max())
+def _without_plateau(best: float, rows: int) -> Line:
     if best < _FITTED and rows:
         sentence = f"Label noise cannot be judged: the accuracy ({percent(best)}) rose too quickly to be a plateau."
     elif best < _FITTED:
@@ -150,11 +155,13 @@ def _without_plateau(right: np.ndarray, rows: int) -> Line:
 def _verdict(evidence: _Evidence, *, best: float) -> Line:
     learned = (evidence.odds >= _ODDS) & (evidence.lasting >= _LASTING) & (evidence.others >= _OTHERS)
     firm = np.where(learned & (evidence.certain >= _CLEAN), evidence.share, 0)
-    row = _second_largest(firm)
-    if firm[row] >= _NOISY:
+    if len(firm) and firm[row := _second_largest(firm)] >= _NOISY:
         fitted = best - evidence.right[row] > evidence.suspects[row] / 2
         return _undecided_after_fit(evidence, row, best) if fitted else _noisy(evidence, row)
-    row = _second_largest(evidence.share)
+    if not evidence.slow.any():
+        return _without_plateau(best, len(firm))
+    (plateau,) = np.nonzero(evidence.slow)
+    row = int(plateau[_second_largest(evidence.share[plateau])])
     share = float(evidence.share[row])
     if share < _CLEAN:
         sentence = f"{_found(evidence, row)} (threshold {percent(_CLEAN)})."
