@@ -209,13 +209,13 @@ def _undecided(evidence: _Evidence, row: int) -> Line:
         (
             lasting,
             _LASTING,
-            f"only {percent(lasting, 2)} of the labels suspected at half as many steps were still suspected (threshold "
+            f"only {percent(lasting)} of the labels suspected at half as many steps were still suspected (threshold "
             f"{percent(_LASTING)})",
         ),
         (
             others,
             _OTHERS,
-            f"the network was right about only {percent(others, 2)} of the other labels (threshold {percent(_OTHERS)})",
+            f"the network was right about only {percent(others)} of the other labels (threshold {percent(_OTHERS)})",
         ),
     )
     for number, threshold, reason in reasons:
