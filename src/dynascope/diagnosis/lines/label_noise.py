@@ -12,8 +12,8 @@ from dynascope.results.numbers import percent
 
 __all__ = ["label_noise"]
 
-# Chosen on MLPs, CNNs, linear networks and small language models, with three sets of seeds: the first two were used to
-# choose the criteria, and the third was not. Correct labels include tasks that the network learns in stages.
+# Chosen on MLPs, CNNs, linear networks and small language models: the thresholds with two sets of seeds, and with these
+# and a third set that alarms need no plateau. Correct labels include tasks that the network learns in stages.
 # - correct labels, 358 and 179 runs: clean in 132 and 63, undecided in 226 and 116, noisy in 0 and 0;
 # - 10, 20, 30 or 40 % of wrong labels, 242 and 121 runs: noisy in 164 and 67, undecided in 77 and 53, clean in 1 and 1;
 # - text, whose labels are ambiguous, 8 and 4 runs: noisy in 1 and 0, undecided in 7 and 4.
