@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from diagnosed_runs import clusters, facts, relu_network, trained
 
