@@ -1,4 +1,4 @@
-"""The line on the recorder: whether it could measure everything that it was asked to."""
+"""The line on the recorder: whether it could measure all that its probes require."""
 
 from __future__ import annotations
 
