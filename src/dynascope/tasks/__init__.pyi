@@ -13,6 +13,7 @@ from .data.read_table import read_table as read_table
 from .data.read_text import read_text as read_text
 from .expectation import Expectation as Expectation
 from .gaussian import regression as regression
+from .hierarchy.random_hierarchy import RandomHierarchy as RandomHierarchy
 from .implications import IMPLICATION_VOCABULARY as IMPLICATION_VOCABULARY
 from .implications import implications as implications
 from .in_context import InContextRegression as InContextRegression

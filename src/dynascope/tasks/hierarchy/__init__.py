@@ -1,0 +1,1 @@
+"""Strings derived by random grammars."""
