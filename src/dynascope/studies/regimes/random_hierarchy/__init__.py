@@ -1,0 +1,1 @@
+"""Sample complexity and synonym sensitivity of networks that learn a random hierarchy."""

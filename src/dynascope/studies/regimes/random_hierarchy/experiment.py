@@ -1,0 +1,173 @@
+"""Training of every network at every relative scale and sample size, and its measurement."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from dynascope.errors import DivergenceWarning
+from dynascope.flows import track
+from dynascope.studies.regimes.random_hierarchy.measures import crossing, input_sensitivity, sensitivity
+from dynascope.studies.regimes.random_hierarchy.networks import (
+    TREE,
+    hidden_features,
+    largest_eigenvalue,
+    network,
+    rescaled,
+)
+from dynascope.tasks import Labelled, RandomHierarchy
+from dynascope.training import Descent, descend
+
+if TYPE_CHECKING:
+    from dynascope.studies.regimes.random_hierarchy.study import RandomHierarchyStudy
+
+__all__ = ["Experiment"]
+
+_RATE_STRINGS = 100  # strings on which the learning rate is determined
+_FITTED = 0.05  # training error up to which the training strings count as fitted
+_CELL, _CURVE = ("network", "relative_scale", "seed"), ("network", "relative_scale", "sample_size", "seed")
+
+
+class Experiment:
+    """The training runs of one study.
+
+    Attributes:
+        study: The study, whose fields are the settings.
+    """
+
+    def __init__(self, study: RandomHierarchyStudy):
+        self.study = study
+
+    @functools.cached_property
+    def networks(self) -> tuple[str, ...]:
+        """Names of the networks."""
+        return (TREE, *(f"{layers} hidden" for layers in self.study.hidden_layers))
+
+    @functools.cached_property
+    def layers(self) -> np.ndarray:
+        """Numbers of the hidden layers of the deepest network."""
+        return 1 + np.arange(max(self.study.depth, *self.study.hidden_layers))
+
+    @functools.cached_property
+    def hierarchies(self) -> list[RandomHierarchy]:
+        """One hierarchy per seed."""
+        study = self.study
+        names = ("symbols", "classes", "multiplicity", "branching", "depth")
+        sizes = {name: getattr(study, name) for name in names}
+        return [RandomHierarchy(**sizes, seed=study.seed + number) for number in range(study.seeds)]
+
+    def trained(self) -> dict[str, Any]:
+        """Train all networks, and measure their errors and the sensitivity of their features."""
+        study = self.study
+        cells = [(name, scale) for name in self.networks for scale in study.relative_scales]
+        found = [self._cell(*each) for each in track(cells, "networks")]
+        shape = len(self.networks), len(study.relative_scales)
+        curves = {name: np.stack([each[name] for each in found]) for name in found[0]}
+        curves = {name: each.reshape(*shape, *each.shape[1:]) for name, each in curves.items()}
+        axes = {"sensitivity": (*_CURVE, "layer", "level"), "initial_sensitivity": (*_CELL, "layer", "level")}
+        axes |= {"learning_rate": _CELL[:2]}
+        complexity = self._over_sizes(curves["test_error"], study.threshold, axis=2)
+        fitted = curves["training_error"] <= _FITTED
+        size = np.array(study.sample_sizes)[:, None]
+        # A network that fits its strings but does not generalise needs more strings.
+        bound = np.max(np.where(fitted & (curves["test_error"] > study.threshold), size, 0), axis=2)
+        first, tree = curves["sensitivity"][0, ..., 0, 0], curves["initial_sensitivity"][0, ..., 0, 0]
+        drops = self._over_sizes(first / tree[:, None], 0.5, axis=1)
+        return {
+            **{name: (axes.get(name, _CURVE), values) for name, values in curves.items()},
+            "mean_test_error": (_CURVE[:3], curves["test_error"].mean(axis=-1)),
+            "tree_sensitivity": ((*_CURVE[1:3], "level"), curves["sensitivity"][0, ..., 0, :].mean(axis=2)),
+            "sample_complexity": (_CELL, complexity),
+            "least_sample_complexity": (_CELL, np.where(np.isnan(complexity), bound, complexity)),
+            "sensitivity_drop": (_CELL[1:], drops),
+            "input_sensitivity": (("seed", "level"), [self._input_sensitivity(seed) for seed in range(study.seeds)]),
+        }
+
+    def exact(self) -> dict[str, Any]:
+        """The sensitivity of the inputs, by recursion over the levels of each hierarchy."""
+        return {"input_sensitivity": (("seed", "level"), [input_sensitivity(each) for each in self.hierarchies])}
+
+    def _over_sizes(self, values: np.ndarray, threshold: float, axis: int) -> np.ndarray:
+        return np.apply_along_axis(lambda each: crossing(self.study.sample_sizes, each, threshold), axis, values)
+
+    def _cell(self, name: str, scale: float) -> dict[str, np.ndarray]:
+        """Train one network at one relative scale, with all sample sizes and seeds in one program."""
+        study, seeds, sizes = self.study, range(self.study.seeds), self.study.sample_sizes
+        starts = [rescaled(network(name, self.hierarchies[k], study.width, study.seed + k), scale) for k in seeds]
+        tests = [self._data(k)[1] for k in seeds]
+        largest = [largest_eigenvalue(starts[k], tests[k].inputs[:_RATE_STRINGS]) for k in seeds]
+        rate = study.learning_rate / float(np.mean(largest))
+        tasks = [self._repeated(self._data(k)[0], size) for size in sizes for k in seeds]
+        method = Descent(
+            learning_rate=rate,
+            steps=study.steps,
+            loss="cross_entropy",
+            batches=study.batch_size,
+            save=[study.steps],
+            test=tests * len(sizes),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DivergenceWarning)  # the curves of networks that diverge end with NaN
+            record, ends = descend(tasks, starts * len(sizes), method, seed=study.seed, return_networks=True)
+        shape = len(sizes), len(seeds)
+        ended = {key: record[key].to_numpy()[..., -1].reshape(shape) for key in ("loss", "accuracy", "test_accuracy")}
+        members = [jax.tree.map(lambda leaf, k=k: np.asarray(leaf)[k], ends) for k in range(len(tasks))]
+        after = [self._sensitivities(each, k % study.seeds) for k, each in enumerate(members)]
+        return {
+            "loss": ended["loss"].astype(float),
+            "training_error": 1 - ended["accuracy"].astype(float),
+            "test_error": 1 - ended["test_accuracy"].astype(float),
+            "sensitivity": np.reshape(after, (*shape, len(self.layers), study.depth)),
+            "initial_sensitivity": np.array([self._sensitivities(each, k) for k, each in enumerate(starts)]),
+            "learning_rate": np.array(rate),
+        }
+
+    @functools.cache  # noqa: B019 -- an experiment lives as long as its study
+    def _data(self, seed: int) -> tuple[Labelled, Labelled]:
+        """The largest training set and the test set of a seed, centred and flattened, in single precision."""
+        study = self.study
+        parts = self.hierarchies[seed].split(study.sample_sizes[-1], study.test_samples, seed=study.seed + seed)
+        train, test = (
+            Labelled(self._encoded(each.inputs), each.labels, each.class_names, each.name, each.description)
+            for each in parts
+        )
+        return train, test
+
+    def _encoded(self, one_hot: np.ndarray) -> np.ndarray:
+        """Centre one-hot symbols, and scale them to a variance of about one."""
+        v = self.study.symbols
+        return ((one_hot - 1 / v) * v / np.sqrt(v - 1)).reshape(len(one_hot), -1).astype(np.float32)
+
+    def _repeated(self, data: Labelled, size: int) -> Labelled:
+        """The first strings, repeated to the largest size, so that one program trains with all sample sizes."""
+        rows = np.arange(data.samples) % size
+        return Labelled(data.inputs[rows], data.labels[rows], data.class_names)
+
+    @functools.cache  # noqa: B019 -- an experiment lives as long as its study
+    def _exchanged(self, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        """One-hot test strings, and the same strings with exchanged synonyms of each level."""
+        hierarchy, study = self.hierarchies[seed], self.study
+        test = hierarchy.split(study.sample_sizes[-1], study.test_samples, seed=study.seed + seed)[1]
+        strings = test.inputs.argmax(axis=-1)
+        levels = range(1, study.depth + 1)
+        changed = [hierarchy.exchange_synonyms(strings, level, seed=study.seed + level) for level in levels]
+        return test.inputs, [hierarchy.encode(each) for each in changed]
+
+    def _sensitivities(self, trained: Any, seed: int) -> np.ndarray:
+        """The sensitivity of each hidden layer to synonyms of each level; NaN for layers the network does not have."""
+        inputs, changed = self._exchanged(seed)
+        found = np.full((len(self.layers), self.study.depth), np.nan)
+        before = hidden_features(trained, self._encoded(inputs))
+        for level, each in enumerate(changed):
+            after = hidden_features(trained, self._encoded(each))
+            found[: len(before), level] = [sensitivity(*pair) for pair in zip(before, after, strict=True)]
+        return found
+
+    def _input_sensitivity(self, seed: int) -> list[float]:
+        inputs, changed = self._exchanged(seed)
+        flat = inputs.reshape(len(inputs), -1)
+        return [sensitivity(flat, each.reshape(len(each), -1)) for each in changed]

@@ -1,0 +1,89 @@
+"""Networks that match the hierarchy, multilayer perceptrons, and the relative scale of their first and last layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from dynascope.networks import MLP
+from dynascope.probes.kernel import neural_tangent_kernel
+from dynascope.tasks import RandomHierarchy
+
+__all__ = ["TREE", "TreeNetwork", "hidden_features", "largest_eigenvalue", "network", "rescaled"]
+
+TREE = "tree"
+_GAIN = float(np.sqrt(2))  # preserves the size of the features of ReLU networks
+
+
+class TreeNetwork(eqx.Module):
+    """A convolutional ReLU network whose kernels and strides equal the branching s of the hierarchy.
+
+    At each of its L layers, the same weights map the features of s neighbouring nodes to those of their parent node.
+
+    Attributes:
+        weights: Weights of each layer, shape (s · input channels, channels), and of the readout.
+    """
+
+    weights: tuple[Float[Any, "_ _"], ...]
+
+    def __init__(self, hierarchy: RandomHierarchy, channels: int, seed: int):
+        draw, s = np.random.default_rng(seed), hierarchy.branching
+        rows = [s * hierarchy.symbols, *[s * channels] * (hierarchy.depth - 1), channels]
+        columns = [*[channels] * hierarchy.depth, hierarchy.classes]
+        self.weights = tuple(
+            _GAIN / np.sqrt(fan_in) * draw.normal(size=(fan_in, fan_out))
+            for fan_in, fan_out in zip(rows, columns, strict=True)
+        )
+
+    def __call__(self, x: Float[Any, "n d"]) -> Float[Any, "n c"]:
+        """Compute the outputs for a batch of one-hot strings."""
+        return self.hidden(x)[-1] @ self.weights[-1]
+
+    def hidden(self, x: Float[Any, "n d"]) -> list[Float[Any, "n _"]]:
+        """Compute the features of each layer."""
+        found = []
+        for weights in self.weights[:-1]:
+            x = jax.nn.relu(x.reshape(-1, len(weights)) @ weights).reshape(len(x), -1)
+            found.append(x)
+        return found
+
+
+def network(name: str, hierarchy: RandomHierarchy, width: int, seed: int) -> TreeNetwork | MLP:
+    """Draw the initial weights of the tree, or of a multilayer perceptron with the given number of hidden layers."""
+    if name == TREE:
+        return TreeNetwork(hierarchy, width, seed)
+    widths = (hierarchy.length * hierarchy.symbols, *[width] * int(name.split()[0]), hierarchy.classes)
+    return MLP(widths, bias=False, scale=_GAIN, seed=seed)
+
+
+def rescaled(start: Any, relative_scale: float) -> Any:
+    """Divide the first layer by α and multiply the last by α, in single precision. The initial outputs do not change.
+
+    α > 1 is an upstream initialisation: the first layer is smaller and learns faster.
+    """
+    first, *others, last = start.weights
+    weights = (first / relative_scale, *others, last * relative_scale)
+    return eqx.tree_at(lambda each: each.weights, start, tuple(each.astype(np.float32) for each in weights))
+
+
+def hidden_features(trained: Any, x: np.ndarray) -> list[np.ndarray]:
+    """Compute the features after each hidden layer."""
+    if isinstance(trained, TreeNetwork):
+        return [np.asarray(each) for each in trained.hidden(x)]
+    return [np.maximum(np.asarray(each), 0) for each in trained.preactivations(x)[:-1]]
+
+
+def largest_eigenvalue(start: Any, x: np.ndarray) -> float:
+    """Largest eigenvalue of the neural tangent kernel on n strings, divided by n."""
+    kernel = neural_tangent_kernel(_outputs, start, x)
+    matrix = np.asarray(kernel.values, float)  # axes: sample, class, other sample, other class
+    size = matrix.shape[0] * matrix.shape[1]
+    return float(np.linalg.eigvalsh(matrix.reshape(size, size))[-1] / len(x))
+
+
+def _outputs(start: Any, x: Any) -> Any:
+    return start(x)

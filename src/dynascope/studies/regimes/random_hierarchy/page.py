@@ -1,0 +1,100 @@
+"""Figures and text of the study `random-hierarchy`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dynascope.results import Chart, Comparison
+from dynascope.results.numbers import rounded
+
+if TYPE_CHECKING:
+    from dynascope.studies.regimes.random_hierarchy.study import RandomHierarchyStudy
+
+__all__ = ["figures", "meaning"]
+
+
+def figures(study: RandomHierarchyStudy, result: Comparison) -> list[Chart]:
+    """The figures: test errors over the sample size by network and relative scale, and the sensitivity to synonyms."""
+    balanced = study.balanced
+    threshold = rounded(study.threshold)
+    return [
+        Chart(
+            "mean_test_error",
+            over="sample_size",
+            members={"relative_scale": (balanced,)},
+            symbols={"network": "", "relative_scale": ""},
+            log="x",
+            title="Test error and the number of training strings",
+            caption=f"Test error of balanced networks, mean over {study.seeds} hierarchies. The sample "
+            f"complexity is the size at which the error falls to {threshold}, a tenth of that of random guesses. "
+            f"The scale n_c m^L is {study.critical_samples}, and there are {study.number_of_strings} strings. The tree "
+            "network combines neighbouring symbols as the hierarchy does; the other networks are perceptrons with the given "
+            "number of hidden layers.",
+        ),
+        Chart(
+            "mean_test_error",
+            over="sample_size",
+            members={"network": ("tree",)},
+            symbols={"network": "", "relative_scale": "α"},
+            log="x",
+            title="Test error of the tree network at each relative scale",
+            caption="Test error of the tree network. The first layer is divided by α and the last multiplied by α, so "
+            "α > 1 is upstream. The learning rate is set for each network by its initial neural tangent kernel.",
+        ),
+        Chart(
+            "mean_test_error",
+            over="sample_size",
+            members={"network": (study.deepest,)},
+            symbols={"network": "", "relative_scale": "α"},
+            log="x",
+            title="Test error of the deepest perceptron at each relative scale",
+            caption=f"Test error of the perceptron with {study.deepest} layers. Its first layer sees the whole string.",
+        ),
+        Chart(
+            "tree_sensitivity",
+            over="sample_size",
+            members={"relative_scale": (balanced,)},
+            symbols={"relative_scale": "", "level": "level "},
+            log="x",
+            title="Sensitivity of the first layer to synonyms",
+            caption="Mean squared change of the features of the first layer of the balanced tree network if "
+            "synonyms of one level are exchanged, relative to the distance between two strings. This "
+            "layer sees one tuple of level 1 at a time, so it can become insensitive to synonyms of level 1 only.",
+        ),
+    ]
+
+
+def meaning(study: RandomHierarchyStudy, result: Comparison) -> str:
+    """Summarise the sample complexities."""
+    found, scale = result.observed, study.balanced
+    needed = found["sample_complexity"]
+    tree = needed.sel(network="tree")
+    listed = ", ".join(
+        f"{_size(found, name, scale)} for {'the tree network' if name == 'tree' else f'{name} layers'}"
+        for name in needed["network"].to_numpy().tolist()
+    )
+    scales = ", ".join(
+        f"{_size(found, 'tree', each)} at α = {rounded(each)}" for each in tree["relative_scale"].to_numpy().tolist()
+    )
+    return (
+        f"Networks were trained on strings of random hierarchies with {study.number_of_strings} strings and "
+        f"n_c m^L = {study.critical_samples}. The sample complexity of balanced networks was {listed} (geometric means "
+        f"over {study.seeds} hierarchies). That of the tree network was {scales}, where α > 1 is upstream. The "
+        "features of the first layer of the tree lost half of their sensitivity to synonyms of level 1 at "
+        f"{_mean(found['sensitivity_drop'].sel(relative_scale=scale).to_numpy())} training strings."
+    )
+
+
+def _size(found: object, name: str, scale: float) -> str:
+    """The geometric mean over seeds, or a lower bound if some seeds did not reach the threshold."""
+    at = {"network": name, "relative_scale": scale}
+    exact, least = (found[each].sel(at).to_numpy() for each in ("sample_complexity", "least_sample_complexity"))
+    if np.isfinite(exact).all():
+        return _mean(exact)
+    return f"more than {_mean(least)}" if np.all(least > 0) else "unknown"
+
+
+def _mean(values: np.ndarray) -> str:
+    return f"{np.exp(np.mean(np.log(values))):.0f}" if np.isfinite(values).all() else "an unknown number of"
