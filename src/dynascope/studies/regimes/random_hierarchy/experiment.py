@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from dynascope import tasks
 from dynascope.errors import DivergenceWarning
 from dynascope.flows import track
 from dynascope.studies.regimes.random_hierarchy.measures import crossing, input_sensitivity, sensitivity
@@ -19,11 +20,11 @@ from dynascope.studies.regimes.random_hierarchy.networks import (
     network,
     rescaled,
 )
-from dynascope.tasks import Labelled, RandomHierarchy
+from dynascope.tasks import Labelled
 from dynascope.training import Descent, descend
 
 if TYPE_CHECKING:
-    from dynascope.studies.regimes.random_hierarchy.study import RandomHierarchyStudy
+    from dynascope.studies.regimes.random_hierarchy.study import RandomHierarchy
 
 __all__ = ["Experiment"]
 
@@ -39,7 +40,7 @@ class Experiment:
         study: The study, whose fields are the settings.
     """
 
-    def __init__(self, study: RandomHierarchyStudy):
+    def __init__(self, study: RandomHierarchy):
         self.study = study
 
     @functools.cached_property
@@ -53,12 +54,14 @@ class Experiment:
         return 1 + np.arange(max(self.study.depth, *self.study.hidden_layers))
 
     @functools.cached_property
-    def hierarchies(self) -> list[RandomHierarchy]:
+    def hierarchies(self) -> list[tasks.RandomHierarchy]:
         """One hierarchy per seed."""
         study = self.study
-        names = ("symbols", "classes", "multiplicity", "branching", "depth")
+        names = ("classes", "multiplicity", "branching", "depth")
         sizes = {name: getattr(study, name) for name in names}
-        return [RandomHierarchy(**sizes, seed=study.seed + number) for number in range(study.seeds)]
+        return [
+            tasks.RandomHierarchy(study.vocabulary, **sizes, seed=study.seed + number) for number in range(study.seeds)
+        ]
 
     def trained(self) -> dict[str, Any]:
         """Train all networks, and measure their errors and the sensitivity of their features."""
@@ -70,11 +73,13 @@ class Experiment:
         curves = {name: each.reshape(*shape, *each.shape[1:]) for name, each in curves.items()}
         axes = {"sensitivity": (*_CURVE, "layer", "level"), "initial_sensitivity": (*_CELL, "layer", "level")}
         axes |= {"learning_rate": _CELL[:2]}
-        complexity = self._over_sizes(curves["test_error"], study.threshold, axis=2)
-        fitted = curves["training_error"] <= _FITTED
+        fitted, errors = curves["training_error"] <= _FITTED, curves["test_error"]
+        # A large test error of a network that did not fit its strings does not show that it needs more strings.
+        known = np.where(fitted | (errors <= study.threshold), errors, np.nan)
+        complexity = self._over_sizes(known, study.threshold, axis=2)
         size = np.array(study.sample_sizes)[:, None]
         # A network that fits its strings but does not generalise needs more strings.
-        bound = np.max(np.where(fitted & (curves["test_error"] > study.threshold), size, 0), axis=2)
+        bound = np.max(np.where(known > study.threshold, size, 0), axis=2)
         first, tree = curves["sensitivity"][0, ..., 0, 0], curves["initial_sensitivity"][0, ..., 0, 0]
         drops = self._over_sizes(first / tree[:, None], 0.5, axis=1)
         return {
@@ -91,17 +96,20 @@ class Experiment:
         """The sensitivity of the inputs, by recursion over the levels of each hierarchy."""
         return {"input_sensitivity": (("seed", "level"), [input_sensitivity(each) for each in self.hierarchies])}
 
+    def _width(self, name: str) -> int:
+        return self.study.channels if name == TREE else self.study.width
+
     def _over_sizes(self, values: np.ndarray, threshold: float, axis: int) -> np.ndarray:
         return np.apply_along_axis(lambda each: crossing(self.study.sample_sizes, each, threshold), axis, values)
 
     def _cell(self, name: str, scale: float) -> dict[str, np.ndarray]:
         """Train one network at one relative scale, with all sample sizes and seeds in one program."""
         study, seeds, sizes = self.study, range(self.study.seeds), self.study.sample_sizes
-        starts = [rescaled(network(name, self.hierarchies[k], study.width, study.seed + k), scale) for k in seeds]
+        starts = [rescaled(network(name, self.hierarchies[k], self._width(name), study.seed + k), scale) for k in seeds]
         tests = [self._data(k)[1] for k in seeds]
         largest = [largest_eigenvalue(starts[k], tests[k].inputs[:_RATE_STRINGS]) for k in seeds]
         rate = study.learning_rate / float(np.mean(largest))
-        tasks = [self._repeated(self._data(k)[0], size) for size in sizes for k in seeds]
+        repeated = [self._repeated(self._data(k)[0], size) for size in sizes for k in seeds]
         method = Descent(
             learning_rate=rate,
             steps=study.steps,
@@ -112,10 +120,10 @@ class Experiment:
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DivergenceWarning)  # the curves of networks that diverge end with NaN
-            record, ends = descend(tasks, starts * len(sizes), method, seed=study.seed, return_networks=True)
+            record, ends = descend(repeated, starts * len(sizes), method, seed=study.seed, return_networks=True)
         shape = len(sizes), len(seeds)
         ended = {key: record[key].to_numpy()[..., -1].reshape(shape) for key in ("loss", "accuracy", "test_accuracy")}
-        members = [jax.tree.map(lambda leaf, k=k: np.asarray(leaf)[k], ends) for k in range(len(tasks))]
+        members = [jax.tree.map(lambda leaf, k=k: np.asarray(leaf)[k], ends) for k in range(len(repeated))]
         after = [self._sensitivities(each, k % study.seeds) for k, each in enumerate(members)]
         return {
             "loss": ended["loss"].astype(float),
@@ -139,7 +147,7 @@ class Experiment:
 
     def _encoded(self, one_hot: np.ndarray) -> np.ndarray:
         """Centre one-hot symbols, and scale them to a variance of about one."""
-        v = self.study.symbols
+        v = self.study.vocabulary
         return ((one_hot - 1 / v) * v / np.sqrt(v - 1)).reshape(len(one_hot), -1).astype(np.float32)
 
     def _repeated(self, data: Labelled, size: int) -> Labelled:

@@ -10,12 +10,12 @@ from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
 
 if TYPE_CHECKING:
-    from dynascope.studies.regimes.random_hierarchy.study import RandomHierarchyStudy
+    from dynascope.studies.regimes.random_hierarchy.study import RandomHierarchy
 
 __all__ = ["figures", "meaning"]
 
 
-def figures(study: RandomHierarchyStudy, result: Comparison) -> list[Chart]:
+def figures(study: RandomHierarchy, result: Comparison) -> list[Chart]:
     """The figures: test errors over the sample size by network and relative scale, and the sensitivity to synonyms."""
     balanced = study.balanced
     threshold = rounded(study.threshold)
@@ -30,8 +30,8 @@ def figures(study: RandomHierarchyStudy, result: Comparison) -> list[Chart]:
             caption=f"Test error of balanced networks, mean over {study.seeds} hierarchies. The sample "
             f"complexity is the size at which the error falls to {threshold}, a tenth of that of random guesses. "
             f"The scale n_c m^L is {study.critical_samples}, and there are {study.number_of_strings} strings. The tree "
-            "network combines neighbouring symbols as the hierarchy does; the other networks are perceptrons with the given "
-            "number of hidden layers.",
+            "network combines neighbouring symbols as the hierarchy does; the other networks are perceptrons with the "
+            "given number of hidden layers.",
         ),
         Chart(
             "mean_test_error",
@@ -66,7 +66,7 @@ def figures(study: RandomHierarchyStudy, result: Comparison) -> list[Chart]:
     ]
 
 
-def meaning(study: RandomHierarchyStudy, result: Comparison) -> str:
+def meaning(study: RandomHierarchy, result: Comparison) -> str:
     """Summarise the sample complexities."""
     found, scale = result.observed, study.balanced
     needed = found["sample_complexity"]

@@ -20,7 +20,7 @@ from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 _CHANCE = 0.1  # threshold of the test error, as a fraction of the error of random guesses
 
 
-class RandomHierarchyStudy(ClaimsStudy):
+class RandomHierarchy(ClaimsStudy):
     """Measures the sample complexity of networks on the random hierarchy model, and their sensitivity to synonyms.
 
     Strings are derived from class labels by a random grammar with L levels, in which each symbol has m synonymous
@@ -43,7 +43,7 @@ class RandomHierarchyStudy(ClaimsStudy):
     the sensitivity of the one-hot strings is compared with its exact value for each grammar.
     """
 
-    symbols: Annotated[int, Ge(2)] = parameter(4, "Number v of symbols.")
+    vocabulary: Annotated[int, Ge(2)] = parameter(4, "Number v of symbols.")
     classes: Annotated[int, Ge(2)] = parameter(4, "Number n_c of labels.")
     multiplicity: Annotated[int, Ge(2)] = parameter(4, "Number m of productions of each symbol.")
     branching: Annotated[int, Ge(2)] = parameter(2, "Number s of symbols in a production.")
@@ -53,9 +53,10 @@ class RandomHierarchyStudy(ClaimsStudy):
     )
     test_samples: Annotated[int, Ge(10)] = parameter(1000, "Number of test strings.")
     hidden_layers: list[PositiveInt] = parameter(
-        [1, 2, 3], "Numbers of hidden layers of the perceptrons.", fewest=1, increasing=True
+        [1, 3], "Numbers of hidden layers of the perceptrons.", fewest=1, increasing=True
     )
-    width: Annotated[int, Ge(2)] = parameter(64, "Number of channels of the tree, and of neurons of a hidden layer.")
+    channels: Annotated[int, Ge(2)] = parameter(32, "Number of channels of each layer of the tree network.")
+    width: Annotated[int, Ge(2)] = parameter(64, "Number of neurons of each hidden layer of the perceptrons.")
     relative_scales: list[Annotated[float, Interval(ge=0.05, le=20)]] = parameter(
         [0.5, 1.0, 2.0], "Relative scales α, which include 1 and larger and smaller values.", fewest=3, increasing=True
     )
@@ -83,11 +84,12 @@ class RandomHierarchyStudy(ClaimsStudy):
     along = "level"
     axes = ("network", "relative_scale", "sample_size", "seed")
     task = "a random hierarchy with {depth} levels"
-    notes = ("v = {symbols}, n_c = {classes}, m = {multiplicity} and s = {branching}.",)
-    trains = "ReLU networks of width {width}"
+    notes = ("v = {vocabulary}, n_c = {classes}, m = {multiplicity} and s = {branching}.",)
+    trains = "ReLU networks"
     flow = "SGD with {batch_size} strings per step"
     convention = "loss = cross-entropy, mean over samples"
     deciding_claims = DECIDING
+    symbols = {"relative_scale": "α"}
     labelled = {
         **{"network": "_experiment.networks", "relative_scale": "relative_scales", "sample_size": "sample_sizes"},
         **{"layer": "_experiment.layers", "level": lambda study: 1 + np.arange(study.depth)},
@@ -113,15 +115,15 @@ class RandomHierarchyStudy(ClaimsStudy):
     )
     checks = tuple(tolerance)
     tiny = {
-        **{"symbols": 6, "classes": 6, "multiplicity": 6, "depth": 2, "sample_sizes": [64, 128, 256, 512]},
-        **{"test_samples": 130, "hidden_layers": [1, 2], "width": 32, "steps": 800, "seeds": 2},
+        **{"multiplicity": 3, "sample_sizes": [64, 256, 1024], "test_samples": 300, "hidden_layers": [1]},
+        **{"channels": 16, "width": 16, "steps": 800, "seeds": 2},
     }
 
     def check(self) -> None:
         """Require a hierarchy that exists, far fewer training and test strings than strings, and a balanced network."""
-        most = self.symbols**self.branching // max(self.symbols, self.classes)
+        most = self.vocabulary**self.branching // max(self.vocabulary, self.classes)
         fits = self.multiplicity <= most
-        self.require(fits, "multiplicity", f"choose at most v^s/max(v, n_c) = {most}", beside="symbols")
+        self.require(fits, "multiplicity", f"choose at most v^s/max(v, n_c) = {most}", beside="vocabulary")
         used, half = self.sample_sizes[-1] + self.test_samples, self.number_of_strings // 2
         remedy = f"choose fewer strings; with the test strings, at most half of the {self.number_of_strings}"
         self.require(used <= half, "sample_sizes", remedy, beside="test_samples")
