@@ -42,12 +42,14 @@ def checked_productions(
 
 
 def drawn_productions(
-    parents: Sequence[int], multiplicity: int, branching: int, symbols: int, draw: np.random.Generator
+    shapes: Sequence[tuple[int, int, int]], symbols: int, draw: np.random.Generator
 ) -> tuple[Int[np.ndarray, "_ m s"], ...]:
-    """Draw the productions of all levels uniformly, without repeating a tuple within a level."""
-    places = _places(symbols, branching)
-    numbers = (draw.choice(symbols**branching, size=(each, multiplicity), replace=False) for each in parents)
-    return tuple(each[..., None] // places % symbols for each in numbers)
+    """Draw the productions of all levels, shapes (parents, m, s), uniformly and without repetition within a level."""
+    found = []
+    for parents, multiplicity, branching in shapes:
+        numbers = draw.choice(symbols**branching, size=(parents, multiplicity), replace=False)
+        found.append(numbers[..., None] // _places(symbols, branching) % symbols)
+    return tuple(found)
 
 
 def derived(productions: Productions, labels: Int[np.ndarray, " n"], choices: Int[np.ndarray, " n"]) -> np.ndarray:

@@ -6,9 +6,10 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Ge
 from jaxtyping import Float, Int
 
 from dynascope.errors import InputError
@@ -65,27 +66,24 @@ class RandomHierarchy:
         ((1000, 8, 4), (200, 8, 4))
     """
 
-    symbols: PositiveInt = 4
-    classes: PositiveInt = 4
+    symbols: Annotated[int, Ge(2)] = 4
+    classes: Annotated[int, Ge(2)] = 4
     multiplicity: PositiveInt = 4
-    branching: PositiveInt = 2
+    branching: Annotated[int, Ge(2)] = 2
     depth: PositiveInt = 3
     seed: Seed = 0
     rules: Sequence[Any] | None = None
 
     def __post_init__(self):
-        for name in ("symbols", "classes", "branching"):
-            self._require(getattr(self, name) >= 2, name, "choose at least 2")
         largest = max(self.symbols, self.classes)
         most = self.symbols**self.branching // largest
         remedy = f"choose at most {most}, because a level has {self.symbols}^{self.branching} tuples at most"
-        self._require(self.multiplicity <= most, "multiplicity", remedy)
+        value = self.multiplicity
+        require(value <= most, f"multiplicity is {value}", argument="multiplicity", value=value, remedy=remedy)
         remedy = "choose a smaller depth, multiplicity or branching, so that there are at most 2^62 strings"
         small = self.depth * math.log2(self.branching) < 16 and self.number_of_strings <= _MOST_STRINGS
-        self._require(small, "depth", remedy)
-        if self.rules is not None:
-            shapes = [(parents, self.multiplicity, self.branching) for parents in self._parents]
-            object.__setattr__(self, "rules", checked_productions(self.rules, shapes, self.symbols))
+        require(small, f"depth is {self.depth}", argument="depth", value=self.depth, remedy=remedy)
+        self.productions  # noqa: B018 -- checks the rules
 
     @property
     def length(self) -> int:
@@ -105,10 +103,11 @@ class RandomHierarchy:
     @functools.cached_property
     def productions(self) -> tuple[Int[np.ndarray, "_ m s"], ...]:
         """The productions from level L to level 1, each of shape (n_c, m, s) or (v, m, s)."""
+        parents = [self.classes] + [self.symbols] * (self.depth - 1)
+        shapes = [(each, self.multiplicity, self.branching) for each in parents]
         if self.rules is not None:
-            return tuple(self.rules)
-        draw = np.random.default_rng(self.seed)
-        return drawn_productions(self._parents, self.multiplicity, self.branching, self.symbols, draw)
+            return checked_productions(self.rules, shapes, self.symbols)
+        return drawn_productions(shapes, self.symbols, np.random.default_rng(self.seed))
 
     def strings(self, derivations: Any = None) -> Int[np.ndarray, "n d"]:
         """Derive the strings with the given numbers.
@@ -186,7 +185,7 @@ class RandomHierarchy:
 
     @checked
     def exchange_synonyms(self, strings: Any, level: PositiveInt, *, seed: Seed = 0) -> Int[np.ndarray, "n d"]:
-        """Choose the production of every node of one level again, uniformly, and keep all other choices and the label.
+        """Choose the productions of all nodes of one level again, uniformly, and keep the label and all other choices.
 
         A new production of level l > 1 contains other symbols of level l − 1. The numbers of their productions are
         kept, so the strings below these nodes change as well.
@@ -277,13 +276,13 @@ class RandomHierarchy:
         return draw.choice(total, samples, replace=False)
 
     def _labelled(self, derivations: np.ndarray) -> Labelled:
-        v, m, s, depth = self.symbols, self.multiplicity, self.branching, self.depth
+        v, c, m, s = self.symbols, self.classes, self.multiplicity, self.branching
         return Labelled(
             self.encode(self.strings(derivations)),
             derivations // self._derivations_per_label,
-            tuple(f"class {label}" for label in range(self.classes)),
+            tuple(f"class {label}" for label in range(c)),
             "random hierarchy",
-            (f"Strings of a random hierarchy with v = {v}, n_c = {self.classes}, m = {m}, s = {s} and L = {depth}.",),
+            (f"Strings of a random hierarchy with v = {v}, n_c = {c}, m = {m}, s = {s} and L = {self.depth}.",),
         )
 
     @property
@@ -292,16 +291,8 @@ class RandomHierarchy:
         return [self.branching**k for k in range(self.depth)]
 
     @property
-    def _parents(self) -> list[int]:
-        return [self.classes] + [self.symbols] * (self.depth - 1)
-
-    @property
     def _derivations_per_label(self) -> int:
         return self.multiplicity ** sum(self._nodes)
-
-    def _require(self, condition: bool, name: str, remedy: str) -> None:
-        value = getattr(self, name)
-        require(condition, f"{name} is {value}", argument=name, value=value, remedy=remedy)
 
     def _require_strings(self, name: str, count: int, most: int) -> None:
         remedy = f"choose from 2 to {most} of the {self.number_of_strings} strings"

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dynascope.errors import InputError
+from dynascope.studies.regimes.random_hierarchy.study import RandomHierarchy
+
+SMALL = RandomHierarchy.tiny | {
+    **{"sample_sizes": [64, 128, 256, 512, 1024, 2048], "test_samples": 500, "channels": 32},
+    **{"width": 32, "steps": 2000, "seeds": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return RandomHierarchy(**SMALL)
+
+
+@pytest.fixture(scope="module")
+def sides(study):
+    return study.observe(), study.predict()
+
+
+@pytest.mark.slow
+def test_the_tree_learns_from_the_critical_number_of_strings(study, sides):
+    result = study.compare(*sides)
+    assert {result.claims[name].outcome for name in ("critical_samples", "depth")} == {"holds"}
+    assert result.verdict.outcome != "disagree"
+
+
+@pytest.mark.slow
+def test_errors_fall_with_the_number_of_strings_and_only_the_tree_learns(sides):
+    errors = sides[0].record["mean_test_error"].sel(relative_scale=1.0)
+    tree, shallow = errors.sel(network="tree").to_numpy(), errors.sel(network="1 hidden").to_numpy()
+    assert tree[0] > 0.3
+    assert tree[-1] < 0.02
+    assert shallow[-1] > 0.1
+
+
+@pytest.mark.slow
+def test_the_first_layer_becomes_insensitive_to_synonyms_of_its_own_level_only(sides):
+    after = sides[0].record["tree_sensitivity"].sel(relative_scale=1.0, sample_size=2048).to_numpy()
+    before = sides[0].record["initial_sensitivity"].sel(network="tree", relative_scale=1.0, layer=1)
+    before = before.mean("seed").to_numpy()
+    assert after[0] < 0.5 * before[0]
+    assert np.all(after[1:] > 0.8 * before[1:])
+
+
+@pytest.mark.slow
+def test_a_wrong_sensitivity_of_the_inputs_breaks_the_check(study, sides):
+    observed, predicted = sides
+    wrong = predicted.record.assign(input_sensitivity=1.2 * predicted.record["input_sensitivity"])
+    result = study.compared(observed.record, wrong)
+    assert not result.checks["input_sensitivity"].agrees
+    assert result.verdict.outcome == "undecided"
+
+
+@pytest.mark.slow
+def test_the_initial_outputs_and_hence_the_initial_features_do_not_depend_on_the_relative_scale(sides):
+    before = sides[0].record["initial_sensitivity"].to_numpy()
+    assert before[:, 0] == pytest.approx(before[:, 2], rel=1e-3, nan_ok=True)
+
+
+def test_the_published_hierarchy_has_the_published_scales():
+    study = RandomHierarchy()
+    assert (study.critical_samples, study.number_of_strings) == (256, 65_536)
+    assert study.threshold == pytest.approx(0.075)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"multiplicity": 5}, "multiplicity"),
+        ({"classes": 6}, "multiplicity"),
+        ({"sample_sizes": [64, 8000]}, "sample_sizes"),
+        ({"test_samples": 4000}, "sample_sizes"),
+        ({"sample_sizes": [256, 64]}, "sample_sizes"),
+        ({"relative_scales": [0.5, 0.9, 2.0]}, "relative_scales"),
+        ({"relative_scales": [1.0, 2.0, 4.0]}, "relative_scales"),
+        ({"seeds": 1}, "seeds"),
+    ],
+)
+def test_a_field_out_of_range_is_rejected_by_name(changed, field):
+    with pytest.raises(InputError) as refusal:
+        RandomHierarchy(**RandomHierarchy.tiny | changed)
+    assert refusal.value.argument == field
