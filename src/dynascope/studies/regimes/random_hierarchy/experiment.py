@@ -15,6 +15,7 @@ from dynascope.flows import track
 from dynascope.studies.regimes.random_hierarchy.measures import crossing, input_sensitivity, sensitivity
 from dynascope.studies.regimes.random_hierarchy.networks import (
     TREE,
+    StringNetwork,
     hidden_features,
     largest_eigenvalue,
     network,
@@ -136,19 +137,11 @@ class Experiment:
 
     @functools.cache  # noqa: B019 -- an experiment lives as long as its study
     def _data(self, seed: int) -> tuple[Labelled, Labelled]:
-        """The largest training set and the test set of a seed, centred and flattened, in single precision."""
+        """The largest training set and the test set of a seed, as strings of symbols."""
         study = self.study
         parts = self.hierarchies[seed].split(study.sample_sizes[-1], study.test_samples, seed=study.seed + seed)
-        train, test = (
-            Labelled(self._encoded(each.inputs), each.labels, each.class_names, each.name, each.description)
-            for each in parts
-        )
+        train, test = (Labelled(each.inputs.argmax(axis=-1), each.labels, each.class_names) for each in parts)
         return train, test
-
-    def _encoded(self, one_hot: np.ndarray) -> np.ndarray:
-        """Centre one-hot symbols, and scale them to a variance of about one."""
-        v = self.study.vocabulary
-        return ((one_hot - 1 / v) * v / np.sqrt(v - 1)).reshape(len(one_hot), -1).astype(np.float32)
 
     def _repeated(self, data: Labelled, size: int) -> Labelled:
         """The first strings, repeated to the largest size, so that one program trains with all sample sizes."""
@@ -156,26 +149,22 @@ class Experiment:
         return Labelled(data.inputs[rows], data.labels[rows], data.class_names)
 
     @functools.cache  # noqa: B019 -- an experiment lives as long as its study
-    def _exchanged(self, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
-        """One-hot test strings, and the same strings with exchanged synonyms of each level."""
-        hierarchy, study = self.hierarchies[seed], self.study
-        test = hierarchy.split(study.sample_sizes[-1], study.test_samples, seed=study.seed + seed)[1]
-        strings = test.inputs.argmax(axis=-1)
-        levels = range(1, study.depth + 1)
-        changed = [hierarchy.exchange_synonyms(strings, level, seed=study.seed + level) for level in levels]
-        return test.inputs, [hierarchy.encode(each) for each in changed]
+    def _exchanged(self, seed: int) -> list[np.ndarray]:
+        """The test strings with exchanged synonyms of each level."""
+        hierarchy, strings = self.hierarchies[seed], self._data(seed)[1].inputs
+        levels = range(1, self.study.depth + 1)
+        return [hierarchy.exchange_synonyms(strings, level, seed=self.study.seed + level) for level in levels]
 
-    def _sensitivities(self, trained: Any, seed: int) -> np.ndarray:
+    def _sensitivities(self, trained: StringNetwork, seed: int) -> np.ndarray:
         """The sensitivity of each hidden layer to synonyms of each level; NaN for layers the network does not have."""
-        inputs, changed = self._exchanged(seed)
         found = np.full((len(self.layers), self.study.depth), np.nan)
-        before = hidden_features(trained, self._encoded(inputs))
-        for level, each in enumerate(changed):
-            after = hidden_features(trained, self._encoded(each))
+        before = hidden_features(trained, self._data(seed)[1].inputs)
+        for level, strings in enumerate(self._exchanged(seed)):
+            after = hidden_features(trained, strings)
             found[: len(before), level] = [sensitivity(*pair) for pair in zip(before, after, strict=True)]
         return found
 
     def _input_sensitivity(self, seed: int) -> list[float]:
-        inputs, changed = self._exchanged(seed)
-        flat = inputs.reshape(len(inputs), -1)
-        return [sensitivity(flat, each.reshape(len(each), -1)) for each in changed]
+        strings = [self._data(seed)[1].inputs, *self._exchanged(seed)]
+        inputs, *changed = (self.hierarchies[seed].encode(each).reshape(len(each), -1) for each in strings)
+        return [sensitivity(inputs, each) for each in changed]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dynascope.networks import MLP
 from dynascope.probes.kernel import neural_tangent_kernel
 from dynascope.tasks import RandomHierarchy
 
-__all__ = ["TREE", "TreeNetwork", "hidden_features", "largest_eigenvalue", "network", "rescaled"]
+__all__ = ["TREE", "StringNetwork", "TreeNetwork", "hidden_features", "largest_eigenvalue", "network", "rescaled"]
 
 TREE = "tree"
 _GAIN = float(np.sqrt(2))  # preserves the size of the features of ReLU networks
@@ -52,38 +53,63 @@ class TreeNetwork(eqx.Module):
         return found
 
 
-def network(name: str, hierarchy: RandomHierarchy, width: int, seed: int) -> TreeNetwork | MLP:
+class StringNetwork(eqx.Module):
+    """A network on strings of symbols, which are encoded as centred one-hot vectors with a variance of one.
+
+    Batches of symbols take much less memory than batches of one-hot vectors.
+
+    Attributes:
+        network: The network on one-hot vectors, shape (n, d v).
+        symbols: Number v of symbols.
+    """
+
+    network: TreeNetwork | MLP
+    symbols: int = eqx.field(static=True)
+
+    def __call__(self, strings: Any) -> Any:
+        """Compute the outputs, shape (n, c), for a batch of strings, shape (n, d)."""
+        return self.network(self.encoded(strings))
+
+    def encoded(self, strings: Any) -> Any:
+        """Encode strings, shape (n, d v)."""
+        one_hot = jax.nn.one_hot(strings, self.symbols, dtype=np.float32)
+        centred = (one_hot - 1 / self.symbols) * (self.symbols / math.sqrt(self.symbols - 1))
+        return centred.reshape(len(strings), -1)
+
+
+def network(name: str, hierarchy: RandomHierarchy, width: int, seed: int) -> StringNetwork:
     """Draw the initial weights of the tree, or of a multilayer perceptron with the given number of hidden layers."""
     if name == TREE:
-        return TreeNetwork(hierarchy, width, seed)
+        return StringNetwork(TreeNetwork(hierarchy, width, seed), hierarchy.symbols)
     widths = (hierarchy.length * hierarchy.symbols, *[width] * int(name.split()[0]), hierarchy.classes)
-    return MLP(widths, bias=False, scale=_GAIN, seed=seed)
+    return StringNetwork(MLP(widths, bias=False, scale=_GAIN, seed=seed), hierarchy.symbols)
 
 
-def rescaled(start: Any, relative_scale: float) -> Any:
+def rescaled(start: StringNetwork, relative_scale: float) -> StringNetwork:
     """Divide the first layer by α and multiply the last by α, in single precision. The initial outputs do not change.
 
     α > 1 is an upstream initialisation: the first layer is smaller and learns faster.
     """
-    first, *others, last = start.weights
+    first, *others, last = start.network.weights
     weights = (first / relative_scale, *others, last * relative_scale)
-    return eqx.tree_at(lambda each: each.weights, start, tuple(each.astype(np.float32) for each in weights))
+    return eqx.tree_at(lambda each: each.network.weights, start, tuple(each.astype(np.float32) for each in weights))
 
 
-def hidden_features(trained: Any, x: np.ndarray) -> list[np.ndarray]:
+def hidden_features(trained: StringNetwork, strings: Int[np.ndarray, "n d"]) -> list[np.ndarray]:
     """Compute the features after each hidden layer."""
-    if isinstance(trained, TreeNetwork):
-        return [np.asarray(each) for each in trained.hidden(x)]
-    return [np.maximum(np.asarray(each), 0) for each in trained.preactivations(x)[:-1]]
+    x, inner = trained.encoded(strings), trained.network
+    if isinstance(inner, TreeNetwork):
+        return [np.asarray(each) for each in inner.hidden(x)]
+    return [np.maximum(np.asarray(each), 0) for each in inner.preactivations(x)[:-1]]
 
 
-def largest_eigenvalue(start: Any, x: np.ndarray) -> float:
+def largest_eigenvalue(start: StringNetwork, strings: Int[np.ndarray, "n d"]) -> float:
     """Largest eigenvalue of the neural tangent kernel on n strings, divided by n."""
-    kernel = neural_tangent_kernel(_outputs, start, x)
+    kernel = neural_tangent_kernel(_outputs, start, strings)
     matrix = np.asarray(kernel.values, float)  # axes: sample, class, other sample, other class
     size = matrix.shape[0] * matrix.shape[1]
-    return float(np.linalg.eigvalsh(matrix.reshape(size, size))[-1] / len(x))
+    return float(np.linalg.eigvalsh(matrix.reshape(size, size))[-1] / len(strings))
 
 
-def _outputs(start: Any, x: Any) -> Any:
-    return start(x)
+def _outputs(start: StringNetwork, strings: Any) -> Any:
+    return start(strings)

@@ -49,7 +49,7 @@ class RandomHierarchy(ClaimsStudy):
     branching: Annotated[int, Ge(2)] = parameter(2, "Number s of symbols in a production.")
     depth: PositiveInt = parameter(3, "Number L of levels.")
     sample_sizes: list[Annotated[int, Ge(2)]] = parameter(
-        [256, 512, 1024, 2048, 4096, 8192, 16384], "Numbers of training strings.", fewest=2, increasing=True
+        [256, 512, 1024, 2048, 4096, 8192], "Numbers of training strings.", fewest=2, increasing=True
     )
     test_samples: Annotated[int, Ge(10)] = parameter(1000, "Number of test strings.")
     hidden_layers: list[PositiveInt] = parameter(
