@@ -13,6 +13,7 @@ __all__ = ["DECIDING", "hierarchy_claims"]
 
 DECIDING = ("critical_samples", "depth", "upstream_fewer", "sensitivity_drop")
 _FACTOR = 4.0  # allowed factor between a sample complexity and its scale
+_BOUNDED = "only a lower bound on the larger number of strings is known"
 _UNKNOWN = "a network did not reach the compared value at any sample size, or reached it at the smallest size"
 
 
@@ -20,6 +21,9 @@ def hierarchy_claims(
     found: Mapping[str, np.ndarray], scales: np.ndarray, critical: float, strings: float
 ) -> list[Claim]:
     """Evaluate the claims. Each value is the mean over seeds of the binary logarithm of a ratio.
+
+    A lower bound on the sample complexity of the network that is claimed to need more strings can support a claim but
+    cannot refute it.
 
     Args:
         found: `sample_complexity` and its lower bound `least_sample_complexity`, shape (networks, relative scales,
@@ -41,6 +45,7 @@ def hierarchy_claims(
             needed[tree, balanced] / critical,
             least=-scale,
             most=scale,
+            exact=np.isfinite(needed[shallow, balanced]).all(),
         ),
         _claim(
             "depth",
@@ -57,8 +62,8 @@ def hierarchy_claims(
         ),
         _claim(
             "sensitivity_drop",
-            "In the balanced tree network, the sensitivity of the first layer to synonyms of level 1 falls to half its "
-            f"initial value at the sample complexity, up to a factor of {_FACTOR:g}.",
+            "In the balanced tree network, the sensitivity of the second layer to synonyms of level 1 falls to half "
+            f"its initial value at the sample complexity, up to a factor of {_FACTOR:g}.",
             found["sensitivity_drop"][balanced] / needed[tree, balanced],
             least=-scale,
             most=scale,
@@ -69,12 +74,14 @@ def hierarchy_claims(
             "smallest (downstream).",
             needed[tree, upstream] / least[tree, 0],
             most=0.0,
+            exact=np.isfinite(needed[tree, 0]).all(),
         ),
         _claim(
             "upstream_fewer_perceptron",
             "The deepest perceptron with the largest α (upstream) needs fewer training strings than the balanced one.",
             needed[deep, upstream] / least[deep, balanced],
             most=0.0,
+            exact=np.isfinite(needed[deep, balanced]).all(),
         ),
         _claim(
             "deeper_perceptron",
@@ -82,6 +89,7 @@ def hierarchy_claims(
             "most.",
             least[shallow, balanced] / needed[deep, balanced],
             least=0.0,
+            exact=np.isfinite(needed[shallow, balanced]).all(),
         ),
         _claim(
             "deep_perceptron_scale",
@@ -93,8 +101,17 @@ def hierarchy_claims(
     ]
 
 
-def _claim(name: str, statement: str, ratios: np.ndarray, *, least: float = -math.inf, most: float = math.inf) -> Claim:
+def _claim(
+    name: str,
+    statement: str,
+    ratios: np.ndarray,
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    exact: bool | np.bool_ = True,
+) -> Claim:
     sentence = f"{statement} The value is the binary logarithm of the ratio."
     if not np.all(np.isfinite(ratios) & (ratios > 0)):
         return Claim(name, sentence, math.nan, least=least, most=most, unknown=_UNKNOWN)
-    return claim_on_mean(name, sentence, np.log2(ratios), least=least, most=most)
+    claim = claim_on_mean(name, sentence, np.log2(ratios), least=least, most=most)
+    return claim.if_known(bool(exact) or claim.outcome == "holds", _BOUNDED)

@@ -81,12 +81,14 @@ class Experiment:
         size = np.array(study.sample_sizes)[:, None]
         # A network that fits its strings but does not generalise needs more strings.
         bound = np.max(np.where(known > study.threshold, size, 0), axis=2)
-        first, tree = curves["sensitivity"][0, ..., 0, 0], curves["initial_sensitivity"][0, ..., 0, 0]
-        drops = self._over_sizes(first / tree[:, None], 0.5, axis=1)
+        # A layer reads the tuples of the layer below, so the second layer can identify all synonyms of level 1.
+        layer = min(2, study.depth) - 1
+        after, before = (curves[name][0, ..., layer, :] for name in ("sensitivity", "initial_sensitivity"))
+        drops = self._over_sizes(after[..., 0] / before[:, None, :, 0], 0.5, axis=1)
         return {
             **{name: (axes.get(name, _CURVE), values) for name, values in curves.items()},
             "mean_test_error": (_CURVE[:3], curves["test_error"].mean(axis=-1)),
-            "tree_sensitivity": ((*_CURVE[1:3], "level"), curves["sensitivity"][0, ..., 0, :].mean(axis=2)),
+            "tree_sensitivity": ((*_CURVE[1:3], "level"), after.mean(axis=2)),
             "sample_complexity": (_CELL, complexity),
             "least_sample_complexity": (_CELL, np.where(np.isnan(complexity), bound, complexity)),
             "sensitivity_drop": (_CELL[1:], drops),

@@ -17,7 +17,6 @@ from dynascope.tasks import RandomHierarchy
 __all__ = ["TREE", "StringNetwork", "TreeNetwork", "hidden_features", "largest_eigenvalue", "network", "rescaled"]
 
 TREE = "tree"
-_GAIN = float(np.sqrt(2))  # preserves the size of the features of ReLU networks
 
 
 class TreeNetwork(eqx.Module):
@@ -36,8 +35,7 @@ class TreeNetwork(eqx.Module):
         rows = [s * hierarchy.symbols, *[s * channels] * (hierarchy.depth - 1), channels]
         columns = [*[channels] * hierarchy.depth, hierarchy.classes]
         self.weights = tuple(
-            _GAIN / np.sqrt(fan_in) * draw.normal(size=(fan_in, fan_out))
-            for fan_in, fan_out in zip(rows, columns, strict=True)
+            draw.normal(size=(fan_in, fan_out)) / np.sqrt(fan_in) for fan_in, fan_out in zip(rows, columns, strict=True)
         )
 
     def __call__(self, x: Float[Any, "n d"]) -> Float[Any, "n c"]:
@@ -82,7 +80,7 @@ def network(name: str, hierarchy: RandomHierarchy, width: int, seed: int) -> Str
     if name == TREE:
         return StringNetwork(TreeNetwork(hierarchy, width, seed), hierarchy.symbols)
     widths = (hierarchy.length * hierarchy.symbols, *[width] * int(name.split()[0]), hierarchy.classes)
-    return StringNetwork(MLP(widths, bias=False, scale=_GAIN, seed=seed), hierarchy.symbols)
+    return StringNetwork(MLP(widths, bias=False, seed=seed), hierarchy.symbols)
 
 
 def rescaled(start: StringNetwork, relative_scale: float) -> StringNetwork:

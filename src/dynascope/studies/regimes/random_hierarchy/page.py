@@ -58,10 +58,10 @@ def figures(study: RandomHierarchy, result: Comparison) -> list[Chart]:
             members={"relative_scale": (balanced,)},
             symbols={"relative_scale": "", "level": "level "},
             log="x",
-            title="Sensitivity of the first layer to synonyms",
-            caption="Mean squared change of the features of the first layer of the balanced tree network if "
+            title="Sensitivity of the second layer to synonyms",
+            caption="Mean squared change of the features of the second layer of the balanced tree network if "
             "synonyms of one level are exchanged, relative to the distance between two strings. This "
-            "layer sees one tuple of level 1 at a time, so it can become insensitive to synonyms of level 1 only.",
+            "layer reads the features of the tuples of level 1.",
         ),
     ]
 
@@ -82,7 +82,7 @@ def meaning(study: RandomHierarchy, result: Comparison) -> str:
         f"Networks were trained on strings of random hierarchies with {study.number_of_strings} strings and "
         f"n_c m^L = {study.critical_samples}. The sample complexity of balanced networks was {listed} (geometric means "
         f"over {study.seeds} hierarchies). That of the tree network was {scales}, where α > 1 is upstream. The "
-        "features of the first layer of the tree lost half of their sensitivity to synonyms of level 1 at "
+        "features of the second layer of the tree lost half of their sensitivity to synonyms of level 1 at "
         f"{_mean(found['sensitivity_drop'].sel(relative_scale=scale).to_numpy())} training strings."
     )
 

@@ -56,7 +56,7 @@ class RandomHierarchy(ClaimsStudy):
         [1, 3], "Numbers of hidden layers of the perceptrons.", fewest=1, increasing=True
     )
     channels: Annotated[int, Ge(2)] = parameter(32, "Number of channels of each layer of the tree network.")
-    width: Annotated[int, Ge(2)] = parameter(64, "Number of neurons of each hidden layer of the perceptrons.")
+    width: Annotated[int, Ge(2)] = parameter(128, "Number of neurons of each hidden layer of the perceptrons.")
     relative_scales: list[Annotated[float, Interval(ge=0.05, le=20)]] = parameter(
         [0.5, 1.0, 2.0], "Relative scales α, which include 1 and larger and smaller values.", fewest=3, increasing=True
     )
@@ -79,7 +79,7 @@ class RandomHierarchy(ClaimsStudy):
     question = "How many strings of a hierarchical grammar does a network need, and how do layer scales change that?"
     figures, meaning = page.figures, page.meaning
     equation = r"P^\star \approx n_c m^L, \quad P_{\max} = n_c \, m^{(s^L - 1)/(s - 1)}"
-    minutes = 5.0
+    minutes = 1.0
     theory = "sensitivity of the strings to synonyms, by recursion over levels"
     along = "level"
     axes = ("network", "relative_scale", "sample_size", "seed")
