@@ -65,7 +65,7 @@ class RandomHierarchy(ClaimsStudy):
     )
     batch_size: PositiveInt = parameter(32, "Number of strings per step.")
     steps: PositiveInt = parameter(4000, "Number of training steps.")
-    seeds: Annotated[int, Ge(2)] = parameter(4, "Number of hierarchies, each with one initialisation of every network.")
+    seeds: Annotated[int, Ge(2)] = parameter(8, "Number of hierarchies, each with one initialisation of every network.")
     seed: Seed = parameter(0, "Seed of the first hierarchy, its strings and the initial weights.")
 
     reference = Reference.of(
@@ -79,7 +79,7 @@ class RandomHierarchy(ClaimsStudy):
     question = "How many strings of a hierarchical grammar does a network need, and how do layer scales change that?"
     figures, meaning = page.figures, page.meaning
     equation = r"P^\star \approx n_c m^L, \quad P_{\max} = n_c \, m^{(s^L - 1)/(s - 1)}"
-    minutes = 1.0
+    minutes = 2.0
     theory = "sensitivity of the strings to synonyms, by recursion over levels"
     along = "level"
     axes = ("network", "relative_scale", "sample_size", "seed")
