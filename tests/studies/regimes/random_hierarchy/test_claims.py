@@ -65,3 +65,10 @@ def test_seeds_that_disagree_leave_a_claim_undecided():
     found = measured()
     found["sample_complexity"][0, 2] = [200, 600, 900, 700]
     assert outcomes(found)["upstream_fewer"] == "undecided"
+
+
+def test_a_lower_bound_never_refutes_that_a_network_needs_more_strings():
+    found = measured()
+    found["sample_complexity"][1] = np.nan
+    found["least_sample_complexity"][1] = 100.0
+    assert outcomes(found)["depth"] == "undecided"

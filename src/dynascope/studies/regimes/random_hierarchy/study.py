@@ -41,6 +41,10 @@ class RandomHierarchy(ClaimsStudy):
     lower bound (`least_sample_complexity`). The sensitivity of features h to synonyms of level l is
     E‖h(x) − h(P_l x)‖²/E‖h(x) − h(x')‖², where P_l chooses the productions of all nodes of level l again. As a check,
     the sensitivity of the one-hot strings is compared with its exact value for each grammar.
+
+    The sample complexity also depends on the overall scale of the initial weights. Their entries have variance 1/fan-in
+    here. With a variance of 2/fan-in, training is lazier: at a width of 64 and over four hierarchies, the balanced tree
+    needed 5.5 n_c m^L strings, which refuted the first claim.
     """
 
     vocabulary: Annotated[int, Ge(2)] = parameter(4, "Number v of symbols.")
