@@ -67,3 +67,7 @@ def test_a_curve_that_does_not_cross_within_the_sizes_has_no_crossing():
     assert np.isnan(crossing([1, 2], [0.9, 0.8], 0.5))
     assert np.isnan(crossing([1, 2], [0.4, 0.3], 0.5))
     assert np.isnan(crossing([1, 2], [np.nan, np.nan], 0.5))
+
+
+def test_constant_features_have_no_sensitivity():
+    assert np.isnan(sensitivity(np.ones((4, 2)), np.ones((4, 2))))

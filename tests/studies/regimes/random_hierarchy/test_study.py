@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dynascope.errors import InputError
 from dynascope.studies.regimes.random_hierarchy.study import RandomHierarchy
 
-SMALL = RandomHierarchy.tiny | {
+SMALL: dict[str, Any] = dict(RandomHierarchy.tiny) | {
     **{"sample_sizes": [64, 128, 256, 512, 1024, 2048], "test_samples": 500, "channels": 32},
     **{"width": 32, "steps": 2000, "seeds": 3},
 }
@@ -82,5 +84,5 @@ def test_the_published_hierarchy_has_the_published_scales():
 )
 def test_a_field_out_of_range_is_rejected_by_name(changed, field):
     with pytest.raises(InputError) as refusal:
-        RandomHierarchy(**RandomHierarchy.tiny | changed)
+        RandomHierarchy(**dict(RandomHierarchy.tiny) | changed)
     assert refusal.value.argument == field

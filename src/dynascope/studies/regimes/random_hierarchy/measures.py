@@ -33,6 +33,7 @@ def sensitivity(features: Float[np.ndarray, "n p"], exchanged: Float[np.ndarray,
     """Mean squared change E‖h(x) − h(P x)‖² of features, divided by their mean squared distance E‖h(x) − h(x')‖².
 
     The denominator is the mean over all pairs of different samples, which is twice the trace of the sample covariance.
+    NaN for constant features.
 
     Args:
         features: Features h(x).
@@ -42,8 +43,8 @@ def sensitivity(features: Float[np.ndarray, "n p"], exchanged: Float[np.ndarray,
         >>> sensitivity(np.array([[0.0], [2.0]]), np.array([[0.0], [0.0]]))
         0.5
     """
-    change = np.mean(np.sum((features - exchanged) ** 2, axis=1))
-    return float(change / (2 * np.sum(np.var(features, axis=0, ddof=1))))
+    change, variance = np.mean(np.sum((features - exchanged) ** 2, axis=1)), np.sum(np.var(features, axis=0, ddof=1))
+    return float(change / (2 * variance)) if variance > 0 else np.nan
 
 
 def input_sensitivity(hierarchy: RandomHierarchy) -> Float[np.ndarray, " level"]:

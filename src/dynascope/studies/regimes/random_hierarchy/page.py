@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import rounded
@@ -87,7 +88,7 @@ def meaning(study: RandomHierarchy, result: Comparison) -> str:
     )
 
 
-def _size(found: object, name: str, scale: float) -> str:
+def _size(found: xr.Dataset, name: str, scale: float) -> str:
     """The geometric mean over seeds, or a lower bound if some seeds did not reach the threshold."""
     at = {"network": name, "relative_scale": scale}
     exact, least = (found[each].sel(at).to_numpy() for each in ("sample_complexity", "least_sample_complexity"))
