@@ -14,7 +14,9 @@ def measured(tree=(700.0, 600.0, 400.0), shallow=30_000.0, deep=(3000.0, 2500.0,
     needed = np.array([tree, (shallow, shallow, shallow), deep])[..., None] * seeds
     return {
         "sample_complexity": needed,
-        "least_sample_complexity": needed.copy(),
+        "reached": np.ones(needed.shape, bool),
+        "bounded": np.ones(needed.shape, bool),
+        "dropped": np.ones((3, 4), bool),
         "sensitivity_drop": np.full((3, 1), drop) * seeds,
     }
 
@@ -48,27 +50,26 @@ def test_a_contrary_measurement_refutes_its_claim_only(changed, refuted):
 
 def test_a_lower_bound_suffices_for_the_network_that_needs_more_strings():
     found = measured()
-    found["sample_complexity"][1] = np.nan
+    found["reached"][1] = False
     assert outcomes(found)["depth"] == "holds"
-    found["least_sample_complexity"][1] = 0.0
+    found["bounded"][1] = False
     assert outcomes(found)["depth"] == "undecided"
 
 
 def test_a_tree_that_did_not_learn_decides_no_deciding_claim():
     found = measured()
-    found["sample_complexity"][0] = np.nan
-    found["least_sample_complexity"][0] = 16_384.0
+    found["reached"][0] = False
     assert {outcomes(found)[name] for name in DECIDING} == {"undecided"}
 
 
 def test_seeds_that_disagree_leave_a_claim_undecided():
     found = measured()
-    found["sample_complexity"][0, 2] = [200, 600, 900, 700]
+    found["sample_complexity"][0, 2] = [200.0, 600.0, 900.0, 700.0]
     assert outcomes(found)["upstream_fewer"] == "undecided"
 
 
 def test_a_lower_bound_never_refutes_that_a_network_needs_more_strings():
-    found = measured()
-    found["sample_complexity"][1] = np.nan
-    found["least_sample_complexity"][1] = 100.0
+    found = measured(shallow=100.0)
+    assert outcomes(found)["depth"] == "does not hold"
+    found["reached"][1] = False
     assert outcomes(found)["depth"] == "undecided"

@@ -13,8 +13,9 @@ __all__ = ["DECIDING", "hierarchy_claims"]
 
 DECIDING = ("critical_samples", "depth", "upstream_fewer", "sensitivity_drop")
 _FACTOR = 4.0  # allowed factor between a sample complexity and its scale
+_UNKNOWN = "a network that was compared did not reach the test error at any sample size, or reached it at the smallest"
 _BOUNDED = "only a lower bound on the larger number of strings is known"
-_UNKNOWN = "a network did not reach the compared value at any sample size, or reached it at the smallest size"
+_VALUE = "The value is the binary logarithm of the ratio."
 
 
 def hierarchy_claims(
@@ -26,92 +27,88 @@ def hierarchy_claims(
     cannot refute it.
 
     Args:
-        found: `sample_complexity` and its lower bound `least_sample_complexity`, shape (networks, relative scales,
-            seeds), with the tree first and then multilayer perceptrons in increasing order of depth; NaN and 0 if
-            unknown. `sensitivity_drop`, shape (relative scales, seeds).
+        found: `sample_complexity`, shape (networks, relative scales, seeds), with the tree first and then perceptrons
+            in increasing order of depth; `reached` and `bounded`, of the same shape, for values that were measured and
+            for lower bounds; `sensitivity_drop` and `dropped`, shape (relative scales, seeds).
         scales: The relative scales α, increasing.
         critical: P_c = n_c m^L.
         strings: P_max.
     """
-    needed, least = found["sample_complexity"], found["least_sample_complexity"]
+    needed, reached = found["sample_complexity"], found["reached"].astype(bool)
+    at_least = reached | found["bounded"].astype(bool)
     balanced, upstream = int(np.argmin(np.abs(np.log(scales)))), len(scales) - 1
     tree, shallow, deep = 0, 1, len(needed) - 1
+
+    def within(name: str, statement: str, ratios: np.ndarray, known: np.ndarray, least: float, most: float) -> Claim:
+        claim = claim_on_mean(name, f"{statement} {_VALUE}", np.log2(ratios), least=least, most=most)
+        return claim.if_known(bool(known.all()), _UNKNOWN)
+
+    def more(name: str, statement: str, larger: tuple[int, int], smaller: tuple[int, int]) -> Claim:
+        claim = claim_on_mean(name, f"{statement} {_VALUE}", np.log2(needed[larger] / needed[smaller]), least=0.0)
+        known = bool(reached[smaller].all() and at_least[larger].all())
+        decided = bool(reached[larger].all()) or claim.outcome == "holds"
+        return claim.if_known(known, _UNKNOWN).if_known(decided, _BOUNDED)
+
     scale = math.log2(_FACTOR)
     return [
-        _claim(
+        within(
             "critical_samples",
             f"The balanced tree network needs n_c m^L = {critical:.0f} training strings, up to a factor of "
             f"{_FACTOR:g}.",
             needed[tree, balanced] / critical,
-            least=-scale,
-            most=scale,
+            reached[tree, balanced],
+            -scale,
+            scale,
         ),
-        _claim(
+        more(
             "depth",
             "The balanced perceptron with the fewest hidden layers needs more training strings than the balanced tree "
             "network.",
-            least[shallow, balanced] / needed[tree, balanced],
-            least=0.0,
-            exact=np.isfinite(needed[shallow, balanced]).all(),
+            (shallow, balanced),
+            (tree, balanced),
         ),
-        _claim(
+        more(
             "upstream_fewer",
-            "The tree network with the largest α (upstream) needs fewer training strings than the balanced one.",
-            needed[tree, upstream] / needed[tree, balanced],
-            most=0.0,
+            "The balanced tree network needs more training strings than the one with the largest α (upstream).",
+            (tree, balanced),
+            (tree, upstream),
         ),
-        _claim(
+        within(
             "sensitivity_drop",
             "In the balanced tree network, the sensitivity of the second layer to synonyms of level 1 falls to half "
             f"its initial value at the sample complexity, up to a factor of {_FACTOR:g}.",
             found["sensitivity_drop"][balanced] / needed[tree, balanced],
-            least=-scale,
-            most=scale,
+            reached[tree, balanced] & found["dropped"][balanced].astype(bool),
+            -scale,
+            scale,
         ),
-        _claim(
+        more(
             "upstream_below_downstream",
-            "The tree network with the largest α (upstream) needs fewer training strings than the one with the "
-            "smallest (downstream).",
-            needed[tree, upstream] / least[tree, 0],
-            most=0.0,
-            exact=np.isfinite(needed[tree, 0]).all(),
+            "The tree network with the smallest α (downstream) needs more training strings than the one with the "
+            "largest (upstream).",
+            (tree, 0),
+            (tree, upstream),
         ),
-        _claim(
+        more(
             "upstream_fewer_perceptron",
-            "The deepest perceptron with the largest α (upstream) needs fewer training strings than the balanced one.",
-            needed[deep, upstream] / least[deep, balanced],
-            most=0.0,
-            exact=np.isfinite(needed[deep, balanced]).all(),
+            "The deepest balanced perceptron needs more training strings than the one with the largest α (upstream).",
+            (deep, balanced),
+            (deep, upstream),
         ),
-        _claim(
+        more(
             "deeper_perceptron",
             "The balanced perceptron with the fewest hidden layers needs more training strings than the one with the "
             "most.",
-            least[shallow, balanced] / needed[deep, balanced],
-            least=0.0,
-            exact=np.isfinite(needed[shallow, balanced]).all(),
+            (shallow, balanced),
+            (deep, balanced),
         ),
-        _claim(
+        within(
             "deep_perceptron_scale",
-            "On a logarithmic scale, the sample complexity of the deepest balanced perceptron is closer "
-            "to n_c m^L than to P_max.",
+            "On a logarithmic scale, the sample complexity of the deepest balanced perceptron is closer to n_c m^L "
+            "than to P_max.",
             needed[deep, balanced] / math.sqrt(critical * strings),
-            most=0.0,
+            reached[deep, balanced],
+            -math.inf,
+            0.0,
         ),
     ]
-
-
-def _claim(
-    name: str,
-    statement: str,
-    ratios: np.ndarray,
-    *,
-    least: float = -math.inf,
-    most: float = math.inf,
-    exact: bool | np.bool_ = True,
-) -> Claim:
-    sentence = f"{statement} The value is the binary logarithm of the ratio."
-    if not np.all(np.isfinite(ratios) & (ratios > 0)):
-        return Claim(name, sentence, math.nan, least=least, most=most, unknown=_UNKNOWN)
-    claim = claim_on_mean(name, sentence, np.log2(ratios), least=least, most=most)
-    return claim.if_known(bool(exact) or claim.outcome == "holds", _BOUNDED)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Experiment"]
 
 _RATE_STRINGS = 100  # strings on which the learning rate is determined
+_CHECKED_STRINGS = 20_000  # on which the sensitivity of the inputs is measured
 _FITTED = 0.05  # training error up to which the training strings count as fitted
 _CELL, _CURVE = ("network", "relative_scale", "seed"), ("network", "relative_scale", "sample_size", "seed")
 
@@ -50,11 +51,6 @@ class Experiment:
         return (TREE, *(f"{layers} hidden" for layers in self.study.hidden_layers))
 
     @functools.cached_property
-    def layers(self) -> np.ndarray:
-        """Numbers of the hidden layers of the deepest network."""
-        return 1 + np.arange(max(self.study.depth, *self.study.hidden_layers))
-
-    @functools.cached_property
     def hierarchies(self) -> list[tasks.RandomHierarchy]:
         """One hierarchy per seed."""
         study = self.study
@@ -70,29 +66,33 @@ class Experiment:
         cells = [(name, scale) for name in self.networks for scale in study.relative_scales]
         found = [self._cell(*each) for each in track(cells, "networks")]
         shape = len(self.networks), len(study.relative_scales)
-        curves = {name: np.stack([each[name] for each in found]) for name in found[0]}
+        curves = {name: np.stack([each[name] for each in found]) for name in found[0] if "layers" not in name}
         curves = {name: each.reshape(*shape, *each.shape[1:]) for name, each in curves.items()}
-        axes = {"sensitivity": (*_CURVE, "layer", "level"), "initial_sensitivity": (*_CELL, "layer", "level")}
-        axes |= {"learning_rate": _CELL[:2]}
         fitted, errors = curves["training_error"] <= _FITTED, curves["test_error"]
         # A large test error of a network that did not fit its strings does not show that it needs more strings.
         known = np.where(fitted | (errors <= study.threshold), errors, np.nan)
         complexity = self._over_sizes(known, study.threshold, axis=2)
-        size = np.array(study.sample_sizes)[:, None]
         # A network that fits its strings but does not generalise needs more strings.
-        bound = np.max(np.where(known > study.threshold, size, 0), axis=2)
+        smallest, largest = study.sample_sizes[0], study.sample_sizes[-1]
+        bound = np.max(np.where(known > study.threshold, np.array(study.sample_sizes)[:, None], 0), axis=2)
         # A layer reads the tuples of the layer below, so the second layer can identify all synonyms of level 1.
         layer = min(2, study.depth) - 1
-        after, before = (curves[name][0, ..., layer, :] for name in ("sensitivity", "initial_sensitivity"))
-        drops = self._over_sizes(after[..., 0] / before[:, None, :, 0], 0.5, axis=1)
+        layers = [np.stack([each[name] for each in found[: shape[1]]]) for name in ("layers", "initial_layers")]
+        drops = self._over_sizes(layers[0][..., layer, 0] / layers[1][:, None, :, layer, 0], 0.5, axis=1)
+        reached = np.isfinite(complexity)
+        axes = {"sensitivity": (*_CURVE, "level"), "learning_rate": _CELL[:2]}
         return {
             **{name: (axes.get(name, _CURVE), values) for name, values in curves.items()},
             "mean_test_error": (_CURVE[:3], curves["test_error"].mean(axis=-1)),
-            "tree_sensitivity": ((*_CURVE[1:3], "level"), after.mean(axis=2)),
-            "sample_complexity": (_CELL, complexity),
-            "least_sample_complexity": (_CELL, np.where(np.isnan(complexity), bound, complexity)),
-            "sensitivity_drop": (_CELL[1:], drops),
-            "input_sensitivity": (("seed", "level"), [self._input_sensitivity(seed) for seed in range(study.seeds)]),
+            "tree_sensitivity": ((*_CURVE[1:], "layer", "level"), layers[0]),
+            "initial_tree_sensitivity": ((*_CELL[1:], "layer", "level"), layers[1]),
+            "mean_tree_sensitivity": ((*_CURVE[1:3], "layer", "level"), layers[0].mean(axis=2)),
+            "sample_complexity": (_CELL, np.where(reached, complexity, np.maximum(bound, smallest))),
+            "reached": (_CELL, reached),
+            "bounded": (_CELL, bound > 0),
+            "sensitivity_drop": (_CELL[1:], np.where(np.isfinite(drops), drops, largest)),
+            "dropped": (_CELL[1:], np.isfinite(drops)),
+            "input_sensitivity": (("seed", "level"), [self._input_sensitivity(each) for each in self.hierarchies]),
         }
 
     def exact(self) -> dict[str, Any]:
@@ -128,12 +128,14 @@ class Experiment:
         ended = {key: record[key].to_numpy()[..., -1].reshape(shape) for key in ("loss", "accuracy", "test_accuracy")}
         members = [jax.tree.map(lambda leaf, k=k: np.asarray(leaf)[k], ends) for k in range(len(repeated))]
         after = [self._sensitivities(each, k % study.seeds) for k, each in enumerate(members)]
+        before = [self._sensitivities(each, k) for k, each in enumerate(starts)]
         return {
             "loss": ended["loss"].astype(float),
             "training_error": 1 - ended["accuracy"].astype(float),
             "test_error": 1 - ended["test_accuracy"].astype(float),
-            "sensitivity": np.reshape(after, (*shape, len(self.layers), study.depth)),
-            "initial_sensitivity": np.array([self._sensitivities(each, k) for k, each in enumerate(starts)]),
+            "sensitivity": np.reshape([each[-1] for each in after], (*shape, study.depth)),
+            "layers": np.reshape(after, (*shape, -1, study.depth)),
+            "initial_layers": np.array(before),
             "learning_rate": np.array(rate),
         }
 
@@ -158,15 +160,16 @@ class Experiment:
         return [hierarchy.exchange_synonyms(strings, level, seed=self.study.seed + level) for level in levels]
 
     def _sensitivities(self, trained: StringNetwork, seed: int) -> np.ndarray:
-        """The sensitivity of each hidden layer to synonyms of each level; NaN for layers the network does not have."""
-        found = np.full((len(self.layers), self.study.depth), np.nan)
+        """The sensitivity of each hidden layer to synonyms of each level; one for constant features."""
         before = hidden_features(trained, self._data(seed)[1].inputs)
-        for level, strings in enumerate(self._exchanged(seed)):
-            after = hidden_features(trained, strings)
-            found[: len(before), level] = [sensitivity(*pair) for pair in zip(before, after, strict=True)]
-        return found
+        after = [hidden_features(trained, strings) for strings in self._exchanged(seed)]
+        found = [[sensitivity(each, level[k]) for level in after] for k, each in enumerate(before)]
+        return np.nan_to_num(found, nan=1.0)
 
-    def _input_sensitivity(self, seed: int) -> list[float]:
-        strings = [self._data(seed)[1].inputs, *self._exchanged(seed)]
-        inputs, *changed = (self.hierarchies[seed].encode(each).reshape(len(each), -1) for each in strings)
-        return [sensitivity(inputs, each) for each in changed]
+    def _input_sensitivity(self, hierarchy: tasks.RandomHierarchy) -> list[float]:
+        """The sensitivity of one-hot strings, measured on many strings."""
+        draw = np.random.default_rng([self.study.seed, hierarchy.seed])
+        strings = hierarchy.strings(draw.integers(hierarchy.number_of_strings, size=_CHECKED_STRINGS))
+        inputs = hierarchy.encode(strings).reshape(len(strings), -1)
+        levels = [hierarchy.exchange_synonyms(strings, level, seed=level) for level in range(1, self.study.depth + 1)]
+        return [sensitivity(inputs, hierarchy.encode(each).reshape(inputs.shape)) for each in levels]

@@ -25,7 +25,7 @@ def figures(study: RandomHierarchy, result: Comparison) -> list[Chart]:
             "mean_test_error",
             over="sample_size",
             members={"relative_scale": (balanced,)},
-            symbols={"network": "", "relative_scale": ""},
+            symbols={"network": "network"},
             log="x",
             title="Test error and the number of training strings",
             caption=f"Test error of balanced networks, mean over {study.seeds} hierarchies. The sample "
@@ -38,7 +38,7 @@ def figures(study: RandomHierarchy, result: Comparison) -> list[Chart]:
             "mean_test_error",
             over="sample_size",
             members={"network": ("tree",)},
-            symbols={"network": "", "relative_scale": "α"},
+            symbols={"relative_scale": "α"},
             log="x",
             title="Test error of the tree network at each relative scale",
             caption="Test error of the tree network. The first layer is divided by α and the last multiplied by α, so "
@@ -48,16 +48,16 @@ def figures(study: RandomHierarchy, result: Comparison) -> list[Chart]:
             "mean_test_error",
             over="sample_size",
             members={"network": (study.deepest,)},
-            symbols={"network": "", "relative_scale": "α"},
+            symbols={"relative_scale": "α"},
             log="x",
             title="Test error of the deepest perceptron at each relative scale",
             caption=f"Test error of the perceptron with {study.deepest} layers. Its first layer sees the whole string.",
         ),
         Chart(
-            "tree_sensitivity",
+            "mean_tree_sensitivity",
             over="sample_size",
-            members={"relative_scale": (balanced,)},
-            symbols={"relative_scale": "", "level": "level "},
+            members={"relative_scale": (balanced,), "layer": (min(2, study.depth),)},
+            symbols={"level": "level"},
             log="x",
             title="Sensitivity of the second layer to synonyms",
             caption="Mean squared change of the features of the second layer of the balanced tree network if "
@@ -79,23 +79,25 @@ def meaning(study: RandomHierarchy, result: Comparison) -> str:
     scales = ", ".join(
         f"{_size(found, 'tree', each)} at α = {rounded(each)}" for each in tree["relative_scale"].to_numpy().tolist()
     )
+    known = bool(found["dropped"].sel(relative_scale=scale).all())
+    drop = _mean(found["sensitivity_drop"].sel(relative_scale=scale).to_numpy()) if known else "an unknown number of"
     return (
         f"Networks were trained on strings of random hierarchies with {study.number_of_strings} strings and "
         f"n_c m^L = {study.critical_samples}. The sample complexity of balanced networks was {listed} (geometric means "
         f"over {study.seeds} hierarchies). That of the tree network was {scales}, where α > 1 is upstream. The "
         "features of the second layer of the tree lost half of their sensitivity to synonyms of level 1 at "
-        f"{_mean(found['sensitivity_drop'].sel(relative_scale=scale).to_numpy())} training strings."
+        f"{drop} training strings."
     )
 
 
 def _size(found: xr.Dataset, name: str, scale: float) -> str:
     """The geometric mean over seeds, or a lower bound if some seeds did not reach the threshold."""
-    at = {"network": name, "relative_scale": scale}
-    exact, least = (found[each].sel(at).to_numpy() for each in ("sample_complexity", "least_sample_complexity"))
-    if np.isfinite(exact).all():
-        return _mean(exact)
-    return f"more than {_mean(least)}" if np.all(least > 0) else "unknown"
+    cell = found.sel(network=name, relative_scale=scale)
+    reached, bounded = cell["reached"].astype(bool), cell["bounded"].astype(bool)
+    if not (reached | bounded).all():
+        return "unknown"
+    return f"{'' if reached.all() else 'more than '}{_mean(cell['sample_complexity'].to_numpy())}"
 
 
 def _mean(values: np.ndarray) -> str:
-    return f"{np.exp(np.mean(np.log(values))):.0f}" if np.isfinite(values).all() else "an unknown number of"
+    return f"{np.exp(np.mean(np.log(values))):.0f}"

@@ -37,8 +37,8 @@ class RandomHierarchy(ClaimsStudy):
 
     The sample complexity is the smallest number of training strings at which the test error is at most a tenth of the
     error 1 − 1/n_c of random guesses, interpolated between the sample sizes. Training and test strings are different.
-    For a network that fits its training strings but does not reach this error at any size, the largest fitted size is a
-    lower bound (`least_sample_complexity`). The sensitivity of features h to synonyms of level l is
+    For a network that fits its training strings but does not reach this error at any size, `reached` is false and the
+    largest fitted size is recorded as a lower bound. The sensitivity of features h to synonyms of level l is
     E‖h(x) − h(P_l x)‖²/E‖h(x) − h(x')‖², where P_l chooses the productions of all nodes of level l again. As a check,
     the sensitivity of the one-hot strings is compared with its exact value for each grammar.
 
@@ -96,7 +96,7 @@ class RandomHierarchy(ClaimsStudy):
     symbols = {"relative_scale": "α"}
     labelled = {
         **{"network": "_experiment.networks", "relative_scale": "relative_scales", "sample_size": "sample_sizes"},
-        **{"layer": "_experiment.layers", "level": lambda study: 1 + np.arange(study.depth)},
+        **{"layer": lambda study: 1 + np.arange(study.depth), "level": lambda study: 1 + np.arange(study.depth)},
     }
     names = {
         "relative_scale": ("relative scale α", "1"),
@@ -105,22 +105,25 @@ class RandomHierarchy(ClaimsStudy):
         "mean_test_error": ("test error", "1"),
         "sensitivity": ("sensitivity to synonyms", "1"),
         "tree_sensitivity": ("sensitivity to synonyms", "1"),
-        "initial_sensitivity": ("sensitivity to synonyms before training", "1"),
+        "mean_tree_sensitivity": ("sensitivity to synonyms", "1"),
+        "initial_tree_sensitivity": ("sensitivity to synonyms before training", "1"),
         "input_sensitivity": ("sensitivity of the one-hot strings to synonyms", "1"),
         "sample_complexity": ("sample complexity", "1"),
-        "least_sample_complexity": ("lower bound on the sample complexity", "1"),
+        "reached": ("whether the sample complexity was reached", "1"),
+        "bounded": ("whether a lower bound on the sample complexity is known", "1"),
+        "dropped": ("whether the sensitivity has fallen to a half", "1"),
         "sensitivity_drop": ("number of training strings at which the sensitivity has fallen to a half", "1"),
         "layer": ("hidden layer", "1"),
         "level": ("level of the synonyms", "1"),
         "network": ("network", "1"),
     }
     tolerance = curve_tolerance(
-        input_sensitivity=(0.1, "the measured value is a mean over the test strings, with a sampling error of a few %")
+        input_sensitivity=(0.03, "the measured value is a mean over 20 000 strings, with a sampling error of about 1 %")
     )
     checks = tuple(tolerance)
     tiny = {
         **{"multiplicity": 3, "sample_sizes": [64, 256, 1024], "test_samples": 300, "hidden_layers": [1]},
-        **{"channels": 16, "width": 16, "steps": 800, "seeds": 2},
+        **{"channels": 16, "width": 16, "steps": 800, "seeds": 2, "learning_rate": 1.0},
     }
 
     def check(self) -> None:
