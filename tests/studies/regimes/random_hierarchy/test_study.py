@@ -83,6 +83,7 @@ def test_the_published_hierarchy_has_the_published_scales():
     ],
 )
 def test_a_field_out_of_range_is_rejected_by_name(changed, field):
+    fields: dict[str, Any] = {**RandomHierarchy.tiny, **changed}
     with pytest.raises(InputError) as refusal:
-        RandomHierarchy(**{**RandomHierarchy.tiny, **changed})
+        RandomHierarchy(**fields)
     assert refusal.value.argument == field
