@@ -137,6 +137,53 @@ def test_a_hierarchy_that_does_not_exist_is_rejected_by_name(options, argument):
     assert refusal.value.argument == argument
 
 
+def label_probabilities(hierarchy, levels):
+    """Pr(μ | c) of the first symbol μ of a level, by the exact frequencies of the productions, shape (n_c, v)."""
+    found = np.eye(hierarchy.classes)
+    for rule in hierarchy.productions[:levels]:
+        found = found @ (rule[:, :, 0, None] == np.arange(hierarchy.symbols)).mean(axis=1)
+    return found
+
+
+@pytest.mark.parametrize("symbols, multiplicity, depth", [(16, 4, 2), (16, 8, 2), (12, 4, 3)])
+def test_the_signal_of_level_one_exceeds_the_sampling_noise_at_the_critical_number_of_strings(
+    symbols, multiplicity, depth
+):
+    signals = []
+    for seed in range(300):
+        hierarchy = RandomHierarchy(symbols, symbols, multiplicity, depth=depth, seed=seed)
+        given_label = label_probabilities(hierarchy, depth - 1)
+        weights = given_label.mean(axis=0)
+        used = weights > 0
+        posterior = given_label[:, used] / given_label[:, used].sum(axis=0)
+        signals.append(((posterior - 1 / symbols) ** 2 @ weights[used]).mean())
+    predicted = 1 / (symbols * multiplicity ** (depth - 1)) * (1 - 1 / symbols) ** depth
+    assert np.mean(signals) == pytest.approx(predicted, rel=0.06)
+    noise = symbols * multiplicity / (symbols * hierarchy.critical_samples)
+    assert noise == pytest.approx(predicted / (1 - 1 / symbols) ** depth)
+
+
+def test_the_sampling_noise_of_label_frequencies_is_that_of_the_ratio_of_tuples_to_strings():
+    hierarchy, samples = RandomHierarchy(8, 8, 4, depth=2, seed=1), 4096
+    exact = label_probabilities(hierarchy, 1)
+    weights = exact.mean(axis=0)
+    used = weights > 0
+    exact = exact[:, used] / exact[:, used].sum(axis=0)
+    rule = hierarchy.productions[1][used]  # (used symbols, m, s)
+    errors = []
+    for seed in range(20):
+        strings = hierarchy.strings(np.random.default_rng(seed).integers(hierarchy.number_of_strings, size=samples))
+        labels, first = hierarchy.labels(strings), strings[:, :2]
+        for symbol, productions in enumerate(rule):
+            for production in productions:
+                match = (first == production).all(axis=1)
+                found = np.bincount(labels[match], minlength=8) / match.sum()
+                errors.append(weights[used][symbol] * ((found - exact[:, symbol]) ** 2).mean())
+    mean = np.sum(errors) / 20 / hierarchy.multiplicity
+    spread = (exact * (1 - exact)).mean(axis=0).sum()  # about v/n_c if p is about 1/n_c
+    assert mean == pytest.approx(spread * hierarchy.multiplicity / samples, rel=0.08)
+
+
 @pytest.mark.parametrize(
     "rules",
     [

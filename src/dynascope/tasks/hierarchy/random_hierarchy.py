@@ -97,7 +97,11 @@ class RandomHierarchy:
 
     @property
     def critical_samples(self) -> int:
-        """Number P_c = n_c m^L of training strings at which correlations of tuples and labels exceed sampling noise."""
+        """Number P_c = n_c m^L of training strings at which correlations of tuples and labels exceed sampling noise.
+
+        The variance of Pr(label | symbol of level 1) over symbols is about v/(n_c² m^(L − 1)) for v = n_c. The variance
+        of its estimate from P strings is about v m/(n_c P). Both are equal at P = P_c.
+        """
         return self.classes * self.multiplicity**self.depth
 
     @functools.cached_property

@@ -45,6 +45,9 @@ class RandomHierarchy(ClaimsStudy):
     The sample complexity also depends on the overall scale of the initial weights. Their entries have variance 1/fan-in
     here. With a variance of 2/fan-in, training is lazier: at a width of 64 and over four hierarchies, the balanced tree
     needed 5.5 n_c m^L strings, which refuted the first claim.
+
+    The layer in the claim about sensitivity and the number of seeds were chosen after runs with the default seed. A run
+    with `seed=100`, which was not used before, gave the same verdict.
     """
 
     vocabulary: Annotated[int, Ge(2)] = parameter(4, "Number v of symbols.")
