@@ -22,7 +22,7 @@ def keep(file: Path, row: dict[str, Any], columns: Sequence[str], *, shown: Sequ
     """Append a row to the file and print it, or only its columns in `shown`."""
     new = not file.exists()
     with file.open("a", newline="") as lines:
-        writer = csv.DictWriter(lines, columns)
+        writer = csv.DictWriter(lines, columns, lineterminator="\n")
         if new:
             writer.writeheader()
         writer.writerow(row)

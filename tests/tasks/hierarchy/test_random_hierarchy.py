@@ -145,7 +145,7 @@ def label_probabilities(hierarchy, levels):
     return found
 
 
-@pytest.mark.parametrize("symbols, multiplicity, depth", [(16, 4, 2), (16, 8, 2), (12, 4, 3)])
+@pytest.mark.parametrize(("symbols", "multiplicity", "depth"), [(16, 4, 2), (16, 8, 2), (12, 4, 3)])
 def test_the_signal_of_level_one_exceeds_the_sampling_noise_at_the_critical_number_of_strings(
     symbols, multiplicity, depth
 ):

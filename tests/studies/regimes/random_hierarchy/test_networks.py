@@ -13,7 +13,7 @@ from dynascope.studies.regimes.random_hierarchy.networks import (
 )
 from dynascope.tasks import RandomHierarchy
 
-NAMES = (TREE, "1 hidden", "3 hidden")
+NAMES = (TREE, "1 hidden layer", "3 hidden layers")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_the_relative_scale_preserves_the_initial_outputs(name, strings):
 def test_the_last_features_determine_the_outputs(name, strings):
     start = rescaled(network(name, RandomHierarchy(), 8, seed=0), 1.0)
     features = hidden_features(start, strings)
-    assert len(features) == {"1 hidden": 1}.get(name, 3)
+    assert len(features) == {"1 hidden layer": 1}.get(name, 3)
     assert features[-1] @ start.network.weights[-1] == pytest.approx(np.asarray(start(strings)), rel=1e-4, abs=1e-6)
 
 

@@ -33,7 +33,7 @@ def test_the_tree_learns_from_the_critical_number_of_strings(study, sides):
 @pytest.mark.slow
 def test_errors_fall_with_the_number_of_strings_and_the_tree_needs_fewer(sides):
     errors = sides[0].record["mean_test_error"].sel(relative_scale=1.0)
-    tree, shallow = errors.sel(network="tree").to_numpy(), errors.sel(network="1 hidden").to_numpy()
+    tree, shallow = errors.sel(network="tree").to_numpy(), errors.sel(network="1 hidden layer").to_numpy()
     assert tree[0] > 0.3
     assert tree[-1] < 0.02
     assert min(shallow[2:] - tree[2:]) > 0.05

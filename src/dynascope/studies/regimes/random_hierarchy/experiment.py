@@ -48,7 +48,7 @@ class Experiment:
     @functools.cached_property
     def networks(self) -> tuple[str, ...]:
         """Names of the networks."""
-        return (TREE, *(f"{layers} hidden" for layers in self.study.hidden_layers))
+        return (TREE, *(f"{layers} hidden layer{'s' * (layers > 1)}" for layers in self.study.hidden_layers))
 
     @functools.cached_property
     def hierarchies(self) -> list[tasks.RandomHierarchy]:

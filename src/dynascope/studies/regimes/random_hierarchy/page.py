@@ -51,7 +51,7 @@ def figures(study: RandomHierarchy, result: Comparison) -> list[Chart]:
             symbols={"relative_scale": "α"},
             log="x",
             title="Test error of the deepest perceptron at each relative scale",
-            caption=f"Test error of the perceptron with {study.deepest} layers. Its first layer sees the whole string.",
+            caption=f"Test error of the perceptron with {study.deepest}. Its first layer sees the whole string.",
         ),
         Chart(
             "mean_tree_sensitivity",
@@ -73,7 +73,7 @@ def meaning(study: RandomHierarchy, result: Comparison) -> str:
     needed = found["sample_complexity"]
     tree = needed.sel(network="tree")
     listed = ", ".join(
-        f"{_size(found, name, scale)} for {'the tree network' if name == 'tree' else f'{name} layers'}"
+        f"{_size(found, name, scale)} for {'the tree network' if name == 'tree' else name}"
         for name in needed["network"].to_numpy().tolist()
     )
     scales = ", ".join(

@@ -86,7 +86,7 @@ class RandomHierarchy(ClaimsStudy):
     question = "How many strings of a hierarchical grammar does a network need, and how do layer scales change that?"
     figures, meaning = page.figures, page.meaning
     equation = r"P^\star \approx n_c m^L, \quad P_{\max} = n_c \, m^{(s^L - 1)/(s - 1)}"
-    minutes = 2.0
+    minutes = 3.0
     theory = "sensitivity of the strings to synonyms, by recursion over levels"
     along = "level"
     axes = ("network", "relative_scale", "sample_size", "seed")
