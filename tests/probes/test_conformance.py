@@ -29,7 +29,7 @@ OF_A_FUNCTION = {
 # Those look at shapes only, whatever the numbers.
 OF_SHAPES = {"kernel.estimate_cost"}
 # Those need to see the numbers, or a function in their example does, so that they are no part of a compiled function.
-OF_NUMBERS = {"utility.two_layer_utility"}
+OF_NUMBERS = {"filters.filter_scores", "filters.gabor_fit", "utility.two_layer_utility"}
 
 
 @pytest.fixture(scope="module", params=MEMBERS.values(), ids=MEMBERS)

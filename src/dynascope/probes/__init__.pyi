@@ -2,6 +2,7 @@ from . import activation_patterns as activation_patterns
 from . import alignment as alignment
 from . import diffusion as diffusion
 from . import features as features
+from . import filters as filters
 from . import kernel as kernel
 from . import neural_collapse as neural_collapse
 from . import redundancy as redundancy
