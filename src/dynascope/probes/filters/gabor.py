@@ -45,7 +45,8 @@ def gabor_fit(filters: Any) -> Float[np.ndarray, " n"]:
             numbers; k ≥ 7. Colour is replaced by its first principal component over the pixels of a filter.
 
     Returns:
-        R² as a NumPy array, between zero and one. The R² of a constant filter among others is undefined, and its result is NaN.
+        R² as a NumPy array, between zero and one. The R² of a constant filter among others is undefined, and its
+        result is NaN.
 
     Raises:
         InputError: If the filters have another shape, values that are not finite, or fewer than 7 × 7 pixels; if all

@@ -30,7 +30,8 @@ def spectral_concentration(filters: Any) -> Any:
             numbers; k ≥ 2. Colour is replaced by its first principal component over the pixels of a filter.
 
     Returns:
-        Shape (n,), between zero and one. The spectrum of a constant filter among others is undefined, and its result is NaN.
+        Shape (n,), between zero and one. The spectrum of a constant filter among others is undefined, and its
+        result is NaN.
 
     Raises:
         InputError: If the filters have another shape, values that are not finite, or are all constant.
