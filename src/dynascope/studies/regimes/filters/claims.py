@@ -11,9 +11,6 @@ from dynascope.probes.filters import FilterScores
 
 __all__ = ["DECIDING", "filter_claims"]
 
-DECIDING = tuple(
-    f"{name}_{of}" for of in ("upstream", "above_noise") for name in ("gabor", "concentration", "roughness")
-)
 CHANCE, _MARGIN = 0.25, 0.03  # test accuracy of guessing, and by how much a network that learned exceeds it
 
 _WORDS = {
@@ -21,6 +18,7 @@ _WORDS = {
     "concentration": ("spectral concentration is larger", 1),
     "roughness": ("roughness is smaller", -1),
 }
+DECIDING = tuple(f"{name}_{of}" for of in ("upstream", "above_noise") for name in _WORDS)
 
 
 def filter_claims(found: Mapping[str, np.ndarray], noise: FilterScores) -> list[Claim]:

@@ -70,7 +70,7 @@ class Experiment:
                 train,
                 networks,
                 Descent(
-                    learning_rate=np.float32(self.learning_rate(relative_scale)),
+                    learning_rate=float(np.float32(self.learning_rate(relative_scale))),
                     epochs=study.epochs,
                     loss="cross_entropy",
                     batches=study.batch_size,

@@ -42,8 +42,8 @@ class RotatedPatches(NamedTuple):
 def rotated_patches(data: str, patches: int, test_patches: int, *, side: int, seed: int) -> RotatedPatches:
     """Draw patches at random positions, standardise them, and rotate each by zero to three quarter turns.
 
-    Training and test patches never overlap: they come from different vertical bands of each photograph, or from different
-    images. Patches with little contrast are not used.
+    Training and test patches never overlap: they come from different vertical bands of each photograph, or from
+    different images. Patches with little contrast are not used.
 
     Args:
         data: "photographs", or a path for `tasks.read_images`; the labels of these images are not used.

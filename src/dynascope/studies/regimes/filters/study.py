@@ -44,7 +44,7 @@ class Filters(ClaimsStudy):
 
     data: str = parameter(
         "photographs",
-        '"photographs" for the two photographs of scikit-learn, or a path to labelled images, whose labels are ignored.',
+        '"photographs" (two photographs of scikit-learn), or the path to labelled images, whose labels are ignored.',
     )
     patches: Annotated[int, Ge(20)] = parameter(3000, "Number of training patches, each in four orientations.")
     test_patches: Annotated[int, Ge(20)] = parameter(300, "Number of test patches, each in four orientations.")
