@@ -35,7 +35,7 @@ class FilterNetwork(eqx.Module):
     hidden: Float[Array | np.ndarray, "responses width"]
     last: Float[Array | np.ndarray, "width turns"]
 
-    def __call__(self, x: Float[Array, "n positions pixels"]) -> Any:
+    def __call__(self, x: Float[Array | np.ndarray, "n positions pixels"]) -> Any:
         """Compute the logits of a batch of windows."""
         responses = jax.nn.relu(x @ self.filters)
         side = math.isqrt(x.shape[1])
