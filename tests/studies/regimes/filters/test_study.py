@@ -48,6 +48,13 @@ def test_a_changed_score_refutes_its_claims_only(name, values, claims):
     assert {key for key, outcome in found.items() if outcome == "does not hold"} == claims
 
 
+def test_standard_networks_are_compared_only_if_there_are_some():
+    found = {name: np.concatenate([each, each[-1:]]) for name, each in measured().items()}
+    claims = {each.name: each for each in filter_claims(found, NOISE, standard=1)}
+    assert claims["gabor_against_standard"].value == 0
+    assert "gabor_against_standard" not in outcomes(measured())
+
+
 def test_networks_that_learned_nothing_decide_no_claim():
     assert set(outcomes(measured(test_accuracy=(0.25, 0.4))).values()) == {"undecided"}
 

@@ -21,12 +21,13 @@ _WORDS = {
 DECIDING = tuple(f"{name}_{of}" for of in ("upstream", "above_noise") for name in _WORDS)
 
 
-def filter_claims(found: Mapping[str, np.ndarray], noise: FilterScores) -> list[Claim]:
+def filter_claims(found: Mapping[str, np.ndarray], noise: FilterScores, *, standard: int | None = None) -> list[Claim]:
     """Evaluate the claims. Each value is the mean over seeds of a difference at the end of training.
 
     Args:
         found: The scores, `test_accuracy` and `movement`, shape (relative scales, seeds), relative scales increasing.
         noise: Average scores of white noise.
+        standard: Position of the relative scale closest to one, or None if it is the first or the last one.
     """
     accuracies = found["test_accuracy"].mean(axis=1)[[0, -1]]
     learned = bool((accuracies > CHANCE + _MARGIN).all())
@@ -62,6 +63,16 @@ def filter_claims(found: Mapping[str, np.ndarray], noise: FilterScores) -> list[
             1,
         ),
     ]
+    if standard is not None:
+        claims += [
+            _claim(
+                f"{name}_against_standard",
+                f"After training, the mean {words} for upstream filters than at the relative scale closest to one.",
+                found[name][-1] - found[name][standard],
+                sign,
+            )
+            for name, (words, sign) in _WORDS.items()
+        ]
     reason = "the test accuracy of the upstream or the downstream networks is close to that of guessing"
     return [each.if_known(learned, reason) for each in claims]
 

@@ -19,7 +19,7 @@ _OVER_TIME = functools.partial(Chart, over="epoch", symbols={"relative_scale": "
 
 def figures(study: Filters, result: Comparison) -> list[Chart]:
     """The figures: scores over the relative scale, distribution of the scores, and scores during training."""
-    average = f"Mean over {study.filters} filters and {study.seeds} networks; bars show 95 % confidence intervals."
+    average = f"Mean over {study.filters} filters and {study.seeds} networks; the band is a 95 % confidence interval."
     noise = "The dashed line is the average for filters of white noise, such as the initial filters."
     return [
         _OVER_SCALE(
@@ -68,7 +68,8 @@ def figures(study: Filters, result: Comparison) -> list[Chart]:
             "final_test_accuracy",
             error="test_accuracy_half_width",
             title="Test accuracy",
-            caption="Fraction of test patches whose rotation was recognised. Guessing would give 25 %.",
+            caption="Fraction of test patches whose rotation was recognised. Guessing would give 25 %. "
+            f"Mean over {study.seeds} networks, with the 95 % confidence interval.",
         ),
         _OVER_SCALE(
             "final_movement",
