@@ -1,0 +1,1 @@
+"""Kernel movement: the relative scale of the layers decides how soon a deep ReLU network changes its kernel."""
