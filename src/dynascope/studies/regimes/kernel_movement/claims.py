@@ -73,7 +73,9 @@ def movement_claims(
         larger("hamming_distance", 0, "half", "patterns_at_half", patterns),
         larger("kernel_distance", 0, "tenth", "kernel_at_tenth", kernel),
         larger("hamming_distance", 0, "tenth", "patterns_at_tenth", patterns),
-        smaller("parameter_distance", "parameters_at_tenth", "the distance of the parameters from their initial values"),
+        smaller(
+            "parameter_distance", "parameters_at_tenth", "the distance of the parameters from their initial values"
+        ),
         smaller("test_loss", "test_loss_at_tenth", "the test loss"),
         larger("kernel_distance", 1, "tenth", "norm_kernel_at_tenth", f"with batch norm, {kernel}"),
         larger("hamming_distance", 1, "tenth", "norm_patterns_at_tenth", f"with batch norm, {patterns}"),

@@ -21,9 +21,9 @@ __all__ = ["FRACTIONS", "MEASURED", "NETWORKS", "Experiment"]
 
 NETWORKS = ("plain", "batch norm")
 MEASURED = ("kernel_distance", "hamming_distance", "parameter_distance", "test_loss", "time")
-FRACTIONS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02)  # of the initial loss
-_RECORDS = 80
-_HALVINGS = 12
+FRACTIONS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05)  # of the initial loss
+_RECORDS = 50
+_LARGEST, _HALVINGS = 0.25, 10  # learning rate in units of 1/λ
 _TWIN_STEPS = 100
 _WEIGHTS = {"weights": (flat_weights, ("parameter",))}
 _RUN = ("network", "depth", "relative_scale", "seed")
@@ -54,7 +54,9 @@ class Experiment:
             values = np.array([[each[name] for each in row] for row in found])
             return values.reshape(shape + values.shape[2:])
 
-        layers = np.array([[each["layers"] for each in row] for row in found[len(study.depths) - 1 :: len(study.depths)]])
+        layers = np.array(
+            [[each["layers"] for each in row] for row in found[len(study.depths) - 1 :: len(study.depths)]]
+        )
         return {
             **{name: (_LEVELS, gathered(name)) for name in MEASURED},
             "loss": (_RUN, gathered("loss")),
@@ -87,7 +89,7 @@ class Experiment:
         return {**{name: [row[name] for row in rows] for name in rows[0]}, "learning_rate": rate}
 
     def descent(self, draws: list[Setting], networks: list[DeepReLU]) -> tuple[float, Any]:
-        """Train by gradient descent at the largest rate 2^(−k)/λ at which no recorded loss exceeds the previous one.
+        """Train by gradient descent at the largest rate 2^(−k)/λ, k ≥ 2, at which no recorded loss exceeds the previous one.
 
         λ is the largest eigenvalue over seeds of the initial NTK divided by the number of samples, which is the initial
         curvature of the loss apart from a term that is proportional to the residuals.
@@ -95,7 +97,7 @@ class Experiment:
         study = self.study
         curvature = max(_curvature(network, each) for network, each in zip(networks, draws, strict=True))
         for halving in range(_HALVINGS):
-            rate = 0.5**halving / curvature
+            rate = _LARGEST * 0.5**halving / curvature
             method = Descent(learning_rate=rate, steps=study.steps, save=_RECORDS, statistics=_WEIGHTS)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DivergenceWarning)

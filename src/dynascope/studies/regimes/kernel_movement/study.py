@@ -30,7 +30,7 @@ class KernelMovement(ClaimsStudy):
     in upstream networks than at α = 1 and in downstream networks (α < 1), at every depth.
 
     Equal loss is the only fair clock. The learning rate depends on α, since the curvature does: each run has the
-    largest rate 2^(−k)/λ at which no recorded loss exceeds the previous one, where λ is the largest eigenvalue of the
+    largest rate 2^(−k)/λ, k ≥ 2, at which no recorded loss exceeds the previous one, where λ is the largest eigenvalue of the
     initial NTK over the number of samples. The NTK is exact, and is computed on a subset of the training samples.
 
     The same networks are also trained with batch norm before every ReLU. There, the last layer is not rescaled, since
@@ -46,7 +46,7 @@ class KernelMovement(ClaimsStudy):
     kernel_samples: Annotated[int, Ge(2)] = parameter(
         24, "Number of training samples on which the NTK is computed.", most="samples"
     )
-    width: Annotated[int, Ge(8)] = parameter(64, "Number of neurons of each hidden layer.")
+    width: Annotated[int, Ge(8)] = parameter(48, "Number of neurons of each hidden layer.")
     depths: list[Annotated[int, Interval(ge=1, le=6)]] = parameter(
         [2, 3, 4], "Numbers of hidden layers.", increasing=True
     )
@@ -57,8 +57,8 @@ class KernelMovement(ClaimsStudy):
     output_scale: Annotated[float, Interval(ge=0.03, le=0.3)] = parameter(
         0.1, "Factor on the initial outputs, small enough for rich training."
     )
-    seeds: Annotated[int, Ge(2)] = parameter(6, "Number of teachers, each with one network per scale and depth.")
-    steps: Annotated[int, Ge(100)] = parameter(2000, "Number of steps of gradient descent.")
+    seeds: Annotated[int, Ge(2)] = parameter(8, "Number of teachers, each with one network per scale and depth.")
+    steps: Annotated[int, Ge(100)] = parameter(1000, "Number of steps of gradient descent.")
     seed: Seed = parameter(0, "Seed of all data, teachers and networks.")
 
     reference = Reference.of(
@@ -70,7 +70,7 @@ class KernelMovement(ClaimsStudy):
     question = "How does the relative scale of the layers decide how soon a deep ReLU network learns features?"
     figures, meaning = page.figures, page.meaning
     equation = r"W_1 \to W_1 / \alpha, \quad W_L \to \alpha W_L"
-    minutes = 1.0
+    minutes = 2.0
     theory = "equivalence of the relative scale and the rates of the layers"
     along = "relative_scale"
     axes = ("network", "relative_scale")
@@ -112,7 +112,7 @@ class KernelMovement(ClaimsStudy):
     )
     checks = tuple(tolerance)
     tiny = {
-        **{"samples": 60, "test_samples": 100, "kernel_samples": 12, "width": 24, "depths": [2], "steps": 1500},
+        **{"samples": 60, "test_samples": 100, "kernel_samples": 12, "width": 24, "depths": [2], "steps": 800},
         **{"relative_scales": [0.25, 1.0, 4.0], "seeds": 4},
     }
 
