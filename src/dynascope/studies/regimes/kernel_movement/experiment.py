@@ -89,9 +89,9 @@ class Experiment:
         return {**{name: [row[name] for row in rows] for name in rows[0]}, "learning_rate": rate}
 
     def descent(self, draws: list[Setting], networks: list[DeepReLU]) -> tuple[float, Any]:
-        """Train by gradient descent at the largest rate 2^(−k)/λ, k ≥ 2, at which no recorded loss exceeds the previous one.
+        """Train by gradient descent at the largest rate at which no recorded loss exceeds the previous one.
 
-        λ is the largest eigenvalue over seeds of the initial NTK divided by the number of samples, which is the initial
+        The tried rates are 2^(−k)/λ with k = 2, 3, …, where λ is the largest eigenvalue over seeds of the initial NTK divided by the number of samples, which is the initial
         curvature of the loss apart from a term that is proportional to the residuals.
         """
         study = self.study

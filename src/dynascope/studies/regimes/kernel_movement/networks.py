@@ -65,8 +65,9 @@ def setting(
 ) -> Setting:
     """Draw Gaussian inputs, a ReLU teacher, and the weights of a network with entries of variance 2/fan-in.
 
-    The teacher Σ a_i max(w_i · x, 0) has alternating signs a_i = ±1 and directions w_i from the unit sphere. Its outputs
-    are divided by their root mean square over the training samples. Networks of all depths learn from one teacher.
+    The teacher Σ a_i max(w_i · x, 0) has alternating signs a_i = ±1 and directions w_i from the unit sphere. Its
+    outputs are divided by their root mean square over the training samples. Networks of all depths learn from one
+    teacher.
 
     Args:
         seed: Seed of the draw, a list of integers.
