@@ -123,8 +123,8 @@ def meaning(study: KernelMovement, result: Comparison) -> str:
         )
     return (
         f"ReLU networks with {study.depths[-1]} hidden layers were trained on the outputs of a ReLU teacher and "
-        f"compared when their training loss had fallen to a tenth. {' '.join(parts)} In both cases, the relative scale is "
-        "equivalent to learning rates of the layers: rescaled networks at one rate learn exactly like networks at "
+        f"compared when their training loss had fallen to a tenth. {' '.join(parts)} In both cases, the relative scale "
+        "is equivalent to learning rates of the layers: rescaled networks at one rate learn exactly like networks at "
         "α = 1 with matched rates. With batch norm, only the rate of the first layer changes, so the results with "
         "batch norm do not show that training is lazier or richer."
     )

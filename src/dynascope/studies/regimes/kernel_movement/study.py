@@ -31,7 +31,8 @@ class KernelMovement(ClaimsStudy):
 
     Networks are compared at equal loss, because the unit of time has no common meaning: the curvature, and thus the
     stable learning rate, depends on α. Each run has the largest rate 2^(−k)/λ, k ≥ 2, at which no recorded loss exceeds
-    the previous one, where λ is the largest eigenvalue of the initial NTK over the number of samples. The NTK is exact, and is computed on a subset of the training samples.
+    the previous one, where λ is the largest eigenvalue of the initial NTK over the number of samples. The NTK is
+    exact, and is computed on a subset of the training samples.
 
     The same networks are also trained with batch norm before every ReLU. There, the last layer is not rescaled, since
     the outputs do not depend on the scale of the first layer. The relative scale then is the effective learning rate of
