@@ -91,9 +91,9 @@ class Experiment:
     def descent(self, draws: list[Setting], networks: list[DeepReLU]) -> tuple[float, Any]:
         """Train by gradient descent at the largest rate at which no recorded loss exceeds the previous one.
 
-        The tried rates are 2^(−k)/λ with k = 2, 3, …, where λ is the largest eigenvalue over seeds of
-        the initial NTK, divided by the number of samples. λ is the initial curvature of the loss, apart from a term that
-        is proportional to the residuals.
+        The tried rates are 2^(−k)/λ with k = 2, 3, …, where λ is the largest eigenvalue over seeds of the initial NTK,
+        divided by the number of samples. λ is the initial curvature of the loss, apart from a term that is proportional
+        to the residuals.
         """
         study = self.study
         curvature = max(_curvature(network, each) for network, each in zip(networks, draws, strict=True))
