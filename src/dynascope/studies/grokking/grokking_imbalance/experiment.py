@@ -80,7 +80,7 @@ class ImbalanceRuns:
             `loss`, `accuracy` and `test_accuracy`; `train_step`, `test_step`, `fitted` and `generalised`, without the
             last axis; and `recorded_step`, shape (settings, records + 1).
         """
-        runs = [self._setting(place) for place in track(range(len(SETTINGS)), "settings")]
+        runs = [self.setting(place) for place in track(range(len(SETTINGS)), "settings")]
         return {name: np.stack([run[name] for run in runs]) for name in runs[0]}
 
     def initial_projections(self) -> dict[str, np.ndarray]:
@@ -104,7 +104,8 @@ class ImbalanceRuns:
             )
         return found
 
-    def _setting(self, place: int) -> dict[str, np.ndarray]:
+    def setting(self, place: int) -> dict[str, np.ndarray]:
+        """The arrays of `trained` for one of the `SETTINGS`, without their first axis."""
         kind, optimizer = SETTINGS[place].split(", ")
         members = [(alpha, at) for alpha in self.relative_scales for at in range(self.seeds)]
         steps = np.arange(self.records + 1) * (self.steps[place] // self.records)

@@ -136,7 +136,7 @@ class GrokkingImbalance(ClaimsStudy):
         """Train all networks, and compare their initial outputs."""
         found = self._runs.trained()
         even = self.relative_scales.index(1.0)
-        times = found["test_step"]
+        times = np.maximum(found["test_step"], 1)
         ratio = np.exp(np.log(times / times[:, even, None]).mean(axis=2))
         projections = self._runs.initial_projections()
         return {
