@@ -72,7 +72,9 @@ def test_only_the_initial_outputs_of_the_transformer_depend_on_alpha():
 def test_times_of_the_two_layer_network_match_the_reference_runs():
     # Steps at which training and test accuracy reach 95 %, with AdamW; other seeds, and an evaluation every 20 steps.
     reference = {0.5: (40, 420), 1.0: (20, 440), 2.0: (20, 560), 4.0: (20, 1140)}
-    study = GrokkingImbalance(relative_scales=list(reference), steps=[1400] * 4, records=70, seeds=3)
+    study = GrokkingImbalance(
+        relative_scales=list(reference), train_fraction=0.7, steps=[1400] * 4, records=70, seeds=3
+    )
     found = ImbalanceRuns(
         **{each.name: getattr(study, each.name) for each in dataclasses.fields(ImbalanceRuns)}
     ).setting(0)

@@ -27,8 +27,8 @@ def figures(study: GrokkingImbalance, result: Comparison) -> list[Chart]:
             title="Time to grok",
             caption=f"Step at which the test accuracy reaches {level}, divided by the step at α = 1 for the same seed, "
             f"as a geometric mean over {study.seeds} seeds. Points above 1 grok later than networks with α = 1. "
-            f"Upstream networks are on the right (α > 1). {unreached} of {total} runs do not reach this accuracy; their last "
-            "step enters the mean, which is then a bound.",
+            f"Upstream networks are on the right (α > 1). {unreached} of {total} runs do not reach this accuracy; "
+            "their last step enters the mean, which is then a bound.",
         ),
         Chart(
             "reached",

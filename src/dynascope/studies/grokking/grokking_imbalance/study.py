@@ -52,7 +52,7 @@ class GrokkingImbalance(ClaimsStudy):
     """
 
     p: Annotated[int, Ge(3)] = parameter(23, "Modulus p.")
-    train_fraction: OpenFraction = parameter(0.7, "Fraction of the table used for training.")
+    train_fraction: OpenFraction = parameter(0.8, "Fraction of the table used for training.")
     relative_scales: list[Annotated[float, Interval(ge=0.1, le=10)]] = parameter(
         [0.5, 1.0, 2.0, 4.0],
         "Relative scales α, which include 1 and numbers below and above 1.",
@@ -62,24 +62,24 @@ class GrokkingImbalance(ClaimsStudy):
     scale: PositiveFloat = parameter(1.0, "Factor on all initial weights, which have variance 1/fan-in before scaling.")
     width: PositiveInt = parameter(200, "Number of hidden neurons of the two-layer network.")
     transformer_width: PositiveInt = parameter(
-        32, f"Width of the residual stream of the transformer, a multiple of {HEADS}."
+        48, f"Width of the residual stream of the transformer, a multiple of {HEADS}."
     )
     learning_rates: list[PositiveFloat] = parameter(
-        [5e-3, 0.1, 3e-3, 0.05],
+        [5e-3, 0.1, 3e-3, 0.2],
         "Learning rates of the two-layer network with AdamW and SGD, and of the transformer with AdamW and SGD.",
         fewest=4,
         repeats=True,
     )
     weight_decays: list[NonNegativeFloat] = parameter(
-        [0.5, 1e-3, 2.0, 2e-3], "Weight decays in the same order.", fewest=4, repeats=True
+        [0.5, 1e-3, 1.0, 1e-3], "Weight decays in the same order.", fewest=4, repeats=True
     )
     steps: list[PositiveInt] = parameter(
-        [2000, 3000, 2000, 5000], "Numbers of training steps in the same order.", fewest=4, repeats=True
+        [1500, 2500, 1500, 2500], "Numbers of training steps in the same order.", fewest=4, repeats=True
     )
     records: Annotated[int, Ge(2)] = parameter(100, "Number of evaluations, with equal spacing, after the first.")
     threshold: Annotated[float, Interval(gt=0, le=1)] = parameter(0.95, "Accuracy that counts as learned.")
     seeds: Annotated[int, Ge(2)] = parameter(
-        6, "Number of runs at each relative scale; each has different initial weights and a different split."
+        5, "Number of runs at each relative scale; each has different initial weights and a different split."
     )
     seed: Seed = parameter(0, "Seed of the first run; the other runs use consecutive seeds.")
 
