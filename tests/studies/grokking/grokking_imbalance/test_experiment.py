@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
-from dynascope.studies.grokking.grokking_imbalance.experiment import SETTINGS, ImbalanceRuns, sgd_with_decay
+from dynascope.studies.grokking.grokking_imbalance.experiment import SETTINGS, sgd_with_decay
 from dynascope.studies.grokking.grokking_imbalance.study import GrokkingImbalance
 
 SMALL = GrokkingImbalance(**GrokkingImbalance.tiny)._runs
@@ -17,16 +19,16 @@ SMALL = GrokkingImbalance(**GrokkingImbalance.tiny)._runs
 def test_sgd_matches_its_steps_written_out(slope):
     rate, decay = 0.05, 0.3
     optimizer = sgd_with_decay(rate, decay)
-    weights = jnp.array([1.0, -2.0])
+    weights: Any = jnp.array([1.0, -2.0])
     state, expected, velocity = optimizer.init(weights), np.array([1.0, -2.0]), np.zeros(2)
     for step in range(4):
         gradient = slope * np.array([1.0 + step, -1.0])
         updates, state = optimizer.update(jnp.array(gradient), state, weights)
-        weights = weights + updates
+        weights = optax.apply_updates(weights, updates)
         clipped = gradient * min(1.0, 1.0 / np.linalg.norm(gradient))
         velocity = 0.9 * velocity + clipped + decay * expected
         expected = expected - rate * velocity
-    np.testing.assert_allclose(weights, expected, rtol=1e-5)
+    np.testing.assert_allclose(np.asarray(weights), expected, rtol=1e-5)
 
 
 def quadratic(weights, inputs):
@@ -58,7 +60,7 @@ def test_recorded_accuracies_and_steps_match_training_written_out():
             assert found["accuracy"][upstream, seed, step // 5] == pytest.approx(sides[0])
             assert found["test_accuracy"][upstream, seed, step // 5] == pytest.approx(sides[1])
         updates, state = optimizer.update(jax.grad(loss)(weights), state, weights)
-        weights = [each + update for each, update in zip(weights, updates, strict=True)]
+        weights = optax.apply_updates(weights, updates)
 
 
 def test_only_the_initial_outputs_of_the_transformer_depend_on_alpha():
@@ -72,12 +74,9 @@ def test_only_the_initial_outputs_of_the_transformer_depend_on_alpha():
 def test_times_of_the_two_layer_network_match_the_reference_runs():
     # Steps at which training and test accuracy reach 95 %, with AdamW; other seeds, and an evaluation every 20 steps.
     reference = {0.5: (40, 420), 1.0: (20, 440), 2.0: (20, 560), 4.0: (20, 1140)}
-    study = GrokkingImbalance(
-        relative_scales=list(reference), train_fraction=0.7, steps=[1400] * 4, records=70, seeds=3
-    )
-    found = ImbalanceRuns(
-        **{each.name: getattr(study, each.name) for each in dataclasses.fields(ImbalanceRuns)}
-    ).setting(0)
+    fields: dict[str, Any] = {"train_fraction": 0.7, "steps": [1400] * 4, "records": 70, "seeds": 3}
+    study = GrokkingImbalance(**fields, relative_scales=list(reference))
+    found = study._runs.setting(SETTINGS.index("two-layer, AdamW"))
     assert found["generalised"].all()
     for place, (train, test) in enumerate(reference.values()):
         assert np.abs(np.median(found["train_step"][place]) - train) <= 20

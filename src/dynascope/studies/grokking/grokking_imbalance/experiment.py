@@ -17,6 +17,7 @@ from dynascope.studies.grokking.grokking_imbalance.rescaled_networks import resc
 from dynascope.tasks import ModularArithmetic, Task
 from dynascope.theory.grokking import grokking_delay
 from dynascope.training.descend import Descent, descend
+from dynascope.training.losses import LossName
 
 __all__ = ["HEADS", "SETTINGS", "ImbalanceRuns"]
 
@@ -24,7 +25,7 @@ HEADS = 4
 SETTINGS = ("two-layer, AdamW", "two-layer, SGD", "transformer, AdamW", "transformer, SGD")
 _MOMENTUM, _BETAS = 0.9, (0.9, 0.98)
 _LARGEST = 1.0  # norm of a gradient in SGD; without the limit, transformers diverge after long training
-_LOSSES = {"two-layer": "squared", "transformer": "cross_entropy"}
+_LOSSES: dict[str, LossName] = {"two-layer": "squared", "transformer": "cross_entropy"}
 
 
 def correct(network: Any, inputs: Any, targets: Any) -> Any:
@@ -131,8 +132,11 @@ class ImbalanceRuns:
         accuracies = [
             np.stack([each[:, mask].mean(axis=1) for each, mask in zip(right, side, strict=True)]) for side in sides
         ]
-        levels = self.threshold, self.threshold
-        delays = [grokking_delay(steps, *pair, *levels).recorded(steps[-1]) for pair in zip(*accuracies, strict=True)]
+        last, level = float(steps[-1]), self.threshold
+        delays = [
+            grokking_delay(steps, train, test, level, level).recorded(last)
+            for train, test in zip(*accuracies, strict=True)
+        ]
         return {
             "loss": record["loss"].to_numpy().astype(float).reshape(*shape, -1),
             "accuracy": accuracies[0].reshape(*shape, -1),
