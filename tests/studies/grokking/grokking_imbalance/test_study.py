@@ -48,10 +48,11 @@ def test_the_times_to_grok_decide_the_verdict(sides, ratio, verdict):
 @pytest.mark.slow
 def test_recorded_times_match_the_recorded_accuracies(sides):
     record = sides[0].record
-    steps, curve = record["recorded_step"].to_numpy()[:, :, None], record["accuracy"].to_numpy() >= TINY.threshold
-    first = np.where(curve, steps, np.inf).min(axis=-1)
-    np.testing.assert_array_equal(record["train_step"], np.minimum(first, steps[..., -1]))
-    np.testing.assert_array_equal(record["fitted"], np.isfinite(first))
+    steps, learned = record["recorded_step"], record["accuracy"] >= TINY.threshold
+    first = steps.where(learned).min("record")
+    expected = first.fillna(steps.max("record")).transpose(*record["train_step"].dims)
+    np.testing.assert_array_equal(record["train_step"], expected)
+    np.testing.assert_array_equal(record["fitted"], learned.any("record"))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from dynascope.theory import papers
 from dynascope.validation.bounded import NonNegativeFloat, OpenFraction, PositiveFloat, PositiveInt, Seed
 
 _CURVE = ("setting", "relative_scale", "seed", "record")
-_RUN, _MEAN = _CURVE[:-1], ("setting", "relative_scale", "record")
+_RUN, _MEAN = _CURVE[:-1], ("record", "setting", "relative_scale")
 _START = ("relative_scale", "seed")
 
 
@@ -139,8 +139,10 @@ class GrokkingImbalance(ClaimsStudy):
         times = np.maximum(found["test_step"], 1)
         ratio = np.exp(np.log(times / times[:, even, None]).mean(axis=2))
         projections = self._runs.initial_projections()
-        curves = {f"mean_{name}": found[name].mean(axis=2) for name in ("accuracy", "test_accuracy")}
-        steps = np.broadcast_to(found["recorded_step"][:, None].astype(float), curves["mean_accuracy"].shape)
+        curves = {
+            f"mean_{name}": np.moveaxis(found[name].mean(axis=2), -1, 0) for name in ("accuracy", "test_accuracy")
+        }
+        steps = np.broadcast_to(found["recorded_step"].T[..., None].astype(float), curves["mean_accuracy"].shape)
         return {
             **{name: (_CURVE, found[name]) for name in ("loss", "accuracy", "test_accuracy")},
             **{name: (_MEAN, values) for name, values in {"recorded_step": steps, **curves}.items()},
