@@ -34,13 +34,13 @@ def imbalance_claims(found: Mapping[str, np.ndarray], relative_scales: Sequence[
     for place, (setting, name) in enumerate(_NAMES.items()):
         upstream, downstream = alphas > 1, alphas < 1
         for quantity, reached, suffix, words in (
-            ("test_step", "generalised", "upstream", "networks grok earlier if they are upstream"),
-            ("train_step", "fitted", "upstream_fit", "networks fit the training pairs earlier if they are upstream"),
+            ("test_step", "generalised", "upstream", "upstream networks (α > 1) grok earlier"),
+            ("train_step", "fitted", "upstream_fit", "upstream networks fit the training pairs earlier"),
         ):
             steps, known = (found[each][place] for each in (quantity, reached))
             claims.append(_earlier(f"{name}_{suffix}", f"{setting}: {words}.", steps, known, upstream, even))
         steps, known = found["test_step"][place], found["generalised"][place]
-        statement = f"{setting}: networks grok later if they are downstream."
+        statement = f"{setting}: downstream networks (α < 1) grok later."
         claims.append(_earlier(f"{name}_downstream", statement, steps, known, downstream, even, later=True))
     return claims
 
@@ -57,7 +57,7 @@ def _earlier(
 ) -> Claim:
     ratios = np.mean(np.log(np.maximum(steps[changed], 1)) - np.log(np.maximum(steps[even], 1)), axis=0)
     bound = {"least": 0.0} if later else {"most": 0.0}
-    claim = claim_on_mean(name, f"{statement} The value is the logarithm of the ratio of steps.", ratios, **bound)
+    claim = claim_on_mean(name, f"{statement} The value is the mean of ln(steps at α / steps at α = 1).", ratios, **bound)
     # The true ratio can only be larger if a changed run is censored, and only be smaller if an even run is.
     return decided_by_bounds(claim, int((~known[changed]).sum()), int((~known[even]).sum()))
 

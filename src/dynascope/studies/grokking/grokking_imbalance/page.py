@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import percent, rounded
 from dynascope.studies.grokking.grokking_imbalance.experiment import SETTINGS
@@ -17,18 +19,19 @@ __all__ = ["figures", "meaning"]
 def figures(study: GrokkingImbalance, result: Comparison) -> list[Chart]:
     """The figures: times to grok over α, and the accuracies of each network and optimiser."""
     level, total = percent(study.threshold), int(result.observed["generalised"].size)
-    unreached = total - int(result.observed["generalised"].sum())
+    missing = total - int(result.observed["generalised"].sum())
+    bounds = f" {missing} of {total} runs do not; their last step enters the mean, which is then a bound."
     return [
         Chart(
             "relative_time",
             over="relative_scale",
             log="xy",
-            symbols={"setting": ""},
             title="Time to grok",
-            caption=f"Step at which the test accuracy reaches {level}, divided by the step at α = 1 for the same seed, "
-            f"as a geometric mean over {study.seeds} seeds. Points above 1 grok later than networks with α = 1. "
-            f"Upstream networks are on the right (α > 1). {unreached} of {total} runs do not reach this accuracy; "
-            "their last step enters the mean, which is then a bound.",
+            caption="The first layer is divided by the relative scale α at the start of training, and the last layer "
+            "is multiplied by a power of α. Networks on the right (α > 1) are upstream: their first layer is smaller. "
+            f"Drawn is the step at which the test accuracy reaches {level}, divided by that step at α = 1, as a "
+            f"geometric mean over {study.seeds} seeds. Networks above 1 grok later than those with α = 1."
+            f"{bounds if missing else ''}",
         ),
         Chart(
             "reached",
@@ -42,13 +45,14 @@ def figures(study: GrokkingImbalance, result: Comparison) -> list[Chart]:
                 ("mean_accuracy", "mean_test_accuracy"),
                 over="recorded_step",
                 log="x",
-                members={"setting": (setting,)},
+                members={"setting": (setting,), "relative_scale": (1.0, study.relative_scales[-1])},
+                symbols={"relative_scale": "α"},
                 words=("training", "test"),
                 y_label="accuracy",
                 x_label="training step",
                 title=f"Accuracy: {setting}",
-                caption="Mean accuracy over seeds on the training and test pairs, at each relative scale α. The time "
-                "to grok is measured on the test pairs.",
+                caption="Accuracy on the training pairs and on the other pairs of the table, as a mean over seeds, at "
+                "α = 1 and at the largest α. The time to grok is measured on the test pairs.",
             )
             for setting in SETTINGS
         ),
@@ -59,22 +63,23 @@ def meaning(study: GrokkingImbalance, result: Comparison) -> str:
     """Summarise the times to grok, the runs that do not generalise, and the initial outputs."""
     found = result.observed
     largest = study.relative_scales[-1]
+    times = np.exp(np.log(found["test_step"].clip(1)).mean("seed"))
     parts = []
     for setting in SETTINGS:
-        at = found.sel(setting=setting)
-        even, up = (at["test_step"].sel(relative_scale=each) for each in (1.0, largest))
-        ratio = at["relative_time"].sel(relative_scale=largest)
-        parts.append(f"{setting}: {rounded(even.mean())} and {rounded(up.mean())} (mean ratio {rounded(ratio)})")
+        even, upstream = (float(times.sel(setting=setting, relative_scale=each)) for each in (1.0, largest))
+        parts.append(f"{setting}: {rounded(even)} and {rounded(upstream)} (ratio {rounded(upstream / even)})")
     projections = found["transformer_projection"].mean("seed")
-    change = max(abs(float(projections.max()) - 1), abs(float(projections.min()) - 1))
+    change = rounded(abs(projections - 1).max())
     missing = int((~found["generalised"].astype(bool)).sum())
+    bounds = f" {missing} runs did not reach it, so their last steps enter these means." if missing else ""
     return (
-        f"Networks were trained on {percent(study.train_fraction)} of the table of sums modulo {study.p}. The mean "
-        f"steps at which the test accuracy reached {percent(study.threshold)} were, at α = 1 and {rounded(largest)}: "
-        f"{'; '.join(parts)}. {missing} runs did not reach it, so their last steps enter these means. Each claim "
-        "compares runs from the same seed, and is undecided if longer training could change its outcome. For the "
-        f"transformer, α also changes the initial outputs: their projection on those at α = 1 differs from 1 by up to "
-        f"{rounded(change)}, because the attention scores are of degree two in the embeddings. AdamW makes the steps "
-        "of all layers equally large, so with AdamW α changes the distance that a layer has to move relative to its "
-        "weights, but not the order of the learning speeds of gradient flow."
+        f"Networks were trained on {percent(study.train_fraction)} of the table of sums modulo {study.p}. Before "
+        "training, the weights of the first layer were divided by α and those of the last layer multiplied by a power "
+        f"of α. The test accuracy reached {percent(study.threshold)} at these steps for α = 1 and α = "
+        f"{rounded(largest)}, as geometric means over seeds: {'; '.join(parts)}.{bounds} Each claim compares runs from "
+        "the same seed, and is undecided if longer training could change its outcome. Two effects limit the "
+        "conclusions. With AdamW, the steps of all layers are equally large, so α does not make the first layer "
+        "faster, and weight decay must shrink the larger last layer. In the transformer, the attention scores are of "
+        "degree two in the embeddings, so α also changes the initial outputs: their projection on those at α = 1 "
+        f"differs from 1 by up to {change}."
     )
