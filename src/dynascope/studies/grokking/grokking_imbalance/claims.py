@@ -15,6 +15,8 @@ __all__ = ["DECIDING", "decided_by_bounds", "imbalance_claims"]
 _NAMES = {each: each.lower().replace(", ", "_").replace("-", "_") for each in SETTINGS}
 DECIDING = tuple(f"{name}_upstream" for name in _NAMES.values())
 
+_VALUE = "The value is the mean of ln(steps at α / steps at α = 1)."
+
 
 def imbalance_claims(found: Mapping[str, np.ndarray], relative_scales: Sequence[float]) -> list[Claim]:
     """Evaluate the claims; each value is the mean over seeds of a natural logarithm of a ratio of steps.
@@ -57,7 +59,7 @@ def _earlier(
 ) -> Claim:
     ratios = np.mean(np.log(np.maximum(steps[changed], 1)) - np.log(np.maximum(steps[even], 1)), axis=0)
     bound = {"least": 0.0} if later else {"most": 0.0}
-    claim = claim_on_mean(name, f"{statement} The value is the mean of ln(steps at α / steps at α = 1).", ratios, **bound)
+    claim = claim_on_mean(name, f"{statement} {_VALUE}", ratios, **bound)
     # The true ratio can only be larger if a changed run is censored, and only be smaller if an even run is.
     return decided_by_bounds(claim, int((~known[changed]).sum()), int((~known[even]).sum()))
 
