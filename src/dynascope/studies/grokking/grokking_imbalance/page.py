@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 
 from dynascope.results import Chart, Comparison
 from dynascope.results.numbers import percent, rounded
@@ -63,10 +64,11 @@ def meaning(study: GrokkingImbalance, result: Comparison) -> str:
     """Summarise the times to grok, the runs that do not generalise, and the initial outputs."""
     found = result.observed
     largest = study.relative_scales[-1]
-    times = np.exp(np.log(found["test_step"].clip(1)).mean("seed"))
+    logarithms = xr.apply_ufunc(np.log, found["test_step"].clip(1)).mean("seed")
     parts = []
     for setting in SETTINGS:
-        even, upstream = (float(times.sel(setting=setting, relative_scale=each)) for each in (1.0, largest))
+        ends = logarithms.sel(setting=setting, relative_scale=[1.0, largest])
+        even, upstream = np.exp(ends.to_numpy()).tolist()
         parts.append(f"{setting}: {rounded(even)} and {rounded(upstream)} (ratio {rounded(upstream / even)})")
     projections = found["transformer_projection"].mean("seed")
     change = rounded(abs(projections - 1).max())
