@@ -9,7 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from dynascope.studies.grokking.grokking_imbalance.experiment import SETTINGS, sgd_with_decay
+from dynascope.studies.grokking.grokking_imbalance.experiment import SETTINGS, first_steps, sgd_with_decay
 from dynascope.studies.grokking.grokking_imbalance.study import GrokkingImbalance
 
 SMALL = GrokkingImbalance(**GrokkingImbalance.tiny)._runs
@@ -61,6 +61,14 @@ def test_recorded_accuracies_and_steps_match_training_written_out():
             assert found["test_accuracy"][upstream, seed, step // 5] == pytest.approx(sides[1])
         updates, state = optimizer.update(jax.grad(loss)(weights), state, weights)
         weights = optax.apply_updates(weights, updates)
+
+
+@pytest.mark.parametrize(
+    ("test", "step", "reached"), [([0.2, 0.9, 0.3, 1], 5, True), ([1, 0, 0, 0], 0, True), ([0.8, 0.7, 0, 0], 15, False)]
+)
+def test_later_accuracies_do_not_affect_the_first_step_at_the_level(test, step, reached):
+    found = first_steps(np.arange(0, 20, 5), np.ones(4), np.array(test), 0.9)
+    assert (found["test_step"], found["generalised"], found["train_step"]) == (step, reached, 0)
 
 
 def test_only_the_initial_outputs_of_the_transformer_depend_on_alpha():

@@ -59,7 +59,8 @@ def test_recorded_times_match_the_recorded_accuracies(sides):
     ("argument", "change"),
     [
         ("p", {"p": 2}),
-        ("train_fraction", {"train_fraction": 0.1}),
+        ("train_fraction", {"train_fraction": 0.2}),
+        ("train_fraction", {"train_fraction": 0.83}),
         ("relative_scales", {"relative_scales": [0.5, 2.0, 4.0]}),
         ("relative_scales", {"relative_scales": [1.0, 2.0, 4.0]}),
         ("relative_scales", {"relative_scales": [0.2, 0.5, 1.0]}),

@@ -40,6 +40,20 @@ def sgd_with_decay(rate: Any, decay: Any) -> optax.GradientTransformation:
     )
 
 
+def first_steps(steps: np.ndarray, train: np.ndarray, test: np.ndarray, level: float) -> dict[str, Any]:
+    """Steps at which the training and the test accuracy first reach a level, or the last step.
+
+    Args:
+        steps: Evaluated steps, shape (records,).
+        train: Training accuracy at these steps.
+        test: Test accuracy.
+        level: The level.
+    """
+    # The largest accuracy so far reaches the level at the same step, and `grokking_delay` rejects curves that fall.
+    train, test = np.maximum.accumulate(train), np.maximum.accumulate(test)
+    return grokking_delay(steps, train, test, level, level).recorded(float(steps[-1]))
+
+
 @dataclasses.dataclass(frozen=True)
 class ImbalanceRuns:
     """Networks trained by both optimisers at several relative scales, with several seeds.
@@ -132,11 +146,7 @@ class ImbalanceRuns:
         accuracies = [
             np.stack([each[:, mask].mean(axis=1) for each, mask in zip(right, side, strict=True)]) for side in sides
         ]
-        last, level = float(steps[-1]), self.threshold
-        delays = [
-            grokking_delay(steps, train, test, level, level).recorded(last)
-            for train, test in zip(*accuracies, strict=True)
-        ]
+        delays = [first_steps(steps, train, test, self.threshold) for train, test in zip(*accuracies, strict=True)]
         return {
             "loss": record["loss"].to_numpy().astype(float).reshape(*shape, -1),
             "accuracy": accuracies[0].reshape(*shape, -1),

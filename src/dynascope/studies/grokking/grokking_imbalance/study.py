@@ -92,7 +92,7 @@ class GrokkingImbalance(ClaimsStudy):
     question = "Do networks grok earlier if their first layer is initially smaller and their last layer larger?"
     figures, meaning = page.figures, page.meaning
     equation = r"W_{\text{first}} \to W_{\text{first}} / \alpha, \quad W_{\text{last}} \to \alpha^k \, W_{\text{last}}"
-    minutes = 6.0
+    minutes = 4.0
     theory = "homogeneity of the two-layer network"
     along = "relative_scale"
     axes = _RUN
@@ -177,8 +177,9 @@ class GrokkingImbalance(ClaimsStudy):
         stable = all(rate * decay < 1 for rate, decay in zip(self.learning_rates, self.weight_decays, strict=True))
         remedy = "choose zero or positive numbers below 1/learning_rate"
         self.require(stable, "weight_decays", remedy, beside="learning_rates")
-        enough = f"choose a fraction that trains on more than {self.p} pairs, the number of classes"
-        self.require(round(self.train_fraction * self.p**2) > self.p, "train_fraction", enough, beside="p")
+        inside = round(self.train_fraction * self.p**2)
+        enough = f"choose a fraction with more than {self.p} training pairs, and at least {self.p} test pairs"
+        self.require(self.p < inside <= self.p**2 - self.p, "train_fraction", enough, beside="p")
 
     @functools.cached_property
     def _runs(self) -> ImbalanceRuns:
