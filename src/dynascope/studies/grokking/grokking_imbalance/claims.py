@@ -15,6 +15,7 @@ __all__ = ["DECIDING", "decided_by_bounds", "imbalance_claims"]
 _NAMES = {each: each.lower().replace(", ", "_").replace("-", "_") for each in SETTINGS}
 DECIDING = tuple(f"{name}_upstream" for name in _NAMES.values())
 
+_PLURALS = {"two-layer": "two-layer networks", "transformer": "transformers"}
 _VALUE = "The value is the mean of ln(steps at α / steps at α = 1)."
 
 
@@ -34,15 +35,17 @@ def imbalance_claims(found: Mapping[str, np.ndarray], relative_scales: Sequence[
     even = int(np.argmin(np.abs(alphas - 1)))
     claims = []
     for place, (setting, name) in enumerate(_NAMES.items()):
+        kind, optimizer = setting.split(", ")
         upstream, downstream = alphas > 1, alphas < 1
         for quantity, reached, suffix, words in (
-            ("test_step", "generalised", "upstream", "upstream networks (α > 1) grok earlier"),
-            ("train_step", "fitted", "upstream_fit", "upstream networks fit the training pairs earlier"),
+            ("test_step", "generalised", "upstream", "grok earlier"),
+            ("train_step", "fitted", "upstream_fit", "fit the training pairs earlier"),
         ):
             steps, known = (found[each][place] for each in (quantity, reached))
-            claims.append(_earlier(f"{name}_{suffix}", f"{setting}: {words}.", steps, known, upstream, even))
+            statement = f"With {optimizer}, upstream {_PLURALS[kind]} (α > 1) {words}."
+            claims.append(_earlier(f"{name}_{suffix}", statement, steps, known, upstream, even))
         steps, known = found["test_step"][place], found["generalised"][place]
-        statement = f"{setting}: downstream networks (α < 1) grok later."
+        statement = f"With {optimizer}, downstream {_PLURALS[kind]} (α < 1) grok later."
         claims.append(_earlier(f"{name}_downstream", statement, steps, known, downstream, even, later=True))
     return claims
 
