@@ -21,7 +21,7 @@ def figures(study: GrokkingImbalance, result: Comparison) -> list[Chart]:
     """The figures: times to grok over α, and the accuracies of each network and optimiser."""
     level, total = percent(study.threshold), int(result.observed["generalised"].size)
     missing = total - int(result.observed["generalised"].sum())
-    bounds = f" {missing} of {total} runs do not; their last step enters the mean, which is then a bound."
+    bounds = f" Runs that do not reach this accuracy ({missing} of {total}) enter the mean with their last step."
     return [
         Chart(
             "relative_time",
@@ -30,8 +30,8 @@ def figures(study: GrokkingImbalance, result: Comparison) -> list[Chart]:
             title="Time to grok",
             caption="The first layer is divided by the relative scale α at the start of training, and the last layer "
             "is multiplied by a power of α. Networks on the right (α > 1) are upstream: their first layer is smaller. "
-            f"Drawn is the step at which the test accuracy reaches {level}, divided by that step at α = 1, as a "
-            f"geometric mean over {study.seeds} seeds. Networks above 1 grok later than those with α = 1."
+            f"The curves show the step at which the test accuracy reaches {level}, divided by the same step at α = 1, "
+            f"as a geometric mean over {study.seeds} seeds. Networks above 1 grok later than those with α = 1."
             f"{bounds if missing else ''}",
         ),
         Chart(
@@ -70,10 +70,9 @@ def meaning(study: GrokkingImbalance, result: Comparison) -> str:
         ends = logarithms.sel(setting=setting, relative_scale=[1.0, largest])
         even, upstream = np.exp(ends.to_numpy()).tolist()
         parts.append(f"{setting}: {rounded(even)} and {rounded(upstream)} (ratio {rounded(upstream / even)})")
-    projections = found["transformer_projection"].mean("seed")
-    change = rounded(abs(projections - 1).max())
+    change = rounded(abs(found["transformer_projection"] - 1).max())
     missing = int((~found["generalised"].astype(bool)).sum())
-    bounds = f" {missing} runs did not reach it, so their last steps enter these means." if missing else ""
+    bounds = f" Runs that did not reach it ({missing}) enter these means with their last step." if missing else ""
     return (
         f"Networks were trained on {percent(study.train_fraction)} of the table of sums modulo {study.p}. Before "
         "training, the weights of the first layer were divided by α and those of the last layer multiplied by a power "
