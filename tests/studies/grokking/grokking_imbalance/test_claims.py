@@ -9,12 +9,13 @@ ALPHAS = [0.5, 1.0, 2.0, 4.0]
 EVEN = np.array([400.0, 500.0, 450.0, 520.0])
 
 
-def outcomes(factors, *, lost=()):
+def outcomes(factors, *, lost=(), resolution=0.0):
     """Outcomes of the claims on the times to grok of the first network, with these ratios at each α.
 
     Args:
         factors: Ratio of the time to that at α = 1, over α, or over α and seeds.
         lost: Pairs (place of α, seed) of runs that do not generalise.
+        resolution: Number of steps between two evaluations.
     """
     times = np.broadcast_to(np.reshape(factors, (len(ALPHAS), -1)), (len(ALPHAS), 4)) * EVEN
     times = np.broadcast_to(times, (4, len(ALPHAS), 4)).copy()
@@ -22,7 +23,7 @@ def outcomes(factors, *, lost=()):
     for each in lost:
         known[(0, *each)] = False
     found = {"test_step": times, "generalised": known, "train_step": times / 10, "fitted": np.ones(times.shape, bool)}
-    return {each.name: each for each in imbalance_claims(found, ALPHAS)}
+    return {each.name: each for each in imbalance_claims(found, ALPHAS, [resolution] * 4)}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,23 @@ def test_the_mean_logarithm_of_the_ratio_over_upstream_networks_decides(factors,
     assert {found[each].outcome for each in DECIDING} == {outcome}
     expected = np.log(np.array(factors[2:])).mean()
     assert found["two_layer_adamw_upstream"].value == pytest.approx(expected)
+
+
+def test_the_interval_contains_all_means_that_fit_the_evaluated_steps():
+    claim = outcomes([2, 1, 0.8, 0.5], resolution=20.0)["two_layer_adamw_upstream"]
+    extremes = [
+        np.mean([np.log((factor * EVEN - before) / (EVEN - after)) for factor in (0.8, 0.5)])
+        for before, after in ((20, 0), (0, 20))
+    ]
+    np.testing.assert_allclose(claim.interval, extremes)
+    assert claim.value == pytest.approx(np.log([0.8, 0.5]).mean())
+
+
+@pytest.mark.parametrize(("factor", "resolution", "outcome"), [(0.9, 5, "holds"), (0.9, 60, "undecided")])
+def test_changes_below_the_resolution_are_undecided(factor, resolution, outcome):
+    found = outcomes([1, 1, factor, factor], resolution=resolution)
+    assert found["two_layer_adamw_upstream"].outcome == outcome
+    assert found["two_layer_adamw_downstream"].outcome == "undecided"
 
 
 def test_ratios_on_both_sides_of_one_are_undecided():

@@ -19,10 +19,15 @@ _PLURALS = {"two-layer": "two-layer networks", "transformer": "transformers"}
 _VALUE = "The value is the mean of ln(steps at α / steps at α = 1)."
 
 
-def imbalance_claims(found: Mapping[str, np.ndarray], relative_scales: Sequence[float]) -> list[Claim]:
+def imbalance_claims(
+    found: Mapping[str, np.ndarray], relative_scales: Sequence[float], resolutions: Sequence[float]
+) -> list[Claim]:
     """Evaluate the claims; each value is the mean over seeds of a natural logarithm of a ratio of steps.
 
     For upstream networks, the logarithm is averaged over all α > 1, for downstream networks over all α < 1.
+
+    A threshold is reached between two evaluations, and the later one is recorded. Each interval is extended by the
+    largest change of the mean that this allows.
 
     A run that does not generalise enters with its last step, which is a lower bound on its time to grok. A claim is
     undecided if the true ratios may differ from these values in the direction that would change its outcome.
@@ -30,6 +35,7 @@ def imbalance_claims(found: Mapping[str, np.ndarray], relative_scales: Sequence[
     Args:
         found: `test_step`, `generalised`, `train_step` and `fitted`, shape (settings, relative scales, seeds).
         relative_scales: The relative scales α in increasing order, which include one.
+        resolutions: Number of steps between two evaluations, for each of the `SETTINGS`.
     """
     alphas = np.array(relative_scales)
     even = int(np.argmin(np.abs(alphas - 1)))
@@ -43,28 +49,38 @@ def imbalance_claims(found: Mapping[str, np.ndarray], relative_scales: Sequence[
         ):
             steps, known = (found[each][place] for each in (quantity, reached))
             statement = f"With {optimizer}, upstream {_PLURALS[kind]} (α > 1) {words}."
-            claims.append(_earlier(f"{name}_{suffix}", statement, steps, known, upstream, even))
+            runs = steps[even], steps[upstream], known[even], known[upstream]
+            claims.append(_earlier(f"{name}_{suffix}", statement, *runs, resolutions[place]))
         steps, known = found["test_step"][place], found["generalised"][place]
         statement = f"With {optimizer}, downstream {_PLURALS[kind]} (α < 1) grok later."
-        claims.append(_earlier(f"{name}_downstream", statement, steps, known, downstream, even, later=True))
+        runs = steps[even], steps[downstream], known[even], known[downstream]
+        claims.append(_earlier(f"{name}_downstream", statement, *runs, resolutions[place], later=True))
     return claims
 
 
 def _earlier(
     name: str,
     statement: str,
-    steps: np.ndarray,
-    known: np.ndarray,
+    even: np.ndarray,
     changed: np.ndarray,
-    even: int,
+    even_known: np.ndarray,
+    changed_known: np.ndarray,
+    resolution: float,
     *,
     later: bool = False,
 ) -> Claim:
-    ratios = np.mean(np.log(np.maximum(steps[changed], 1)) - np.log(np.maximum(steps[even], 1)), axis=0)
     bound = {"least": 0.0} if later else {"most": 0.0}
+    ratios = np.mean(_logarithm(changed) - _logarithm(even), axis=0)
     claim = claim_on_mean(name, f"{statement} {_VALUE}", ratios, **bound)
+    down, up = (np.mean(_logarithm(each) - _logarithm(each - resolution)) for each in (changed, even))
+    low, high = claim.interval
+    claim = dataclasses.replace(claim, low=low - float(down), high=high + float(up))
     # The true ratio can only be larger if a changed run is censored, and only be smaller if an even run is.
-    return decided_by_bounds(claim, int((~known[changed]).sum()), int((~known[even]).sum()))
+    return decided_by_bounds(claim, int((~changed_known).sum()), int((~even_known).sum()))
+
+
+def _logarithm(steps: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(steps, 1))
 
 
 def decided_by_bounds(claim: Claim, above: int, below: int) -> Claim:
