@@ -43,7 +43,7 @@ class GrokkingImbalance(ClaimsStudy):
     with its last step, a lower bound on its time; a claim is undecided if larger times could change its outcome. Claims
     about downstream networks (α < 1) and about the time to fit the training pairs are reported, but do not count.
 
-    Some effects limit the conclusions. AdamW makes the steps of all layers equally large, whatever their gradients, so α
+    Some effects limit conclusions. AdamW makes the steps of all layers equally large, whatever their gradients, so α
     does not make the first layer faster; and weight decay must first shrink the larger last layer. In addition, the
     attention scores of the transformer are of degree two in the embeddings, so α also changes its initial outputs.
     With the default settings, transformers already classify most test pairs when they fit the training pairs; their
