@@ -51,8 +51,8 @@ class GrokkingImbalance(ClaimsStudy):
 
     The learning rates, weight decays, width of the transformer and training fraction were chosen on seeds 0 to 3 so
     that networks with α = 1 grok, which may favour α = 1; early trials also included α = 2 and 4. On seeds 100 to 104,
-    which were not used for this choice, the four claims have the same outcomes as on the default seeds. For transformers
-    with SGD, this depends on the extension of the interval: without it, that claim is refuted on seeds 100 to 104. The
+    which were not used for this choice, the four claims have the same outcomes as on the default seeds. For SGD and
+    transformers, this depends on the extension of the interval: without it, the claim is refuted on these seeds. The
     extension was added after these runs, because claims were decided by differences below the resolution.
 
     In SGD, gradients are clipped to norm one, because some transformers diverge otherwise. In trials with seeds 0 to 2,
