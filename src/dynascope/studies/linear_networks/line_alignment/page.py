@@ -19,7 +19,7 @@ def figures(study: LineAlignment, result: Comparison) -> list[Chart]:
         Chart(
             "alignment",
             title="Alignment of the layers",
-            caption="Cosine of the angle between the two layers, from five initialisations. The theory predicts "
+            caption="Cosine of the angle between the two layers, from each initialisation. The theory predicts "
             "these curves from the initial weights and the data alone.",
         ),
         Chart(
@@ -48,6 +48,8 @@ def meaning(study: LineAlignment, result: Comparison) -> str:
     alignment = result.observed["alignment"]
     first, last = alignment.isel(time=0), alignment.isel(time=-1)
     ends = {start: rounded(last.sel(start=start)) for start in ("small", "large orthogonal", "nearly parallel")}
+    names = " and ".join(study.parametrisations)
+    parametrised = f", and Gaussian layers with the variances of {names}" if names else ""
     descent = (
         " Linear and ReLU networks were also trained by SGD and Adam. Of these networks, "
         "only the linear ones trained by SGD affect the verdict: their alignment must change in the predicted "
@@ -56,10 +58,11 @@ def meaning(study: LineAlignment, result: Comparison) -> str:
         else ""
     )
     return (
-        f"Linear networks with {study.width} hidden neurons were trained on inputs along a line from five "
-        "initialisations: one small, one large with orthogonal layers, and three with nearly parallel, parallel or "
-        "opposite layers. For each initialisation, the theory predicts the alignment, the norms and the loss at every "
-        f"time. The alignment ended at {ends['small']} from the small initialisation, at {ends['large orthogonal']} "
+        f"Linear networks with {study.width} hidden neurons were trained on inputs along a line from "
+        f"{len(alignment['start'])} initialisations: one small, one large with orthogonal layers, "
+        f"three with nearly parallel, parallel or opposite layers{parametrised}. For each initialisation, the theory "
+        "predicts the alignment, the norms and the loss at every time. "
+        f"The alignment ended at {ends['small']} from the small initialisation, at {ends['large orthogonal']} "
         f"from the large orthogonal one, and at {ends['nearly parallel']} from the nearly parallel one, where it began "
         f"at {rounded(first.sel(start='nearly parallel'))}. According to the theory, the layers need not align during "
         f"training: the target and the initial weights determine whether they do.{descent}"

@@ -19,7 +19,12 @@ from dynascope.probes.alignment.line import LineLayers
 from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.linear_networks.line_alignment import page
 from dynascope.studies.linear_networks.line_alignment.claims import direction_claim
-from dynascope.studies.linear_networks.line_alignment.starts import STARTS, line_starts
+from dynascope.studies.linear_networks.line_alignment.starts import (
+    PARAMETRISED,
+    STARTS,
+    line_starts,
+    parametrised_start,
+)
 from dynascope.tasks import Task
 from dynascope.tasks.known_modes import line_regression
 from dynascope.theory import LayerRates, line_inputs, papers
@@ -34,10 +39,11 @@ class LineAlignment(Study):
     """Tests the predicted alignment, norms and loss of two-layer networks on inputs along a line.
 
     The network is f(x) = x W u, the inputs are x = a n along a unit vector n, and the targets are y = S a plus noise.
-    Networks are trained from five initialisations. The small initialisation is Gaussian, and the norm of each layer is
+    Networks are trained from several initialisations. The small initialisation is Gaussian; the norm of each layer is
     about a fifth of the norm at which aligned layers fit the target. The large orthogonal initialisation is in the
     kernel (lazy) phase. With parallel or nearly parallel layers, the initial output is too large; with opposite layers,
-    it has the wrong sign.
+    it has the wrong sign. Xavier+ and Kaiming+ are the parametrisations of wide networks that learn features. They have
+    independent Gaussian layers: equally large ones with Xavier+, and a much smaller second layer with Kaiming+.
 
     The study compares the linear network under gradient flow with the exact solution. One claim states that the
     alignment changes in the predicted direction from every initialisation. Another claim states the same for SGD with
@@ -54,6 +60,13 @@ class LineAlignment(Study):
     first_rate: PositiveFloat = parameter(1.0, "Learning rate of the first layer W.")
     second_rate: PositiveFloat = parameter(0.5, "Learning rate of the second layer u.")
     samples: Annotated[int, Ge(2)] = parameter(100, "Number of samples.")
+    parametrisations: list[str] = parameter(
+        PARAMETRISED,
+        'Further initialisations, drawn from parametrisations that learn features: "Xavier+" or "Kaiming+"; the list '
+        "may be empty.",
+        options=PARAMETRISED,
+        fewest=0,
+    )
     descent: bool = parameter(True, "Whether to also train networks by SGD and Adam.")
     batch_size: PositiveInt = parameter(10, "Batch size for SGD and Adam.", most="samples")
     times: Annotated[int, Ge(2)] = parameter(200, "Number of recorded times.")
@@ -76,7 +89,7 @@ class LineAlignment(Study):
     theory = "exact solution on a line"
     trains = "linear"
     axes = ("start", "time")
-    labelled = {"start": STARTS}
+    labelled = {"start": lambda study: (*STARTS, *study.parametrisations)}
     names = {
         "alignment_change": ("change in the alignment", "1"),
         "rescaling": ("growth or shrinkage of the layers", "1"),
@@ -156,7 +169,7 @@ class LineAlignment(Study):
         method = Descent(used, learning_rate=rate, steps=steps, batches=self.batch_size, save=recorded)
         probes, networks = [LineLayers.of(self._data)], self._networks(activation)
         run = observe(self._task, networks, method=method, probes=probes, seed=self.seed).record
-        return run["alignment"].rename(seed="start").assign_coords(start=list(STARTS))
+        return run["alignment"].rename(seed="start").assign_coords(start=[*STARTS, *self.parametrisations])
 
     @property
     def _start(self) -> line_inputs.LineNetwork:
@@ -182,7 +195,19 @@ class LineAlignment(Study):
         """W and u of every initialisation, shapes (start, d, h) and (start, h)."""
         draw = np.random.default_rng([self.seed, 1])
         direction, slope = np.asarray(self._data.direction), float(self._data.target)
-        return line_starts(direction, slope, self.width, self.disturbance, draw)
+        chosen = line_starts(direction, slope, self.width, self.disturbance, draw)
+        # Each parametrisation has its own generator, so that its weights do not depend on which others are chosen.
+        drawn = [
+            parametrised_start(
+                name,
+                slope,
+                (self.input_dimension, self.width),
+                np.random.default_rng([self.seed, 2, PARAMETRISED.index(name)]),
+            )
+            for name in self.parametrisations
+        ]
+        first, second = (np.stack([*chosen[k], *(each[k] for each in drawn)]) for k in range(2))
+        return first, second
 
     def _networks(self, activation: str) -> list[TwoLayer]:
         network = TwoLayer(self.input_dimension, self.width, 1, activation=activation)
