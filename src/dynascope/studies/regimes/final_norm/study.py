@@ -1,0 +1,106 @@
+"""Larger initial weights lead to a larger norm of the trained network, and to a lower test accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from annotated_types import Ge, Interval
+
+from dynascope.comparison import Claim
+from dynascope.flows import track
+from dynascope.networks import MLP
+from dynascope.studies import ClaimsStudy, Reference, Values, parameter
+from dynascope.studies.regimes.final_norm import page
+from dynascope.studies.regimes.final_norm.claims import DECIDING, norm_claims
+from dynascope.studies.regimes.fitted_digits import MEASURED, fitted, split_digits
+from dynascope.theory import papers
+from dynascope.validation.bounded import Seed
+
+_RANGE = 4  # smallest ratio of the largest to the smallest scale
+
+
+class FinalNorm(ClaimsStudy):
+    """Measures the norm and the test accuracy of ReLU networks trained from initial weights of different scales.
+
+    All initial weights of a network with one hidden layer, drawn with variance 1/fan-in, are multiplied by the same
+    scale. The networks are trained by gradient flow on handwritten digits until their training loss is a given fraction
+    of the loss of the zero function. All networks then classify every training digit correctly.
+
+    The paper trains a residual network with batch normalisation. There, the scale of a layer that is followed by
+    normalisation does not change the function, and acts as a learning rate. These networks have no normalisation, so
+    the scale changes the function and its learning speed. No theory predicts the accuracies, so the claims state only
+    an order: the norm after training increases from each scale to the next, and the test accuracy is lower at the
+    largest than at the smallest scale. Whether the accuracy decreases from each scale to the next is reported but does
+    not count.
+    """
+
+    scales: list[Annotated[float, Interval(ge=0.1, le=8)]] = parameter(
+        [0.25, 0.5, 1.0, 2.0, 4.0], "Factors on all initial weights.", fewest=2, increasing=True
+    )
+    width: Annotated[int, Ge(4)] = parameter(128, "Number of hidden neurons.")
+    samples: Annotated[int, Interval(ge=50, le=1000)] = parameter(
+        200, "Number of training digits; all others are test digits."
+    )
+    final_loss: Annotated[float, Interval(ge=1e-3, le=0.05)] = parameter(
+        0.02, "Training loss at which training stops, divided by the loss of the zero function."
+    )
+    seeds: Annotated[int, Ge(2)] = parameter(5, "Number of networks, each with its own training digits.")
+    seed: Seed = parameter(0, "Seed of the digits and of the initial weights.")
+
+    reference = Reference.of(
+        papers.ON_A_LINE,
+        "Networks with large initial weights learn without aligned layers. They therefore end with a large norm, and "
+        "generalise worse.",
+    )
+    title = "Initial scale, final norm and accuracy"
+    question = "Why do networks with large initial weights generalise worse?"
+    figures, meaning = page.figures, page.meaning
+    equation = r"\theta(0) = \alpha \, \theta_0, \quad \|\theta(\infty)\|(\alpha)"
+    minutes = 1.5
+    theory = "none"
+    axes = ("scale", "seed")
+    task = "digits"
+    notes = ("{samples} training digits; pixels have mean square one.",)
+    trains = "two-layer ReLU with {width} neurons"
+    flow = "gradient flow"
+    deciding_claims = DECIDING
+    labelled = {"scale": "scales"}
+    names = {
+        "scale": ("scale of the initial weights", "1"),
+        "loss": ("training loss over that of the zero function", "1"),
+        "accuracy": ("training accuracy", "1"),
+        "test_accuracy": ("test accuracy", "1"),
+        "norm": ("norm of the weights", "1"),
+        "feature_change": ("relative change of the features", "1"),
+        "mean_test_accuracy": ("test accuracy", "1"),
+        "mean_norm": ("norm of the weights after training", "1"),
+        "mean_initial_norm": ("norm of the initial weights", "1"),
+    }
+    tiny = {"scales": [0.25, 2.0], "width": 32, "samples": 60, "seeds": 2, "final_loss": 0.05}
+
+    def check(self) -> None:
+        """Require scales that differ clearly."""
+        apart = self.scales[-1] >= _RANGE * self.scales[0]
+        self.require(apart, "scales", f"choose a largest scale of at least {_RANGE} times the smallest")
+
+    def trained(self) -> Values:
+        """Train a network from every scale until it fits its digits, and measure it."""
+        runs = np.array(
+            [[self._run(scale, seed) for seed in range(self.seeds)] for scale in track(self.scales, "scales")]
+        )
+        found = {name: runs[..., k] for k, name in enumerate((*MEASURED, "initial_norm"))}
+        means = ("test_accuracy", "norm", "initial_norm")
+        return found | {f"mean_{name}": (("scale",), found[name].mean(axis=1)) for name in means}
+
+    def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
+        """Evaluate the claims about the order of norms and accuracies."""
+        return norm_claims({name: found[name] for name in MEASURED})
+
+    def _run(self, scale: float, seed: int) -> tuple[float, ...]:
+        data = split_digits(self.samples, np.random.default_rng([self.seed, seed]))
+        shape = (data.task.input_dimension, self.width, data.task.output_dimension)
+        network = MLP(shape, bias=False, scale=scale, seed=self.seed + seed)
+        initial = float(np.sqrt(sum(np.sum(np.asarray(weight) ** 2) for weight in network.weights)))
+        return (*fitted(network, data, self.final_loss), initial)
