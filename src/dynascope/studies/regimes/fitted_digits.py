@@ -14,7 +14,7 @@ from dynascope.networks import MLP
 from dynascope.tasks import Task
 from dynascope.tasks.data.digits import digits
 
-__all__ = ["MEASURED", "FittedRun", "SplitDigits", "fitted", "split_digits"]
+__all__ = ["MEASURED", "FittedRun", "SplitDigits", "fitted", "layer_difference", "norm_of", "split_digits"]
 
 _TOLERANCE = 1e-3  # relative error of a step; test accuracies change by less than their spread over seeds
 _DURATION = 1e6  # far beyond the time at which any network fits the digits
@@ -44,6 +44,7 @@ class FittedRun(NamedTuple):
         accuracy: Fraction of correctly classified training digits.
         test_accuracy: Fraction of correctly classified test digits.
         norm: Euclidean norm of all weights.
+        layer_difference: ‖W₂‖² − ‖W₁‖², which gradient flow conserves without biases.
         feature_change: Relative change ‖H − H₀‖/‖H₀‖ of the inputs of the last layer on the training digits.
     """
 
@@ -51,6 +52,7 @@ class FittedRun(NamedTuple):
     accuracy: float
     test_accuracy: float
     norm: float
+    layer_difference: float
     feature_change: float
 
 
@@ -96,9 +98,36 @@ def fitted(network: MLP, data: SplitDigits, loss: float, rates: Mapping[str, flo
         float(run["loss"][-1]) / power,
         _accuracy(trained, data.task.inputs, data.labels),
         _accuracy(trained, data.test_inputs, data.test_labels),
-        float(np.sqrt(sum(np.sum(np.asarray(weight) ** 2) for weight in trained.weights))),
+        norm_of(trained),
+        layer_difference(trained),
         float(np.linalg.norm(after - before) / np.linalg.norm(before)),
     )
+
+
+def norm_of(network: MLP) -> float:
+    """Euclidean norm of all weights.
+
+    Example:
+        >>> round(norm_of(MLP((3, 100, 2), bias=False)) / norm_of(MLP((3, 100, 2), bias=False, scale=2.0)), 6)
+        0.5
+    """
+    return float(np.sqrt(sum(_squares(network))))
+
+
+def layer_difference(network: MLP) -> float:
+    """‖W₂‖² − ‖W₁‖² of a network with one hidden layer.
+
+    Example:
+        >>> first, second = (np.sum(weight**2) for weight in MLP((3, 5, 2), bias=False).weights)
+        >>> bool(np.isclose(layer_difference(MLP((3, 5, 2), bias=False)), second - first))
+        True
+    """
+    first, second = _squares(network)
+    return second - first
+
+
+def _squares(network: MLP) -> list[float]:
+    return [float(np.sum(np.asarray(weight) ** 2)) for weight in network.weights]
 
 
 def _accuracy(network: MLP, inputs: np.ndarray, labels: np.ndarray) -> float:

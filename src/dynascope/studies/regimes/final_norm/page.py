@@ -23,8 +23,8 @@ def figures(study: FinalNorm, result: Comparison) -> list[Chart]:
             "mean_test_accuracy",
             log="x",
             title="Test accuracy",
-            caption="Accuracy on test digits over the scale of the initial weights, after training to the same training "
-            f"loss; mean over {study.seeds} networks. All networks classify every training digit correctly.",
+            caption="Accuracy on test digits over the scale of the initial weights, after training to the same "
+            f"training loss; mean over {study.seeds} networks. All networks classify every training digit correctly.",
         ),
         _OVER_SCALE(
             "mean_norm",

@@ -11,13 +11,14 @@ from annotated_types import Ge, Interval
 from dynascope.comparison import Claim
 from dynascope.flows import track
 from dynascope.networks import MLP
-from dynascope.studies import ClaimsStudy, Reference, Values, parameter
+from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.regimes.final_norm import page
 from dynascope.studies.regimes.final_norm.claims import DECIDING, norm_claims
-from dynascope.studies.regimes.fitted_digits import MEASURED, fitted, split_digits
+from dynascope.studies.regimes.fitted_digits import MEASURED, fitted, layer_difference, norm_of, split_digits
 from dynascope.theory import papers
 from dynascope.validation.bounded import Seed
 
+_PIXELS, _CLASSES = 64, 10
 _RANGE = 4  # smallest ratio of the largest to the smallest scale
 
 
@@ -33,7 +34,7 @@ class FinalNorm(ClaimsStudy):
     the scale changes the function and its learning speed. No theory predicts the accuracies, so the claims state only
     an order: the norm after training increases from each scale to the next, and the test accuracy is lower at the
     largest than at the smallest scale. Whether the accuracy decreases from each scale to the next is reported but does
-    not count.
+    not count. Gradient flow conserves the difference ‖W₂‖² − ‖W₁‖² between the layers, which is only checked.
     """
 
     scales: list[Annotated[float, Interval(ge=0.1, le=8)]] = parameter(
@@ -59,7 +60,8 @@ class FinalNorm(ClaimsStudy):
     figures, meaning = page.figures, page.meaning
     equation = r"\theta(0) = \alpha \, \theta_0, \quad \|\theta(\infty)\|(\alpha)"
     minutes = 1.5
-    theory = "none"
+    theory = "conservation of the difference between the layers"
+    along = "scale"
     axes = ("scale", "seed")
     task = "digits"
     notes = ("{samples} training digits; pixels have mean square one.",)
@@ -73,11 +75,16 @@ class FinalNorm(ClaimsStudy):
         "accuracy": ("training accuracy", "1"),
         "test_accuracy": ("test accuracy", "1"),
         "norm": ("norm of the weights", "1"),
+        "layer_difference": ("difference between the squared norms of the layers", "1"),
         "feature_change": ("relative change of the features", "1"),
         "mean_test_accuracy": ("test accuracy", "1"),
         "mean_norm": ("norm of the weights after training", "1"),
         "mean_initial_norm": ("norm of the initial weights", "1"),
     }
+    tolerance = curve_tolerance(
+        layer_difference=(0.02, "gradient flow conserves the difference, and the solver error is below this limit")
+    )
+    checks = tuple(tolerance)
     tiny = {"scales": [0.25, 2.0], "width": 32, "samples": 60, "seeds": 2, "final_loss": 0.05}
 
     def check(self) -> None:
@@ -98,9 +105,14 @@ class FinalNorm(ClaimsStudy):
         """Evaluate the claims about the order of norms and accuracies."""
         return norm_claims({name: found[name] for name in MEASURED})
 
+    def exact(self) -> Values:
+        """The difference between the layers, which keeps its initial value."""
+        starts = [[self._network(scale, seed) for seed in range(self.seeds)] for scale in self.scales]
+        return {"layer_difference": np.array([[layer_difference(each) for each in row] for row in starts])}
+
     def _run(self, scale: float, seed: int) -> tuple[float, ...]:
-        data = split_digits(self.samples, np.random.default_rng([self.seed, seed]))
-        shape = (data.task.input_dimension, self.width, data.task.output_dimension)
-        network = MLP(shape, bias=False, scale=scale, seed=self.seed + seed)
-        initial = float(np.sqrt(sum(np.sum(np.asarray(weight) ** 2) for weight in network.weights)))
-        return (*fitted(network, data, self.final_loss), initial)
+        data, network = split_digits(self.samples, np.random.default_rng([self.seed, seed])), self._network(scale, seed)
+        return (*fitted(network, data, self.final_loss), norm_of(network))
+
+    def _network(self, scale: float, seed: int) -> MLP:
+        return MLP((_PIXELS, self.width, _CLASSES), bias=False, scale=scale, seed=self.seed + seed)

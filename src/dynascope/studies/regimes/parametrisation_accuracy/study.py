@@ -32,8 +32,8 @@ class ParametrisationAccuracy(ClaimsStudy):
     Xavier−, the tangent kernel is constant in this limit. The output multiplier is absorbed into the weights, so mean
     field and Xavier+ are the same ReLU network.
 
-    Networks are trained by gradient flow until their training loss is a given fraction of the loss of the zero function.
-    There are no batches, no regularisation and no normalisation layers. The paper instead trains by SGD on CIFAR-10.
+    Networks are trained by gradient flow until their training loss is a given fraction of that of the zero function. There
+    are no batches, no regularisation and no normalisation layers. The paper instead trains by SGD on CIFAR-10.
 
     The verdict rests on three claims, one for each pair of parametrisations: the one that learns features has the
     higher test accuracy at the largest width. No theory predicts accuracies, so the claims state only their order.
@@ -86,6 +86,7 @@ class ParametrisationAccuracy(ClaimsStudy):
         "accuracy": ("training accuracy", "1"),
         "test_accuracy": ("test accuracy", "1"),
         "norm": ("norm of the weights", "1"),
+        "layer_difference": ("difference between the squared norms of the layers", "1"),
         "feature_change": ("relative change of the features", "1"),
         "mean_test_accuracy": ("test accuracy", "1"),
         "mean_feature_change": ("relative change of the features", "1"),
