@@ -42,5 +42,5 @@ def test_small_networks_have_the_claimed_order():
 )
 def test_a_field_out_of_range_is_refused_by_name(field, value):
     with pytest.raises(InputError) as refusal:
-        FinalNorm(**FinalNorm.tiny | {field: value})
+        FinalNorm(**{**FinalNorm.tiny, field: value})
     assert refusal.value.argument == field

@@ -46,5 +46,5 @@ def test_small_networks_coincide_at_the_base_width_and_have_the_claimed_order():
 )
 def test_a_field_out_of_range_is_refused_by_name(field, value):
     with pytest.raises(InputError) as refusal:
-        ParametrisationAccuracy(**ParametrisationAccuracy.tiny | {field: value})
+        ParametrisationAccuracy(**{**ParametrisationAccuracy.tiny, field: value})
     assert refusal.value.argument == field

@@ -32,8 +32,9 @@ class ParametrisationAccuracy(ClaimsStudy):
     Xavier−, the tangent kernel is constant in this limit. The output multiplier is absorbed into the weights, so mean
     field and Xavier+ are the same ReLU network.
 
-    Networks are trained by gradient flow until their training loss is a given fraction of that of the zero function, with
-    no batches, no regularisation and no normalisation layers. The paper instead trains by SGD on CIFAR-10.
+    Networks are trained by gradient flow until their training loss is a given fraction of the loss of the zero
+    function. There are no batches, no regularisation and no normalisation layers. The paper instead trains by SGD on
+    CIFAR-10.
 
     The verdict rests on three claims, one for each pair of parametrisations: the one that learns features has the
     higher test accuracy at the largest width. No theory predicts accuracies, so the claims state only their order.
