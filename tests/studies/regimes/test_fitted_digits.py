@@ -4,24 +4,25 @@ import numpy as np
 import pytest
 
 from dynascope.networks import MLP
-from dynascope.studies.regimes.fitted_digits import fitted, layer_difference, norm_of, split_digits
+from dynascope.studies.regimes.fitted_digits import fitted, layer_difference, split_digits
 
 
 @pytest.mark.slow
-def test_training_stops_at_the_loss_and_measures_the_network():
+@pytest.mark.parametrize("scale", [1.0, 4.0])
+def test_training_stops_at_the_loss_and_measures_the_network(scale):
     data = split_digits(60, np.random.default_rng(0))
-    start = MLP((64, 16, 10), bias=False, seed=1)
+    start = MLP((64, 16, 10), bias=False, scale=scale, seed=1)
     run = fitted(start, data, 0.05)
     assert 0.03 < run.loss <= 0.05
     assert run.accuracy == 1.0
-    assert 0.5 < run.test_accuracy < 1.0
-    np.testing.assert_allclose(run.layer_difference, layer_difference(start), atol=0.02 * norm_of(start) ** 2)
+    assert 0.1 < run.test_accuracy < 1.0
+    np.testing.assert_allclose(run.layer_difference, layer_difference(start), rtol=1e-3)
 
 
 @pytest.mark.slow
 def test_a_multiplied_learning_rate_leaves_the_trained_network_unchanged():
     data, start = split_digits(60, np.random.default_rng(0)), MLP((64, 16, 10), bias=False)
-    np.testing.assert_allclose(fitted(start, data, 0.05, 1.0)[2:], fitted(start, data, 0.05, 2.0)[2:], rtol=0.05)
+    np.testing.assert_allclose(fitted(start, data, 0.05, 1.0)[2:], fitted(start, data, 0.05, 2.0)[2:], rtol=0.01)
 
 
 def test_training_and_test_digits_are_disjoint_and_complete():
