@@ -49,7 +49,9 @@ def meaning(study: LineAlignment, result: Comparison) -> str:
     first, last = alignment.isel(time=0), alignment.isel(time=-1)
     ends = {start: rounded(last.sel(start=start)) for start in ("small", "large orthogonal", "nearly parallel")}
     names = " and ".join(study.parametrisations)
-    parametrised = f", and Gaussian layers with the variances of {names}" if names else ""
+    parametrised = (
+        f", and Gaussian layers of the parametrisations {names}, in which wide networks learn features" if names else ""
+    )
     descent = (
         " Linear and ReLU networks were also trained by SGD and Adam. Of these networks, "
         "only the linear ones trained by SGD affect the verdict: their alignment must change in the predicted "

@@ -46,11 +46,12 @@ def meaning(study: FinalNorm, result: Comparison) -> str:
         f"and the test accuracy was {percent(each['mean_test_accuracy'])}"
         for each in ends
     )
-    fitted = percent(result.observed["accuracy"].min())
+    least = float(result.observed["accuracy"].min())
+    fitted = "every training digit" if least == 1 else f"at least {percent(least)} of its training digits"
     return (
         f"Two-layer ReLU networks with {study.width} neurons were trained on {study.samples} handwritten digits until "
-        f"the training loss was {rounded(study.final_loss)} of that of the zero function. The training accuracy of "
-        f"each network was then at least {fitted}. At the scale {rounded(study.scales[0])} of the initial weights, "
+        f"the training loss was {rounded(study.final_loss)} of that of the zero function. Each network then "
+        f"classified {fitted} correctly. At the scale {rounded(study.scales[0])} of the initial weights, "
         f"{small}. At the scale {rounded(study.scales[-1])}, {large}. All networks solve the same task to the same "
         "loss, so the scale determines which solution training finds. Networks with small initial weights must grow "
         "to fit the digits. Networks with large initial weights keep most of their random weights, which also act on "
