@@ -49,9 +49,11 @@ def meaning(study: LineAlignment, result: Comparison) -> str:
     first, last = alignment.isel(time=0), alignment.isel(time=-1)
     ends = {start: rounded(last.sel(start=start)) for start in ("small", "large orthogonal", "nearly parallel")}
     names = " and ".join(study.parametrisations)
-    parametrised = (
-        f", and Gaussian layers of the parametrisations {names}, in which wide networks learn features" if names else ""
-    )
+    others = "three with nearly parallel, parallel or opposite layers"
+    if names:
+        others += f", and Gaussian layers of the parametrisations {names}, in which wide networks learn features"
+    else:
+        others = f"and {others}"
     descent = (
         " Linear and ReLU networks were also trained by SGD and Adam. Of these networks, "
         "only the linear ones trained by SGD affect the verdict: their alignment must change in the predicted "
@@ -62,7 +64,7 @@ def meaning(study: LineAlignment, result: Comparison) -> str:
     return (
         f"Linear networks with {study.width} hidden neurons were trained on inputs along a line from "
         f"{len(alignment['start'])} initialisations: one small, one large with orthogonal layers, "
-        f"three with nearly parallel, parallel or opposite layers{parametrised}. For each initialisation, the theory "
+        f"{others}. For each initialisation, the theory "
         "predicts the alignment, the norms and the loss at every time. "
         f"The alignment ended at {ends['small']} from the small initialisation, at {ends['large orthogonal']} "
         f"from the large orthogonal one, and at {ends['nearly parallel']} from the nearly parallel one, where it began "
