@@ -10,6 +10,7 @@ from dynascope.studies.regimes.final_norm.study import FinalNorm
 FOUND = {
     "norm": np.array([[1.0, 1.1, 0.9], [2.0, 2.1, 2.2], [5.0, 5.1, 5.2]]),
     "test_accuracy": np.array([[0.9, 0.91, 0.92], [0.8, 0.81, 0.79], [0.5, 0.51, 0.52]]),
+    "centred_accuracy": np.array([[0.9, 0.91, 0.92], [0.9, 0.91, 0.92], [0.8, 0.82, 0.81]]),
     "accuracy": np.ones((3, 3)),
 }
 
@@ -21,6 +22,7 @@ def outcomes(**changed):
 def test_the_contrary_order_is_refuted():
     assert set(outcomes().values()) == {"holds"}
     backwards = outcomes(norm=FOUND["norm"][::-1], test_accuracy=FOUND["test_accuracy"][::-1])
+    assert backwards.pop("centred") == "holds"
     assert set(backwards.values()) == {"does not hold"}
 
 

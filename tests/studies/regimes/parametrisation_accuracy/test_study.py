@@ -11,6 +11,7 @@ NAMES = [name for pair in PAIRS.items() for name in pair]
 HIGH, LOW = np.array([0.9, 0.91, 0.92]), np.array([0.7, 0.72, 0.71])
 FOUND = {
     "test_accuracy": np.array([HIGH, LOW] * 3),
+    "centred_accuracy": np.array([HIGH, LOW] * 3),
     "feature_change": np.array([HIGH, LOW] * 3),
     "accuracy": np.ones((6, 3)),
 }

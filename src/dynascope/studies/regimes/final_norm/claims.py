@@ -18,8 +18,8 @@ def norm_claims(found: Mapping[str, np.ndarray]) -> list[Claim]:
     """Evaluate the claims. Each value is a mean over seeds.
 
     Args:
-        found: `norm`, and `accuracy` on training and `test_accuracy` on test digits, shape (scales, seeds), with
-            increasing scales.
+        found: `norm`, and `accuracy` on training digits, `test_accuracy` and `centred_accuracy` (test accuracy without
+            the initial output), shape (scales, seeds), with increasing scales.
     """
     fitted = bool((found["accuracy"] == 1).all())
     # A network with large initial weights may classify as badly as chance; one with small initial weights must learn.
@@ -45,6 +45,13 @@ def norm_claims(found: Mapping[str, np.ndarray]) -> list[Claim]:
             "The test accuracy decreases from each scale to the next. The value is the largest of the changes in the "
             "test accuracy.",
             steps.max(axis=0),
+            most=0.0,
+        ),
+        claim_on_mean(
+            "centred",
+            "The test accuracy without the initial output is lower at the largest scale than at the smallest scale. "
+            "The value is the change in this accuracy.",
+            found["centred_accuracy"][-1] - found["centred_accuracy"][0],
             most=0.0,
         ),
     ]

@@ -20,8 +20,8 @@ def accuracy_claims(found: Mapping[str, np.ndarray], names: Sequence[str]) -> li
     """Evaluate the claims. Each value is a difference between two parametrisations, averaged over seeds.
 
     Args:
-        found: `accuracy` on the training digits, `test_accuracy` and `feature_change` at the largest width, shape
-            (parametrisations, seeds).
+        found: `accuracy` on the training digits, `test_accuracy`, `centred_accuracy` (test accuracy without the initial
+            output) and `feature_change` at the largest width, shape (parametrisations, seeds).
         names: Names of the parametrisations.
     """
     row = {name: position for position, name in enumerate(names)}
@@ -33,13 +33,14 @@ def accuracy_claims(found: Mapping[str, np.ndarray], names: Sequence[str]) -> li
     claims = [
         claim_on_mean(
             f"{rich}, {kind}",
-            f"At the largest width, {words} larger with {rich} than with {lazy}.",
+            f"At the largest width, {words} with {rich} than with {lazy}.",
             found[quantity][row[rich]] - found[quantity][row[lazy]],
             least=0.0,
         )
         for kind, quantity, words in (
-            ("accuracy", "test_accuracy", "the test accuracy is"),
-            ("features", "feature_change", "the change in the features during training is"),
+            ("accuracy", "test_accuracy", "the test accuracy is higher"),
+            ("features", "feature_change", "the change in the features during training is larger"),
+            ("centred", "centred_accuracy", "the test accuracy without the initial output is higher"),
         )
         for rich, lazy in PAIRS.items()
     ]

@@ -12,7 +12,7 @@ from dynascope.comparison import Claim
 from dynascope.flows import track
 from dynascope.networks import abc_network
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
-from dynascope.studies.regimes.fitted_digits import MEASURED, fitted, split_digits
+from dynascope.studies.regimes.fitted_digits import MEASURED, centred_accuracy, fitted, split_digits
 from dynascope.studies.regimes.parametrisation_accuracy import page
 from dynascope.studies.regimes.parametrisation_accuracy.claims import DECIDING, PAIRS, accuracy_claims
 from dynascope.theory import papers
@@ -20,6 +20,7 @@ from dynascope.theory.regimes import ABCParametrisation, abc_of_two_layers, abc_
 from dynascope.validation.bounded import Seed
 
 _NAMES = tuple(name for pair in PAIRS.items() for name in pair)
+_MEASURED = (*MEASURED, "centred_accuracy")
 _WIDER = 4  # smallest ratio of the largest width to the base width at which parametrisations differ clearly
 
 
@@ -39,8 +40,12 @@ class ParametrisationAccuracy(ClaimsStudy):
     The verdict rests on three claims, one for each pair of parametrisations: the one that learns features has the
     higher test accuracy at the largest width. No theory predicts accuracies, so the claims state only their order.
     Equality at the base width is an identity, and is only checked. Further claims state that the features change more
-    with the parametrisation that learns features. The initial output with Xavier− grows as the square root of the
-    width, so part of its low accuracy is due to the initial function.
+    with the parametrisation that learns features.
+
+    The random output of the initial network also lowers the test accuracy: training removes it on the training digits,
+    but only partly on test digits. It does not vanish in wide networks in the kernel phase, and with Xavier− it grows
+    as the square root of the width. The networks are therefore also trained and tested without their initial output
+    (as f − f₀). Whether the accuracies then differ in the same order is reported, but does not count.
     """
 
     widths: list[Annotated[int, Ge(4)]] = parameter(
@@ -90,6 +95,8 @@ class ParametrisationAccuracy(ClaimsStudy):
         "layer_difference": ("difference between the squared norms of the layers", "1"),
         "feature_change": ("relative change of the features", "1"),
         "mean_test_accuracy": ("test accuracy", "1"),
+        "centred_accuracy": ("test accuracy without the initial output", "1"),
+        "mean_centred_accuracy": ("test accuracy without the initial output", "1"),
         "mean_feature_change": ("relative change of the features", "1"),
         "base_accuracy_ratio": ("test accuracy at the base width over that of mean field", "1"),
     }
@@ -115,9 +122,9 @@ class ParametrisationAccuracy(ClaimsStudy):
                 for width in track(self.widths, "widths")
             ]
         )
-        found = {name: runs[..., k] for k, name in enumerate(MEASURED)}
+        found = {name: runs[..., k] for k, name in enumerate(_MEASURED)}
         base = found["test_accuracy"][0].mean(axis=1)
-        means = ("test_accuracy", "feature_change")
+        means = ("test_accuracy", "centred_accuracy", "feature_change")
         return {
             **found,
             **{f"mean_{name}": (("width", "architecture"), found[name].mean(axis=2)) for name in means},
@@ -126,7 +133,7 @@ class ParametrisationAccuracy(ClaimsStudy):
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
         """Evaluate the claims about the order of the parametrisations."""
-        return accuracy_claims({name: found[name][-1] for name in MEASURED}, _NAMES)
+        return accuracy_claims({name: found[name][-1] for name in _MEASURED}, _NAMES)
 
     def exact(self) -> Values:
         """The ratio of accuracies at the base width, where all networks are equal."""
@@ -137,7 +144,8 @@ class ParametrisationAccuracy(ClaimsStudy):
         pixels, classes = data.task.input_dimension, data.task.output_dimension
         options = {"base_width": self.widths[0], "activation": "relu", "seed": self.seed + seed}
         network, rates = abc_network(entry, width, pixels, classes, **options)
-        return tuple(fitted(network, data, self.final_loss, rates))
+        further = centred_accuracy(network, data, self.final_loss, rates)
+        return (*fitted(network, data, self.final_loss, rates), further)
 
 
 def _parametrisations() -> dict[str, ABCParametrisation]:
