@@ -32,6 +32,11 @@ def test_networks_that_learned_nothing_decide_nothing():
         assert set(outcomes(**changed).values()) == {"undecided"}
 
 
+def test_equal_networks_decide_nothing():
+    assert set(outcomes(test_accuracy=np.full((6, 3), 0.8)).values()) == {"holds", "undecided"}
+    assert {outcomes(test_accuracy=np.full((6, 3), 0.8))[name] for name in DECIDING} == {"undecided"}
+
+
 @pytest.mark.slow
 def test_small_networks_coincide_at_the_base_width_and_have_the_claimed_order():
     result = ParametrisationAccuracy(**ParametrisationAccuracy.tiny).run()

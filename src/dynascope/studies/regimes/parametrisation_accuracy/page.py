@@ -35,8 +35,7 @@ def figures(study: ParametrisationAccuracy, result: Comparison) -> list[Chart]:
         _OVER_WIDTH(
             "mean_feature_change",
             title="Change of the features",
-            caption="Relative change of the activations of the hidden layer during training, over the width. The "
-            "features of Xavier− change because its initial outputs are large and have to be unlearned.",
+            caption="Relative change of the activations of the hidden layer during training, over the width.",
         ),
     ]
 
