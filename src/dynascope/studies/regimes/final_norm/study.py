@@ -72,7 +72,7 @@ class FinalNorm(ClaimsStudy):
     question = "Why do networks with large initial weights generalise worse?"
     figures, meaning = page.figures, page.meaning
     equation = r"\theta(0) = \alpha \, \theta_0, \quad \|\theta(\infty)\|(\alpha)"
-    minutes = 2.1
+    minutes = 2.7
     theory = "conservation of the difference between the layers"
     along = "scale"
     axes = ("scale", "seed")

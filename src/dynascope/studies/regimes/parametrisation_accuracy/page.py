@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["figures", "meaning"]
 
-_OVER_WIDTH = functools.partial(Chart, over="width", log="x", symbols={"architecture": ""})
+_OVER_WIDTH = functools.partial(Chart, over="width", log="x")
 
 
 def figures(study: ParametrisationAccuracy, result: Comparison) -> list[Chart]:
@@ -30,6 +30,7 @@ def figures(study: ParametrisationAccuracy, result: Comparison) -> list[Chart]:
         _OVER_WIDTH(
             "mean_centred_accuracy",
             title="Test accuracy without the initial output",
+            y_label="test accuracy",
             caption="As above, but the output of the initial network is subtracted, in training and on test digits.",
         ),
         _OVER_WIDTH(
@@ -60,7 +61,8 @@ def meaning(study: ParametrisationAccuracy, result: Comparison) -> str:
     )
     return (
         f"Two-layer ReLU networks were trained on {study.samples} handwritten digits until the training loss was "
-        f"{rounded(study.final_loss)} of that of the zero function. At the base width, {study.widths[0]}, all "
+        f"{rounded(study.final_loss)} of that of the zero function. A parametrisation states how initial weights, "
+        "output multiplier and learning rates change with the width. At the base width, {study.widths[0]}, all "
         f"parametrisations are the same network, with a test accuracy of {percent(base[0])}. At the width "
         f"{study.widths[-1]}, the test accuracies were {pairs}. In each pair, the first parametrisation learns "
         "features in the limit of infinite width, and the tangent kernel of the second is constant, so that it learns "
