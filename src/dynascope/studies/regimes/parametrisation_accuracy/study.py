@@ -75,7 +75,7 @@ class ParametrisationAccuracy(ClaimsStudy):
         r"f(x) = \gamma \sum_{i=1}^{d} u_i \max(w_i \cdot x, 0), \quad \gamma \sim d^{c_\gamma}, \quad "
         r"\eta \sim d^{c_\eta}"
     )
-    minutes = 4.0
+    minutes = 7.9
     theory = "parametrisations that coincide at the base width"
     along = "architecture"
     axes = ("width", "architecture", "seed")
