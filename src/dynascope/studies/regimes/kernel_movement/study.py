@@ -39,6 +39,8 @@ class KernelMovement(ClaimsStudy):
     the first layer: weights divided by α at the rate η learn exactly like the original weights at the rate ηα². The
     results with batch norm are therefore reported but do not count. The equivalence is only checked, and so is the
     corresponding one without batch norm, in which the rate of the last layer is divided by α².
+
+    A run with `seed=100`, which was not used while the study was written, supports all four claims.
     """
 
     inputs: Annotated[int, Ge(2)] = parameter(10, "Number of inputs.")

@@ -62,7 +62,7 @@ def meaning(study: ParametrisationAccuracy, result: Comparison) -> str:
     return (
         f"Two-layer ReLU networks were trained on {study.samples} handwritten digits until the training loss was "
         f"{rounded(study.final_loss)} of that of the zero function. A parametrisation states how initial weights, "
-        "output multiplier and learning rates change with the width. At the base width, {study.widths[0]}, all "
+        f"output multiplier and learning rates change with the width. At the base width, {study.widths[0]}, all "
         f"parametrisations are the same network, with a test accuracy of {percent(base[0])}. At the width "
         f"{study.widths[-1]}, the test accuracies were {pairs}. In each pair, the first parametrisation learns "
         "features in the limit of infinite width, and the tangent kernel of the second is constant, so that it learns "
