@@ -11,6 +11,7 @@ from . import probes as probes
 from . import report as report
 from . import results as results
 from . import studies as studies
+from . import sweeps as sweeps
 from . import symmetry as symmetry
 from . import tasks as tasks
 from . import theory as theory
@@ -28,6 +29,7 @@ from .prediction import regime as regime
 from .prediction import which as which
 from .results import load as load
 from .studies.index import study as study
+from .sweeps import sweep as sweep
 from .tasks import Task as Task
 from .tasks import digits as digits
 from .tasks import read_table as read_table

@@ -1,4 +1,4 @@
-"""The command line: list, predict, which, run, diagnose, report, watch."""
+"""The command line: list, predict, which, run, sweep, diagnose, report, watch."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from dynascope.cli.output import open_page, page_of, print_json, writing
 from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
 from dynascope.cli.run import Run, run_command, runner
+from dynascope.cli.sweep import Sweep, sweeper
 from dynascope.cli.watch import Watch
 from dynascope.cli.which import Which
 from dynascope.studies import find_studies, find_study
@@ -63,6 +64,7 @@ _COMMANDS: dict[str, Any] = {
     "predict": Predict,
     "which": Which,
     "run": Run,
+    "sweep": Sweep,
     "diagnose": Diagnose,
     "report": Report,
     "watch": Watch,
@@ -108,8 +110,9 @@ def main(arguments: list[str]) -> int:
 def _command(arguments: list[str]) -> Callable[[], int]:
     """Parse the command; import only the study that it runs."""
     first = arguments[0] if arguments else ""
-    if first == "run" and len(arguments) > 1 and not arguments[1].startswith("-"):
-        return parsed(runner(find_study(arguments[1])), arguments, words=2)
+    if first in ("run", "sweep") and len(arguments) > 1 and not arguments[1].startswith("-"):
+        of_study = runner if first == "run" else sweeper
+        return parsed(of_study(find_study(arguments[1])), arguments, words=2)
     if first in _COMMANDS:
         return parsed(_COMMANDS[first], arguments, words=1)
     if not first.startswith("-"):

@@ -20,7 +20,7 @@ from dynascope.cli.progress import step
 if TYPE_CHECKING:
     from dynascope.studies import Study
 
-__all__ = ["Run", "run_command", "runner"]
+__all__ = ["Run", "run_command", "runner", "unchecked"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,7 @@ def runner(study_type: type[Study]) -> Callable[..., Callable[[], int]]:
         return functools.partial(_run, study_type(**vars(study)), out, open, json)
 
     # Boolean fields take a value like all other fields, as in `--whitened True`.
-    run.__annotations__["study"] = Annotated[_unchecked(study_type), tyro.conf.FlagConversionOff]
+    run.__annotations__["study"] = Annotated[unchecked(study_type), tyro.conf.FlagConversionOff]
     run.__doc__ = f"""{study_type.reference.claim}
 
     Args:
@@ -60,7 +60,7 @@ def runner(study_type: type[Study]) -> Callable[..., Callable[[], int]]:
     return run
 
 
-def _unchecked(study_type: type[Study]) -> type:
+def unchecked(study_type: type[Study]) -> type:
     """Return a dataclass with the fields of the study but without its checks."""
     types = get_type_hints(study_type)
     given = [

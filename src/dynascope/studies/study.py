@@ -7,7 +7,7 @@ import operator
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast, dataclass_transform, final
 
 import jax
 import numpy as np
@@ -73,6 +73,7 @@ class Study:
         labelled: Labels of each axis: the labels themselves, the name of the attribute that contains them, or a
             function of the study.
         names: Long names and units of variables and axes, which extend or replace the standard ones.
+        batched: Names of fields that may differ between studies that `observe_many` trains together.
     """
 
     name: ClassVar[str]
@@ -98,6 +99,7 @@ class Study:
     axes: ClassVar[tuple[str, ...]] = ("time",)
     labelled: ClassVar[Mapping[str, Any]] = {}
     names: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    batched: ClassVar[tuple[str, ...]] = ()
 
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -194,6 +196,18 @@ class Study:
             DivergenceError: A run diverged, or one member of an ensemble did.
         """
         return Observation.of(name_all(self.observed(), self.names))
+
+    @classmethod
+    def observe_many(cls, studies: Sequence[Self]) -> list[Observation]:
+        """Train and measure for several studies that differ only in the fields of `batched`.
+
+        A study with such fields overrides this method to train all networks in one program. The results are those of
+        `observe`, up to solver tolerances.
+
+        Raises:
+            DivergenceError: A run diverged.
+        """
+        return [study.observe() for study in studies]
 
     @final
     @compile_cache()

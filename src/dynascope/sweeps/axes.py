@@ -43,7 +43,9 @@ def parse_axis(text: str) -> tuple[str, list[Value]]:
     """
     name, equals, values = (part.strip() for part in text.partition("="))
     form = bool(name and equals and values)
-    require(form, f"over is {text!r}", argument="over", value=text, remedy="give NAME=VALUES, such as scale=0.1:2:17log")
+    require(
+        form, f"over is {text!r}", argument="over", value=text, remedy="give NAME=VALUES, such as scale=0.1:2:17log"
+    )
     name, parts = name.replace("-", "_"), [part.strip() for part in values.split(":")]
     if len(parts) == 1:
         listed = [part.strip() for part in values.split(",")]
@@ -79,7 +81,9 @@ def checked_axes(over: Mapping[str, Sequence[Any]]) -> dict[str, list[Value]]:
         {'scale': [0.5, 1.0], 'seed': [0, 1]}
     """
     remedy = "give the values of at least one argument, such as over={'seed': range(4)}"
-    require(isinstance(over, Mapping) and len(over) > 0, f"over is {over!r}", argument="over", value=over, remedy=remedy)
+    require(
+        isinstance(over, Mapping) and len(over) > 0, f"over is {over!r}", argument="over", value=over, remedy=remedy
+    )
     return {str(name): _checked_values(str(name), values) for name, values in over.items()}
 
 

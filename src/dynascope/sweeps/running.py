@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import time
@@ -13,21 +14,21 @@ from typing import Any
 
 from dynascope.errors import InputError
 from dynascope.flows.progress import report_progress
-from dynascope.sweep.axes import checked_axes
-from dynascope.sweep.cells import Cell, settings_of
-from dynascope.sweep.folder import Folder
-from dynascope.sweep.entries import run_block
-from dynascope.sweep.runs import Run, run_of
-from dynascope.sweep.swept import Sweep, load_sweep
-from dynascope.sweep.workers import finished_in_executor, finished_in_processes, require_portable
+from dynascope.sweeps.axes import checked_axes
+from dynascope.sweeps.cells import Cell, settings_of
+from dynascope.sweeps.entries import run_block
+from dynascope.sweeps.folder import Folder
+from dynascope.sweeps.runs import Run, run_of
+from dynascope.sweeps.swept import Sweep, load_sweep
+from dynascope.sweeps.workers import finished_in_executor, finished_in_processes, require_portable
 from dynascope.validation import checked, require
 from dynascope.validation.bounded_scalars import NonNegativeInt, PositiveInt
 
-__all__ = ["checked_sweep", "sweep"]
+__all__ = ["MOST_CELLS", "checked_sweep", "cores", "sweep"]
 
 MOST_CELLS = 10_000
 _BLOCK = 32  # largest number of cells that are computed together
-_SECONDS = 5.0  # between two times at which finished cells are written to the store
+_FIRST, _SECONDS = 1.0, 5.0  # until the first time, and two times at which finished cells are written to the store
 _SHARE = 20  # writing takes at most 1/_SHARE of the time
 _SUBMITTED = 32  # blocks in an executor of unknown size
 
@@ -89,13 +90,16 @@ def sweep(
     what, axes = checked_sweep(run, over, fixed, most_cells=most_cells)
     right = executor is None or isinstance(executor, Executor)
     remedy = "pass a concurrent.futures.Executor"
-    require(right, f"executor has type {type(executor).__name__}", argument="executor", value=str(executor), remedy=remedy)
+    require(
+        right, f"executor has type {type(executor).__name__}", argument="executor", value=str(executor), remedy=remedy
+    )
     if executor is None and workers != 0:
         require_portable(what)
     folder = Folder(Path(out), what.identity(), axes, _BLOCK)
     try:
         plan = folder.plan(what.batched, retry_failed=retry_failed)
-        for entries in _batches(_finished(what, folder.axes, plan, workers, executor), folder, plan):
+        finished = _finished(what, folder.axes, plan, workers, executor)
+        for entries in _batches(finished, folder, plan, workers or cores()):
             folder.record(entries)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -163,25 +167,28 @@ def _finished(
         return finished_in_executor(executor, run, axes, plan, workers or _SUBMITTED)
     if workers == 0:
         return ((block, run_block(run, axes, block)) for block in plan)
-    return finished_in_processes(run, axes, plan, min(workers or _cores(), max(len(plan), 1)))
+    return finished_in_processes(run, axes, plan, min(workers or cores(), max(len(plan), 1)))
 
 
 def _batches(
-    finished: Iterator[tuple[list[Cell], list[dict[str, Any]]]], folder: Folder, plan: Sequence[Sequence[Cell]]
+    finished: Iterator[tuple[list[Cell], list[dict[str, Any]]]], folder: Folder, plan: list[list[Cell]], workers: int
 ) -> Iterator[list[dict[str, Any]]]:
     """Report progress and write finished cells to the store from time to time."""
     cells, done = sum(map(len, plan)), 0
+    left = {tuple(block): None for block in plan}  # blocks start in the order of the plan
     report_progress(0, cells, "cells")
-    due = time.monotonic() + _SECONDS
-    for _, entries in finished:
+    due = time.monotonic() + _FIRST
+    for block, entries in finished:
         yield entries
+        del left[tuple(block)]
         done += len(entries)
         report_progress(done, cells, "cells")
         if time.monotonic() > due:
             start = time.monotonic()
-            folder.compact()
+            folder.compact(running=[cell for block in itertools.islice(left, workers) for cell in block])
             due = time.monotonic() + max(_SECONDS, _SHARE * (time.monotonic() - start))
 
 
-def _cores() -> int:
+def cores() -> int:
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynascope.errors import InputError
-from dynascope.sweep.cells import Cell, settings_of
-from dynascope.sweep.measurements import Measurements, measurements
+from dynascope.sweeps.cells import Cell, settings_of
+from dynascope.sweeps.measurements import measurements
 
 if TYPE_CHECKING:
-    from dynascope.sweep.runs import Run
+    from dynascope.sweeps.runs import Run
 
 __all__ = ["Outcome", "attempt", "failed_entry", "reason_of", "run_block"]
 

@@ -15,10 +15,10 @@ import filelock
 import numpy as np
 import pytest
 import xarray as xr
+from sweeps import swept_functions as functions
 
 from dynascope.errors import InputError
-from dynascope.sweep import load_sweep, sweep
-from sweep import swept_functions as functions
+from dynascope.sweeps import load_sweep, sweep
 
 RATES = [0.1, 0.25, 0.5]
 
@@ -167,7 +167,7 @@ def test_a_folder_that_is_not_writable_is_rejected(tmp_path):
 
 
 def test_a_full_disk_is_reported_and_loses_no_finished_cell(tmp_path, monkeypatch):
-    from dynascope.sweep.journal import Journal
+    from dynascope.sweeps.journal import Journal
 
     append, written = Journal.append, []
 
@@ -196,8 +196,8 @@ def test_a_stored_sweep_opens_with_xarray_alone(tmp_path):
 
 PROGRAM = """
 import sys
-from dynascope.sweep import sweep
-from sweep.swept_functions import slow_curve
+from dynascope.sweeps import sweep
+from sweeps.swept_functions import slow_curve
 if __name__ == "__main__":
     sweep(slow_curve, over={"rate": "0.1:1:12", "seed": "0:12"}, out=sys.argv[1], workers=2)
 """

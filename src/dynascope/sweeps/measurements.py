@@ -32,8 +32,9 @@ def measurements(found: Any) -> Measurements:
     variable with one dimension is stored; dimensions of length one do not count. Curves over time, steps or epochs are
     interpolated on 65 points that divide the recorded times into equal parts, and the times of these points are stored
     beside them. Other variables with one dimension, such as the jumps of a staircase, are stored as lists, with their
-    length as `count_…`. From a comparison, the verdict, the error of each quantity and the value and outcome of each
-    claim are stored as well; predicted variables start with `predicted_`.
+    length as `count_…`. From a comparison, the verdict, the error of each quantity, and the value and outcome of each
+    claim are stored as well, and the largest error in units of its tolerance as `error_share`. Predicted variables
+    start with `predicted_`.
 
     Args:
         found: A number, a mapping of numbers, an xarray dataset, a prediction, an observation or a comparison.
@@ -70,8 +71,12 @@ def _of_result(result: Result) -> Measurements:
     if isinstance(result, Comparison):
         if result.verdict is not None:
             values["verdict"] = (), str(result.verdict.outcome)
-        for name, each in {**result.quantities, **result.checks}.items():
+        judged = {**result.quantities, **result.checks}
+        for name, each in judged.items():
             values[f"error_{name}"] = (), float(each.error)
+        shares = [each.error / each.tolerance for each in judged.values() if each.judged and each.tolerance > 0]
+        if shares:
+            values["error_share"] = (), float(max(shares))
         for name, claim in result.claims.items():
             values[f"claim_{name}"] = (), str(claim.outcome)
             values[f"claim_{name}_value"] = (), float(claim.value)

@@ -16,9 +16,9 @@ import numpy as np
 
 from dynascope.errors import InputError
 from dynascope.results.whole_files import written_beside
-from dynascope.sweep.cells import Cell, blocks, chunk_shape, new_cells
-from dynascope.sweep.hypercube import Hypercube
-from dynascope.sweep.journal import Journal
+from dynascope.sweeps.cells import Cell, blocks, chunk_shape, new_cells
+from dynascope.sweeps.hypercube import Hypercube
+from dynascope.sweeps.journal import Journal
 from dynascope.validation import require
 
 __all__ = ["MANIFEST", "STORE", "Folder", "read_manifest"]
@@ -120,11 +120,15 @@ class Folder:
         for entry in entries:
             self._journal.append(entry)
 
-    def compact(self) -> None:
-        """Write the cells of the journal to the store."""
+    def compact(self, running: Sequence[Cell] = ()) -> None:
+        """Write the cells of the journal to the store, and which cells are being computed."""
         newest = {tuple(entry["cell"]): entry for entry in self._journal.entries()}
         inside = [entry for cell, entry in newest.items() if all(map(int.__lt__, cell, self.store.shape))]
         self.store.write(inside)
+        statuses = self.store.statuses()
+        stopped = {tuple(map(int, cell)): "waiting" for cell in np.argwhere(statuses == "running")}
+        started = {cell: "running" for cell in running if statuses[cell] != "done"}
+        self.store.set_status(stopped | started)
         self._journal.clear()
 
     def close(self) -> None:

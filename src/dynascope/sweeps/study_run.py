@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dynascope import __version__
-from dynascope.results import Comparison, Observation
+from dynascope.results import Comparison
 from dynascope.studies import Study
-from dynascope.sweep.entries import Outcome, attempt
-from dynascope.sweep.identity import require_names, source_digest
+from dynascope.sweeps.entries import Outcome, attempt
+from dynascope.sweeps.identity import require_names, source_digest
 
 __all__ = ["StudyRun"]
 
@@ -39,7 +39,7 @@ class StudyRun:
 
     def identity(self) -> dict[str, Any]:
         """The name, the values of all fixed fields, and a digest of the source code of the study."""
-        fields = {each.name: str(self.fixed[each.name]) for each in dataclasses.fields(self.study) if each.name in self.fixed}
+        fields = {name: list(value) if isinstance(value, tuple) else value for name, value in self.fixed.items()}
         return {"study": self.name, "fields": fields, "source": source_digest(self.study), "version": __version__}
 
     def check_names(self, names: Iterable[str]) -> None:
@@ -53,26 +53,29 @@ class StudyRun:
 
     def found(self, settings: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         """Run the study for each of the settings, with one training program for all of them if there are several."""
-        studies = [self.instance(each) for each in settings]
-        observed: Sequence[Any] = [None]
-        if len(studies) > 1:
-            try:
-                observed = self.study.observe_many(studies)
-            except Exception as error:  # the reason of all cells that were trained together
-                return [error] * len(studies)
-        return [attempt(_compare, study, side) for study, side in zip(studies, observed, strict=True)]
+        if len(settings) == 1:
+            return [attempt(_compare, self.instance(settings[0]))]
+        try:
+            studies = [self.instance(each) for each in settings]
+            predicted = [study.predict() for study in studies]
+            observed = self.study.observe_many(studies)
+        except Exception:  # one cell fails: run each alone, so that only this cell has failed
+            return [each for alone in settings for each in self.found([alone])]
+        return [attempt(study.compare, *sides) for study, *sides in zip(studies, observed, predicted, strict=True)]
 
     def instance(self, settings: Mapping[str, Any]) -> Study:
         """The study with these settings; a number for a field that is a list becomes a list with one entry."""
         lists = {each.name for each in dataclasses.fields(self.study) if _is_list(each)}
-        values = {name: [each] if name in lists and not isinstance(each, list) else each for name, each in settings.items()}
+        values = {
+            name: [each] if name in lists and not isinstance(each, list) else each for name, each in settings.items()
+        }
         return self.study(**{**self.fixed, **values})
 
 
-def _compare(study: Study, observed: Observation | None) -> Comparison:
-    """Predict before training, so that the prediction cannot depend on the observation."""
+def _compare(study: Study) -> Comparison:
+    """Predict before training, so that the prediction cannot depend on the observation; without the page of a run."""
     predicted = study.predict()
-    return study.compare(observed or study.observe(), predicted)
+    return study.compare(study.observe(), predicted)
 
 
 def _is_list(field: dataclasses.Field[Any]) -> bool:

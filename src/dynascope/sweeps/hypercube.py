@@ -12,7 +12,7 @@ import zarr
 
 from dynascope.results import describe
 from dynascope.results.growing_layout import DIMENSIONS, ZARR_FORMAT
-from dynascope.sweep.measurements import CURVE, POINTS
+from dynascope.sweeps.measurements import CURVE, POINTS
 
 __all__ = ["STATUSES", "Hypercube"]
 

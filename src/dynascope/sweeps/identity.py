@@ -14,6 +14,7 @@ __all__ = ["require_names", "source_digest"]
 
 
 def require_names(names: Sequence[str], known: Sequence[str], problem: str) -> None:
+    """Require that arguments are known and given once."""
     unknown = [name for name in names if name not in known]
     remedy = f"choose from {', '.join(known)}"
     require(not unknown, f"{problem} {', '.join(unknown)}", argument="over", value=unknown, remedy=remedy)

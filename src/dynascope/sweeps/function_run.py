@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dynascope import __version__
-from dynascope.sweep.entries import Outcome, attempt
-from dynascope.sweep.identity import require_names, source_digest
+from dynascope.sweeps.entries import Outcome, attempt
+from dynascope.sweeps.identity import require_names, source_digest
 from dynascope.validation import require
 
 __all__ = ["FunctionRun"]

@@ -9,12 +9,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import xarray as xr
 
 from dynascope.results import name_all
-from dynascope.sweep.folder import STORE, read_manifest
-from dynascope.sweep.hypercube import STATUSES
+from dynascope.sweeps.folder import STORE, read_manifest
+from dynascope.sweeps.hypercube import STATUSES
 from dynascope.validation import checked
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class Sweep:
 
     def to_html(self, path: str | PathLike[str]) -> Path:
         """Write the page of the sweep."""
-        from dynascope.sweep.page import write_sweep_page
+        from dynascope.sweeps.page import write_sweep_page
 
         return write_sweep_page(self, path)
 
@@ -100,7 +99,7 @@ def load_sweep(path: str | PathLike[str]) -> Sweep:
 
     Example:
         >>> import tempfile
-        >>> from dynascope.sweep import sweep
+        >>> from dynascope.sweeps import sweep
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     _ = sweep(lambda rate: rate**2, over={"rate": [1.0, 2.0]}, out=f"{folder}/s", workers=0)
         ...     load_sweep(f"{folder}/s").record["value"].values
@@ -116,5 +115,3 @@ def load_sweep(path: str | PathLike[str]) -> Sweep:
 def _plain(values: xr.DataArray) -> xr.DataArray:
     """Text as fixed-length strings, which numpy compares faster than objects."""
     return values.astype(str) if values.dtype.kind in "OT" else values.astype(values.dtype.newbyteorder("="))
-
-

@@ -16,11 +16,11 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from dynascope.errors import InputError
-from dynascope.sweep.cells import Cell
-from dynascope.sweep.entries import failed_entry, reason_of, run_block
+from dynascope.sweeps.cells import Cell
+from dynascope.sweeps.entries import failed_entry, reason_of, run_block
 
 if TYPE_CHECKING:
-    from dynascope.sweep.runs import Run
+    from dynascope.sweeps.runs import Run
 
 __all__ = ["finished_in_executor", "finished_in_processes", "require_portable"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from dynascope.studies import Study, find_study
-from dynascope.sweep.function_run import FunctionRun
-from dynascope.sweep.study_run import StudyRun
+from dynascope.sweeps.function_run import FunctionRun
+from dynascope.sweeps.study_run import StudyRun
 from dynascope.validation import require
 
 __all__ = ["Run", "run_of"]
