@@ -29,7 +29,7 @@ from dynascope.cli.commands import main
         (["list", "--lnog"], "did you mean --long?"),
         (["list", "gorkking"], "did you mean grokking?"),
         (["--verison"], "did you mean --version?"),
-        ([], "choose list, predict, which, run, diagnose, report or watch"),
+        ([], "choose list, predict, which, run, sweep, diagnose, report or watch"),
     ],
 )
 def test_a_mistyped_word_is_answered_by_the_one_that_was_meant(capsys, arguments, meant):

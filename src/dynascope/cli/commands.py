@@ -14,7 +14,7 @@ from typing import Annotated, Any, Union
 import tyro
 
 # Rooms load their modules lazily, so that help appears immediately.
-from dynascope import __version__, report
+from dynascope import __version__, report, sweeps
 from dynascope.cli.diagnose import Diagnose
 from dynascope.cli.exit_codes import AGREED, FAILED
 from dynascope.cli.failure import FAILURES, Failure
@@ -23,6 +23,7 @@ from dynascope.cli.option_values import option_names
 from dynascope.cli.output import open_page, page_of, print_json, writing
 from dynascope.cli.parsing import parsed, unknown_command
 from dynascope.cli.predict import Predict
+from dynascope.cli.progress import step
 from dynascope.cli.run import Run, run_command, runner
 from dynascope.cli.sweep import Sweep, sweeper
 from dynascope.cli.watch import Watch
@@ -35,10 +36,10 @@ __all__ = ["main"]
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Write the HTML page of a recorded training run or of a saved record.
+    """Write the HTML page of a recorded training run, of a sweep, or of a saved record.
 
     Args:
-        path: The folder of a recorder, or a record written by `dynascope predict` or `dynascope run`.
+        path: The folder of a recorder or of a sweep, or a record written by `dynascope predict` or `dynascope run`.
         out: Path of the page; next to the record by default.
         open: Open the page in the browser.
     """
@@ -48,11 +49,22 @@ class Report:
     open: bool = False
 
     def __call__(self) -> int:
+        if (self.path / sweeps.MANIFEST).is_file():
+            return self._sweep()
         from dynascope.diagnosis.run_page import load_result  # slower than the rest of the command line
 
         tree, page = load_result(self.path), self.out or page_of(self.path)
         with writing(page.parent):
             page = report.write_page(tree, page)
+        print(f"Page: {page}")
+        if self.open:
+            open_page(page)
+        return AGREED
+
+    def _sweep(self) -> int:
+        page = self.out or self.path / "sweep.html"
+        with writing(page.parent), step("Running the best and the worst cell again, and writing the page"):
+            sweeps.write_sweep_page(sweeps.load_sweep(self.path), page)
         print(f"Page: {page}")
         if self.open:
             open_page(page)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
@@ -100,17 +102,16 @@ class _Options:
 
 def _sweep(study_type: type[Study], over: tuple[str, ...], fixed: Mapping[str, Any], options: _Options) -> int:
     start = time.perf_counter()
-    axes = _axes(over)
+    axes = _axes(over, yes=options.yes)
     fixed = {name: value for name, value in fixed.items() if name not in axes}
-    most = None if options.yes else sweeps.MOST_CELLS
     if options.dry_run:
-        estimate = sweeps.estimate_sweep(study_type, over=axes, workers=options.workers, most_cells=most, **fixed)
+        estimate = sweeps.estimate_sweep(study_type, over=axes, workers=options.workers, most_cells=None, **fixed)
         print_json(estimate._asdict()) if options.json else print(estimate)
         return AGREED
     check_writable(options.out)
     with step(f"Sweeping {study_type.name}"), _cluster(options.cluster) as executor:
         call = {"workers": options.workers, "executor": executor, "retry_failed": options.retry_failed}
-        found = sweeps.sweep(study_type, over=axes, out=options.out, most_cells=most, **call, **fixed)
+        found = sweeps.sweep(study_type, over=axes, out=options.out, most_cells=None, **call, **fixed)
     page = options.out / "sweep.html"
     with writing(options.out), step("Running the best and the worst cell again, and writing the page"):
         sweeps.write_sweep_page(found, page)
@@ -134,12 +135,17 @@ def _answer(found: SweepResult) -> dict[str, Any]:
     return {"study": found.name, "axes": sizes, "out": str(found.path), "version": __version__}
 
 
-def _axes(over: tuple[str, ...]) -> dict[str, list[Any]]:
+def _axes(over: tuple[str, ...], *, yes: bool) -> dict[str, list[Any]]:
+    remedy = "give --over NAME=VALUES at least once, such as --over seed=0:4"
+    require(over, "no field is varied", argument="over", remedy=remedy)
     axes: dict[str, list[Any]] = {}
     for text in over:
         name, values = sweeps.parse_axis(text)
         require(name not in axes, f"over varies {name} twice", argument="over", value=text, remedy="give it once")
         axes[name] = values
+    count = math.prod(map(len, axes.values()))
+    remedy = f"give fewer values, or allow more than {sweeps.MOST_CELLS} cells with --yes"
+    require(yes or count <= sweeps.MOST_CELLS, f"over has {count} cells", argument="over", value=count, remedy=remedy)
     return axes
 
 
@@ -160,7 +166,9 @@ def _cluster(address: str | None) -> Iterator[Executor | None]:
     require(right, f"cluster is {address}", argument="cluster", value=address, remedy=remedy)
     with contextlib.ExitStack() as stack:
         if kind == "local":
-            local = LocalCluster(n_workers=int(count), threads_per_worker=1, dashboard_address=None)
+            local = LocalCluster(
+                n_workers=int(count), threads_per_worker=1, dashboard_address=":0", silence_logs=logging.ERROR
+            )
             client = Client(stack.enter_context(local))
         else:
             client = Client(address)

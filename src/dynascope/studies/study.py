@@ -7,7 +7,7 @@ import operator
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast, dataclass_transform, final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, dataclass_transform, final
 
 import jax
 import numpy as np
@@ -198,7 +198,7 @@ class Study:
         return Observation.of(name_all(self.observed(), self.names))
 
     @classmethod
-    def observe_many(cls, studies: Sequence[Self]) -> list[Observation]:
+    def observe_many(cls, studies: Sequence[Any]) -> list[Observation]:
         """Train and measure for several studies that differ only in the fields of `batched`.
 
         A study with such fields overrides this method to train all networks in one program. The results are those of

@@ -150,7 +150,7 @@ def _is_logarithmic(labels: np.ndarray) -> bool:
     if labels.dtype.kind not in "fiu" or len(labels) < 3 or labels.min() <= 0:
         return False
     ratios = np.diff(np.log(labels))
-    return labels.max() / labels.min() >= _LARGE_RATIO and np.ptp(ratios) <= _EVEN * np.abs(ratios).max()
+    return bool(labels.max() >= _LARGE_RATIO * labels.min() and np.ptp(ratios) <= _EVEN * np.abs(ratios).max())
 
 
 def _places(size: int) -> list[int]:

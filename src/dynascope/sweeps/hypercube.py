@@ -116,7 +116,7 @@ class Hypercube:
 
     def _ensure(self, name: str, dims: Sequence[str], example: Any, length: int) -> Any:
         """The array of a name, which is created or made longer if necessary."""
-        stored = f"{name}_" if name in (*self.axes, CURVE) else name
+        stored, dims = self._free(name), [self._free(each) if each != CURVE else each for each in dims]
         found = self._arrays.get(stored)
         if found is None:
             text = isinstance(example, str)
@@ -132,6 +132,10 @@ class Hypercube:
             found.resize((*found.shape[:-1], length))
             self._lengthen(dims[0], length)
         return found
+
+    def _free(self, name: str) -> str:
+        """A name that no axis of the sweep has."""
+        return f"{name}_" if name in (*self.axes, CURVE) else name
 
     def _lengthen(self, dimension: str, length: int) -> None:
         """Make all lists along a dimension equally long, as xarray requires."""

@@ -12,15 +12,16 @@ import xarray as xr
 from dynascope.errors import InputError
 from dynascope.results import Comparison, Result
 
-__all__ = ["CURVE", "POINTS", "Measurements", "measurements"]
+__all__ = ["CLOCKS", "CURVE", "POINTS", "SHARE", "Measurements", "measurements"]
 
 Measurements = dict[str, tuple[tuple[str, ...], Any]]
 """For each name, its dimensions besides those of the sweep (none or one), and its number, text or list of numbers."""
 
 CURVE, POINTS = "point", 65
-_CLOCKS = ("time", "accelerated_time", "step", "epoch")
+SHARE = "error_share"  # the largest error of a comparison in units of its tolerance
+CLOCKS = ("time", "accelerated_time", "step", "epoch")
 _JUMP = "jump"  # dimension of staircases, which are lists even if there is one jump
-_CLAIM = "claim"  # dimension of claims, which are stored by name
+_CLAIM = "hypothesis"  # dimension of claims, which are stored by name
 _LONGEST = 1024  # values of a list that is not a curve
 _PREDICTED = "predicted_"
 
@@ -76,7 +77,7 @@ def _of_result(result: Result) -> Measurements:
             values[f"error_{name}"] = (), float(each.error)
         shares = [each.error / each.tolerance for each in judged.values() if each.judged and each.tolerance > 0]
         if shares:
-            values["error_share"] = (), float(max(shares))
+            values[SHARE] = (), float(max(shares))
         for name, claim in result.claims.items():
             values[f"claim_{name}"] = (), str(claim.outcome)
             values[f"claim_{name}_value"] = (), float(claim.value)
@@ -91,7 +92,7 @@ def _of_record(record: xr.Dataset, prefix: str = "") -> Measurements:
             continue
         if plain.ndim == 0:
             values[f"{prefix}{name}"] = (), float(plain)
-        elif plain.dims[0] in _CLOCKS and plain.dims[0] in record.coords:
+        elif plain.dims[0] in CLOCKS and plain.dims[0] in record.coords:
             clock = str(plain.dims[0])
             values[f"{prefix}{name}"] = (CURVE,), _on_grid(plain.to_numpy())
             values[f"{prefix}{clock}"] = (CURVE,), _on_grid(record[clock].to_numpy())

@@ -22,6 +22,7 @@ from dynascope.results.whole_files import written_beside
 from dynascope.studies import find_study
 from dynascope.sweeps.figures import caption_of, draw_number
 from dynascope.sweeps.folder import MANIFEST
+from dynascope.sweeps.measurements import CLOCKS, CURVE, SHARE
 from dynascope.sweeps.study_run import StudyRun
 from dynascope.validation import checked
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["write_sweep_page"]
 
 _MOST_FIGURES, _MOST_FAILURES = 12, 20
-_SHARE = "error_share"  # the largest error of a study in units of its tolerance
 _AGREED = "agreed"
 
 
@@ -72,21 +72,27 @@ def write_sweep_page(found: Sweep, path: str | PathLike[str], *, cells: bool = T
         '<!doctype html>'
     """
     path = Path(path)
-    numbers = _drawn_numbers(found)
-    figures = []
+    numbers, figures, constant, omitted = _drawn_numbers(found), [], {}, []
     for name, values in numbers.items():
+        finite = values.to_numpy()[np.isfinite(values.to_numpy())]
+        if finite.size and finite.min() == finite.max():
+            constant[name] = f"{finite[0]:.3g}"
+            continue
         figure = draw_number(values) if len(figures) < _MOST_FIGURES else None
-        if figure is not None:
-            title = values.attrs.get("long_name", name)
-            figures.append({"name": name, "title": title, "caption": caption_of(values), "source": _svg(figure)})
-    drawn = {each["name"] for each in figures}
+        if figure is None:
+            omitted.append(name)
+            continue
+        words = values.attrs.get("long_name", name)
+        title = f"{words[:1].upper()}{words[1:]}"
+        figures.append({"title": title, "caption": caption_of(values), "source": _svg(figure)})
     failures = found.failures()
     measure, extremes = _extremes(found, path if cells else None)
     text = _template().render(
         title=f"Sweep of {found.name}",
         summary=_summary(found),
         figures=figures,
-        omitted=[name for name in numbers if name not in drawn],
+        constant=[f"{name} = {value}" for name, value in constant.items()],
+        omitted=omitted,
         axes=found.axes,
         measure=measure,
         extremes=extremes,
@@ -102,22 +108,34 @@ def write_sweep_page(found: Sweep, path: str | PathLike[str], *, cells: bool = T
 
 
 def _drawn_numbers(found: Sweep) -> dict[str, xr.DataArray]:
-    """The numbers of a sweep: for a study, first the fraction of agreement and the errors."""
-    numbers = {}
-    if "verdict" in found.record:
-        verdict = found.record["verdict"]
-        done = found.record["status"] == "done"
-        agreed = xr.where(done, (verdict == "agree").astype(float), np.nan)
-        numbers[_AGREED] = agreed.assign_attrs(long_name="fraction of cells with the verdict agree", units="1")
-    names = sorted(found.numbers, key=lambda name: (not name.startswith("error_"), name.startswith("claim_"), name))
-    return {**numbers, **{name: found.record[name] for name in names}}
+    """Agreement and the largest error of a study, then numbers and the ends of curves, and then all errors."""
+    record = found.record
+    first, middle, rest = {}, {}, {}
+    if "verdict" in record:
+        agreed = (record["verdict"] == "agree").astype(float).where(record["status"] == "done")
+        first[_AGREED] = agreed.assign_attrs(long_name="fraction of cells with the verdict agree", units="1")
+    for name in found.numbers:
+        if not name.startswith("count_"):
+            part = first if name == SHARE else rest if name.startswith(("error_", "claim_")) else middle
+            part[name] = record[name]
+    return {**first, **middle, **_ends_of_curves(found), **rest}
+
+
+def _ends_of_curves(found: Sweep) -> dict[str, xr.DataArray]:
+    """The last value of each curve."""
+    ends = {}
+    for name, values in found.record.data_vars.items():
+        if values.dims == (*found.axes, CURVE) and name not in CLOCKS:
+            words = f"{values.attrs.get('long_name', name)}, at the end"
+            ends[f"{name} at the end"] = values.isel({CURVE: -1}, drop=True).assign_attrs(long_name=words)
+    return ends
 
 
 def _extremes(found: Sweep, page: Path | None) -> tuple[str, list[_Extreme]]:
     """The cells with the smallest and the largest error of a study; without a study, there are no pages to link."""
-    if _SHARE not in found.record or not np.isfinite(found.record[_SHARE].to_numpy()).any():
+    if SHARE not in found.record or not np.isfinite(found.record[SHARE].to_numpy()).any():
         return "", []
-    shares = found.record[_SHARE]
+    shares = found.record[SHARE]
     extremes = []
     for word, place in (("best", shares.argmin(...)), ("worst", shares.argmax(...))):
         cell = shares.isel(place)

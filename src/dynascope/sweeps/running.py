@@ -142,7 +142,7 @@ def _require_valid_values(run: Run, axes: Mapping[str, Sequence[Any]]) -> None:
                 run.check(settings_of(cell, axes))
             except InputError as error:
                 if error.argument == name and not _valid_elsewhere(run, axes, axis, place):
-                    problem = f"{name} = {value} in over is invalid ({error})"
+                    problem = f"{name} = {value} in over is invalid ({str(error).rstrip('.')})"
                     raise InputError(problem, argument="over", value=value, remedy=f"change {name}") from None
 
 

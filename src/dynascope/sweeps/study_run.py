@@ -54,7 +54,7 @@ class StudyRun:
     def found(self, settings: Sequence[Mapping[str, Any]]) -> list[Outcome]:
         """Run the study for each of the settings, with one training program for all of them if there are several."""
         if len(settings) == 1:
-            return [attempt(_compare, self.instance(settings[0]))]
+            return [attempt(self._compare, settings[0])]
         try:
             studies = [self.instance(each) for each in settings]
             predicted = [study.predict() for study in studies]
@@ -63,6 +63,12 @@ class StudyRun:
             return [each for alone in settings for each in self.found([alone])]
         return [attempt(study.compare, *sides) for study, *sides in zip(studies, observed, predicted, strict=True)]
 
+    def _compare(self, settings: Mapping[str, Any]) -> Comparison:
+        """Predict before training, so that the prediction cannot depend on the observation; without the page."""
+        study = self.instance(settings)
+        predicted = study.predict()
+        return study.compare(study.observe(), predicted)
+
     def instance(self, settings: Mapping[str, Any]) -> Study:
         """The study with these settings; a number for a field that is a list becomes a list with one entry."""
         lists = {each.name for each in dataclasses.fields(self.study) if _is_list(each)}
@@ -70,12 +76,6 @@ class StudyRun:
             name: [each] if name in lists and not isinstance(each, list) else each for name, each in settings.items()
         }
         return self.study(**{**self.fixed, **values})
-
-
-def _compare(study: Study) -> Comparison:
-    """Predict before training, so that the prediction cannot depend on the observation; without the page of a run."""
-    predicted = study.predict()
-    return study.compare(study.observe(), predicted)
 
 
 def _is_list(field: dataclasses.Field[Any]) -> bool:

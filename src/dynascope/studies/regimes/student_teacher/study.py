@@ -52,10 +52,10 @@ class StudentTeacher(ClaimsStudy):
     width: Annotated[int, Ge(4)] = parameter(20, "Number of hidden neurons of a student; even.")
     teacher_width: PositiveInt = parameter(3, "Number of hidden neurons of the teacher.")
     overall_scales: list[Annotated[float, Interval(ge=0.05, le=4)]] = parameter(
-        [0.1, 0.21, 0.45, 0.95, 2.0], "Overall scales τ.", fewest=3, increasing=True
+        [0.1, 0.21, 0.45, 0.95, 2.0], "Overall scales τ. With a single value, no claim is tested.", increasing=True
     )
     relative_scales: list[Annotated[float, Interval(ge=-4, le=4)]] = parameter(
-        [-1.0, -0.5, 0.0, 0.5, 1.0], "Relative scales δ.", fewest=2, increasing=True
+        [-1.0, -0.5, 0.0, 0.5, 1.0], "Relative scales δ. With a single value, no claim is tested.", increasing=True
     )
     seeds: Annotated[int, Ge(2)] = parameter(4, "Number of teachers, each with one student per scale.")
     duration: PositiveFloat = parameter(
@@ -134,15 +134,16 @@ class StudentTeacher(ClaimsStudy):
     }
 
     def check(self) -> None:
-        """Require pairs of neurons, and scales that reach all regimes."""
+        """Require pairs of neurons, and, unless only one scale is measured, scales that reach all regimes."""
         for name in ("width", "plane_width"):
             self.require(getattr(self, name) % 2 == 0, name, "choose an even number")
         small, large = self.overall_scales[0] <= _SMALL, self.overall_scales[-1] >= _LARGE
         remedy = f"choose a smallest value of at most {_SMALL:g} and a largest value of at least {_LARGE:g}"
-        self.require(small and large, "overall_scales", remedy)
+        enough = small and large and len(self.overall_scales) > 2
+        self.require(len(self.overall_scales) == 1 or enough, "overall_scales", f"{remedy}, with one between them")
         both = self.relative_scales[0] <= -_IMBALANCE and self.relative_scales[-1] >= _IMBALANCE
         remedy = f"choose a smallest value of at most −{_IMBALANCE:g} and a largest value of at least {_IMBALANCE:g}"
-        self.require(both, "relative_scales", remedy)
+        self.require(len(self.relative_scales) == 1 or both, "relative_scales", remedy)
 
     @functools.cached_property
     def setting(self) -> StudentTeacher:
@@ -164,7 +165,9 @@ class StudentTeacher(ClaimsStudy):
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
         """Evaluate the claims about the order of the distances."""
         middle = int(np.argmin(np.abs(np.log(np.array(self.overall_scales) / _INTERMEDIATE))))
-        return regime_claims({name: np.asarray(each[1]) for name, each in found.items()}, middle)
+        claims = regime_claims({name: np.asarray(each[1]) for name, each in found.items()}, middle)
+        several = min(len(self.overall_scales), len(self.relative_scales)) > 1
+        return [each.if_known(several, "only one overall or relative scale was measured") for each in claims]
 
     def exact(self) -> Values:
         """The relative scale over the initial a² + ‖w‖² = √(δ² + 4τ⁴), which is conserved, and the plane's teacher."""
