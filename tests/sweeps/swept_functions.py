@@ -24,6 +24,12 @@ def slow_curve(rate, seed=0):
     return record.assign(jump_time=("jump", np.arange(1.0, 2.0 + seed % 3)))
 
 
+def slower_curve(rate, seed=0):
+    """The same record, which takes longer."""
+    time.sleep(0.2)
+    return slow_curve(rate, seed)
+
+
 def fails(rate, seed=0):
     """Fail in different ways."""
     if seed == 1:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import hashlib
+import json
 import os
 import random
 import signal
@@ -194,12 +195,13 @@ def test_a_stored_sweep_opens_with_xarray_alone(tmp_path):
         assert stored["status"].to_numpy().astype(str).tolist() == ["done"] * 3
 
 
-PROGRAM = """
+AXES = {"rate": "0.1:1:15", "seed": "0:20"}
+PROGRAM = f"""
 import sys
 from dynascope.sweeps import sweep
-from sweeps.swept_functions import slow_curve
+from sweeps.swept_functions import slower_curve
 if __name__ == "__main__":
-    sweep(slow_curve, over={"rate": "0.1:1:12", "seed": "0:12"}, out=sys.argv[1], workers=2)
+    sweep(slower_curve, over={AXES!r}, out=sys.argv[1], workers=2)
 """
 
 
@@ -214,6 +216,15 @@ def children_of(process: int) -> list[int]:
     return []
 
 
+def finished_cells(out: Path) -> int:
+    """The number of cells in the journal or in the store."""
+    if not (out / "sweep.zarr" / ".zmetadata").exists() or not (out / "journal.jsonl").exists():
+        return 0
+    lines = (out / "journal.jsonl").read_bytes().split(b"\n")[:-1]
+    stored = np.argwhere(load_sweep(out).record["status"].to_numpy() == "done").tolist()
+    return len({tuple(json.loads(line)["cell"]) for line in lines} | set(map(tuple, stored)))
+
+
 def is_alive(process: int) -> bool:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
@@ -225,33 +236,34 @@ def is_alive(process: int) -> bool:
 def test_random_kills_of_parent_and_workers_lose_nothing_that_was_completed(tmp_path):
     program, draw = tmp_path / "program.py", random.Random(0)
     program.write_text(PROGRAM)
-    out, done, kills = tmp_path / "killed", 0, 0
+    out, done, kills = tmp_path / "killed", [0], 0
     while kills < 20:
-        process = started(program, out)
-        time.sleep(draw.uniform(1, 6))
+        process, before = started(program, out), finished_cells(out)
+        deadline = time.monotonic() + 60
+        while finished_cells(out) <= before and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+            if draw.random() < 0.003:  # also while the process or its workers start
+                break
+        time.sleep(draw.uniform(0, 3))
         workers = children_of(process.pid)
-        if process.poll() is None and workers and draw.random() < 0.5:
+        if workers and draw.random() < 0.7:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(draw.choice(workers), signal.SIGKILL)
-            kills += 1
-            time.sleep(draw.uniform(0, 3))
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
+                kills += 1
+            time.sleep(draw.uniform(0, 4))
+            workers += children_of(process.pid)
+        process.kill()
+        kills += 1
         process.wait()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60  # a worker that is still importing ends when it has started
         while any(map(is_alive, workers)) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert not any(map(is_alive, workers)), "workers outlive their parent"
-        if (out / "sweep.zarr" / ".zmetadata").exists():
-            journal = (out / "journal.jsonl").read_bytes().count(b"\n") if (out / "journal.jsonl").exists() else 0
-            counts = load_sweep(out).counts
-            assert counts.get("done", 0) + journal >= done
-            done = counts.get("done", 0)
-        if kills > 4 and process.returncode == 0:
-            break
+        assert finished_cells(out) >= done[-1]
+        done.append(finished_cells(out))
     assert started(program, out).wait() == 0
-    sweep(functions.slow_curve, over={"rate": "0.1:1:12", "seed": "0:12"}, out=tmp_path / "whole", workers=2)
+    assert len(set(done)) > 3, "the sweep was interrupted at several places"
+    sweep(functions.slower_curve, over=AXES, out=tmp_path / "whole", workers=2)
     assert digest(out) == digest(tmp_path / "whole")
 
 

@@ -73,7 +73,7 @@ class Study:
         labelled: Labels of each axis: the labels themselves, the name of the attribute that contains them, or a
             function of the study.
         names: Long names and units of variables and axes, which extend or replace the standard ones.
-        batched: Names of fields that may differ between studies that `observe_many` trains together.
+        batched: Names of fields that may differ between studies that `trained_many` trains in one program.
     """
 
     name: ClassVar[str]
@@ -198,16 +198,25 @@ class Study:
         return Observation.of(name_all(self.observed(), self.names))
 
     @classmethod
+    @final
+    @compile_cache()
+    @no_member_lost()
     def observe_many(cls, studies: Sequence[Any]) -> list[Observation]:
-        """Train and measure for several studies that differ only in the fields of `batched`.
+        """Train and measure for several studies that differ only in the fields of `batched`, in one program.
 
-        A study with such fields overrides this method to train all networks in one program. The results are those of
-        `observe`, up to solver tolerances.
+        The results are those of `observe`, up to the tolerance of the solver.
 
         Raises:
             DivergenceError: A run diverged.
         """
-        return [study.observe() for study in studies]
+        with jax.enable_x64(True):
+            records = cls.trained_many(studies)
+        return [Observation.of(name_all(record, cls.names)) for record in records]
+
+    @classmethod
+    def trained_many(cls, studies: Sequence[Any]) -> list[xr.Dataset]:
+        """Train the networks of several studies; a study with `batched` fields trains all of them in one program."""
+        return [study.observed() for study in studies]
 
     @final
     @compile_cache()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ def parse_axis(text: str) -> tuple[str, list[Value]]:
     return name, _spaced(low, high, int(count), logarithmic=logarithmic, whole=whole)
 
 
-def checked_axes(over: Mapping[str, Sequence[Any]]) -> dict[str, list[Value]]:
+def checked_axes(over: Mapping[str, Any]) -> dict[str, list[Value]]:
     """Convert the values of each axis to plain numbers, texts or booleans, and check that none is repeated.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from dynascope.sweeps.entries import run_block
@@ -40,7 +40,7 @@ class Estimate(NamedTuple):
 def estimate_sweep(
     run: Any,
     *,
-    over: Mapping[str, Sequence[Any]],
+    over: Mapping[str, Any],
     workers: NonNegativeInt | None = None,
     most_cells: PositiveInt | None = MOST_CELLS,
     **fixed: Any,

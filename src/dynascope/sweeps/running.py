@@ -28,6 +28,7 @@ __all__ = ["MOST_CELLS", "checked_sweep", "cores", "sweep"]
 
 MOST_CELLS = 10_000
 _BLOCK = 32  # largest number of cells that are computed together
+_BLOCKS = 4  # smallest number of blocks for each worker
 _FIRST, _SECONDS = 1.0, 5.0  # until the first time, and two times at which finished cells are written to the store
 _SHARE = 20  # writing takes at most 1/_SHARE of the time
 _SUBMITTED = 32  # blocks in an executor of unknown size
@@ -37,7 +38,7 @@ _SUBMITTED = 32  # blocks in an executor of unknown size
 def sweep(
     run: Any,
     *,
-    over: Mapping[str, Sequence[Any]],
+    over: Mapping[str, Any],
     out: str | PathLike[str],
     workers: NonNegativeInt | None = None,
     executor: Any = None,
@@ -95,7 +96,8 @@ def sweep(
     )
     if executor is None and workers != 0:
         require_portable(what)
-    folder = Folder(Path(out), what.identity(), axes, _BLOCK)
+    size = math.prod(map(len, axes.values())) // (_BLOCKS * max(workers or cores(), 1))
+    folder = Folder(Path(out), what.identity(), axes, min(max(size, 1), _BLOCK))
     try:
         plan = folder.plan(what.batched, retry_failed=retry_failed)
         finished = _finished(what, folder.axes, plan, workers, executor)
@@ -115,7 +117,7 @@ def sweep(
 
 
 def checked_sweep(
-    run: Any, over: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any], *, most_cells: int | None = MOST_CELLS
+    run: Any, over: Mapping[str, Any], fixed: Mapping[str, Any], *, most_cells: int | None = MOST_CELLS
 ) -> tuple[Run, dict[str, list[Any]]]:
     """Check the arguments of a sweep and return its run and its axes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -69,12 +70,24 @@ class LambdaBalanced(BalancedStudy):
         "output_representation": ("representation of the outputs", "1"),
     }
     tolerance = exact("loss", "kernel_distance", "kernel_change", "input_representation", "output_representation")
+    batched = ("largest_balance", "initial_size")
     tiny = {"inputs": 3, "outputs": 2, "balances": 2, "times": 30}
 
     def trained(self) -> xr.Dataset:
         """Train by gradient flow on the weights."""
+        return self._measured_run(self._flow(self._networks))
+
+    @classmethod
+    def trained_many(cls, studies: Sequence[LambdaBalanced]) -> list[xr.Dataset]:
+        """Train the networks of studies with the same task and times as one ensemble."""
+        run = studies[0]._flow([network for study in studies for network in study._networks])
+        return [study._measured_run(part) for study, part in zip(studies, _parts(run, studies), strict=True)]
+
+    def _flow(self, networks: Sequence[TwoLayer]) -> xr.Dataset:
         rates = {"first": self.first_rate, "second": self.second_rate}
-        run = self.integrate(self._networks, _grams, learning_rate=rates, solver=Solver(relative_tolerance=1e-10))
+        return self.integrate(networks, _grams, learning_rate=rates, solver=Solver(relative_tolerance=1e-10))
+
+    def _measured_run(self, run: xr.Dataset) -> xr.Dataset:
         measured = self._measured(run["inner"].to_numpy(), run["outer"].to_numpy())
         return self.run_record(run, measured, members="balance", without=["inner", "outer"])
 
@@ -161,6 +174,13 @@ class LambdaBalanced(BalancedStudy):
         """Four time constants of the weakest mode of balanced layers."""
         rate = self.weakest * (self.first_rate * self.second_rate) ** 0.5
         return np.linspace(0.0, 4.0 / rate, self.times)
+
+
+def _parts(run: xr.Dataset, studies: Sequence[LambdaBalanced]) -> list[xr.Dataset]:
+    """The members of each study, numbered as in a run of their own."""
+    count = studies[0].balances
+    parts = [run.isel(seed=slice(k * count, (k + 1) * count)) for k in range(len(studies))]
+    return [part.assign_coords(seed=np.arange(count)) for part in parts]
 
 
 def _grams(network: TwoLayer) -> dict[str, tuple[tuple[str, str], Any]]:

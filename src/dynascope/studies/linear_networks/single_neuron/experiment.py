@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from dynascope.comparison import Claim, report_claims
+from dynascope.flows import GradientFlow
 from dynascope.flows.solvers.solver import Solver
 from dynascope.networks import TwoLayer
+from dynascope.prediction.observation import observe
 from dynascope.probes.kernel.path import layer_kernel_path
 from dynascope.results.numbers import counted
 from dynascope.studies.linear_networks.single_neuron.plane import in_plane
@@ -24,7 +27,7 @@ from dynascope.theory.neuron.state import weights_of
 if TYPE_CHECKING:
     from dynascope.studies.linear_networks.single_neuron.study import SingleNeuron
 
-__all__ = ["Experiment"]
+__all__ = ["Experiment", "trained_together"]
 
 _LEARNED = 1e-13  # loss relative to the initial loss at which training ends: the map is then within 1e-6 of its limit
 _NEURON = ("imbalance",)
@@ -94,11 +97,22 @@ class Experiment:
 
     def trained(self) -> xr.Dataset:
         """Train all neurons by gradient flow and record weights, functions, NTK changes and regimes."""
+        return self.measured(self.flow(self.networks(), self.times))
+
+    def networks(self) -> list[TwoLayer]:
+        """The neurons before training."""
+        frame = TwoLayer(self.study.dimension, 1, 1)
+        return [frame.with_neurons(np.append(w, a)[None]) for a, w in zip(*self.start, strict=True)]
+
+    def flow(self, networks: list[TwoLayer], times: np.ndarray) -> xr.Dataset:
+        """Train neurons on the task by gradient flow, and record their weights."""
         rates = {"first": self.study.weight_rate, "second": self.study.output_rate}
         solver = Solver(relative_tolerance=1e-9, absolute_tolerance=1e-12)
-        frame = TwoLayer(self.study.dimension, 1, 1)
-        networks = [frame.with_neurons(np.append(w, a)[None]) for a, w in zip(*self.start, strict=True)]
-        run = self.study.integrate(networks, _weights, learning_rate=rates, solver=solver)
+        method = GradientFlow(duration=times[-1], save=times, learning_rate=rates, solver=solver)
+        return observe(self.task, networks, method=method, probes=[_weights]).record
+
+    def measured(self, run: xr.Dataset) -> xr.Dataset:
+        """Add functions, NTK changes and regimes to the record of the weights."""
         a, w = run["output_weight"].to_numpy()[..., None], run["weights"].to_numpy()
         # The NTK on the samples is X M Xᵀ, with M of shape (d, d).
         layers = self.study.weight_rate * a[..., None] ** 2 * np.eye(self.study.dimension)
@@ -169,6 +183,19 @@ class Experiment:
         """Classify trajectories into regimes."""
         rate = float(np.sqrt(self.study.output_rate * self.study.weight_rate))
         return regime_along(self.times, coefficients, kernel_change, self.imbalances, self.maps[1], rate=rate)
+
+
+def trained_together(experiments: Sequence[Experiment]) -> list[xr.Dataset]:
+    """Train the neurons of experiments with the same task as one ensemble, recorded at the times of all of them."""
+    first, networks = experiments[0], [each.networks() for each in experiments]
+    times = np.unique(np.concatenate([each.times for each in experiments]))
+    run = first.flow([network for part in networks for network in part], times)
+    ends = np.cumsum([len(part) for part in networks])
+    records = []
+    for each, part, end in zip(experiments, networks, ends, strict=True):
+        members = run.isel(seed=slice(end - len(part), end), time=np.searchsorted(times, each.times))
+        records.append(each.measured(members.assign_coords(seed=np.arange(len(part)))))
+    return records
 
 
 def _weights(network: TwoLayer) -> dict[str, tuple[tuple[str, ...], Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from annotated_types import Ge, Interval
 
 from dynascope.studies import Reference, Study, Values, exact, parameter
 from dynascope.studies.linear_networks.single_neuron import page
-from dynascope.studies.linear_networks.single_neuron.experiment import Experiment
+from dynascope.studies.linear_networks.single_neuron.experiment import Experiment, trained_together
 from dynascope.tasks import Task
 from dynascope.theory import papers
 from dynascope.validation.bounded import FiniteFloat, PositiveFloat, PositiveInt, Seed
@@ -95,11 +96,17 @@ class SingleNeuron(Study):
         **exact("interpolator", error=1e-5, reason="training stops when the map is within about 1e-6 of its limit"),
     }
     deciding_claims = ("regimes",)
+    batched = ("imbalance", "initial_strength")
     tiny = {"imbalance": 1.0, "samples": 4, "times": 40}
 
     def trained(self) -> xr.Dataset:
         """Train all neurons by gradient flow."""
         return self._experiment.trained()
+
+    @classmethod
+    def trained_many(cls, studies: Sequence[SingleNeuron]) -> list[xr.Dataset]:
+        """Train the neurons of studies with the same task as one ensemble."""
+        return trained_together([study._experiment for study in studies])
 
     def exact(self) -> Values:
         """Evaluate the exact solution of all neurons."""
