@@ -160,18 +160,17 @@ def _check_completion(arguments: list[str]) -> None:
 def _all(commands: dict[str, Any]) -> Callable[..., Any]:
     """Return one parser for all commands, for the top-level help and for shell completion."""
 
-    def dynascope(command: Callable[[], int], version: bool = False) -> Callable[[], int]:
+    def dynascope(command: Callable[[], int]) -> Callable[[], int]:
         return command
 
-    dynascope.__annotations__["version"] = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
     dynascope.__annotations__["command"] = Union[  # noqa: UP007 - the choices are known only here
         tuple(Annotated[command, tyro.conf.subcommand(name)] for name, command in commands.items())
     ]
     dynascope.__doc__ = """Predict what a network will learn, observe training, and compare prediction and observation.
     Exit codes: 0 agree or finished, 1 disagree, 2 bad input, 3 the run failed, 4 undecided, 130 interrupted.
+    `dynascope --version` prints the version.
 
     Args:
         command: The command to run; `dynascope COMMAND --help` lists its options.
-        version: Print the version.
     """
     return dynascope
