@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynascope.errors import InputError
+from dynascope.errors import DivergenceError, InputError
 from dynascope.sweeps.cells import Cell, settings_of
 from dynascope.sweeps.measurements import measurements
 
@@ -47,7 +47,8 @@ def reason_of(error: BaseException) -> str:
         'ZeroDivisionError: division by zero'
     """
     words = " ".join(str(error).split())
-    return words if isinstance(error, InputError) else f"{type(error).__name__}: {words}".removesuffix(": ")
+    plain = isinstance(error, InputError | DivergenceError) or type(error) is ArithmeticError
+    return words if plain else f"{type(error).__name__}: {words}".removesuffix(": ")
 
 
 def attempt(compute: Callable[..., Any], *arguments: Any, **named: Any) -> Outcome:
