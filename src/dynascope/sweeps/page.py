@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import dataclasses
 import io
-import json
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -19,15 +18,13 @@ from markupsafe import Markup
 from dynascope import __version__
 from dynascope.report import write_page
 from dynascope.results.whole_files import written_beside
-from dynascope.studies import find_study
+from dynascope.studies import find_study, study_index
 from dynascope.sweeps.figures import caption_of, draw_number
-from dynascope.sweeps.folder import MANIFEST
+from dynascope.sweeps.folder import read_manifest
 from dynascope.sweeps.measurements import CLOCKS, CURVE, SHARE
 from dynascope.sweeps.study_run import StudyRun
+from dynascope.sweeps.swept import Sweep
 from dynascope.validation import checked
-
-if TYPE_CHECKING:
-    from dynascope.sweeps.swept import Sweep
 
 __all__ = ["write_sweep_page"]
 
@@ -141,7 +138,7 @@ def _extremes(found: Sweep, page: Path | None) -> tuple[str, list[_Extreme]]:
         cell = shares.isel(place)
         settings = {name: cell[name].item() for name in found.axes}
         link = ""
-        if page is not None:
+        if page is not None and found.name in study_index():
             run = StudyRun(find_study(found.name), found.run["fields"])
             target = page.with_name(f"{page.stem}-{word}.html")
             link = write_page(run.instance(settings).run(), target).name
@@ -157,7 +154,7 @@ def _summary(found: Sweep) -> str:
 
 
 def _facts(found: Sweep) -> list[tuple[str, str]]:
-    manifest = json.loads((found.path / MANIFEST).read_text("utf-8"))
+    manifest = read_manifest(found.path)
     seconds = found.record["seconds"].to_numpy() if "seconds" in found.record else np.array([np.nan])
     total = float(np.nansum(seconds))
     fields = ", ".join(f"{name} = {value}" for name, value in found.run.get("fields", {}).items())
