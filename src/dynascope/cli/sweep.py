@@ -155,15 +155,15 @@ def _cluster(address: str | None) -> Iterator[Executor | None]:
     if address is None:
         yield None
         return
-    try:
-        from distributed import Client, LocalCluster  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        remedy = "install it with: pip install 'dynascope[cluster]'"
-        raise InputError("cluster needs the package distributed", argument="cluster", remedy=remedy) from None
     kind, _, count = address.partition(":")
     right = kind != "local" or (count.isdecimal() and int(count) > 0)
     remedy = "give local:N with the number of processes, or an address such as tcp://host:8786"
     require(right, f"cluster is {address}", argument="cluster", value=address, remedy=remedy)
+    try:
+        from distributed import Client, LocalCluster  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        remedy = "install it with: pip install distributed"
+        raise InputError("cluster needs the package distributed", argument="cluster", remedy=remedy) from None
     with contextlib.ExitStack() as stack:
         if kind == "local":
             local = LocalCluster(
