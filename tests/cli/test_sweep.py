@@ -75,7 +75,7 @@ def test_a_dry_run_states_the_cost_and_writes_nothing(tmp_path, capsys):
         (["--over", "imbalance=1,1"], "twice"),
         (["--over", "imbalance=1,2", "--over", "imbalance=3,4"], "twice"),
         (["--over", "initial-strength=0:1:3log"], "logarithmic"),
-        (["--over", "alignment=-2:0:3"], "alignment = -2"),
+        (["--over", "alignment=-2:0:3"], "alignment is -2"),
         (["--over", "seed=0:20000"], "--yes"),
         ([], "--over"),
         (["--over", "seed=0:2", "--cluster", "local:none"], "local:N"),

@@ -66,6 +66,47 @@ def test_failed_cells_keep_their_reason_and_the_others_are_computed(tmp_path):
     assert found.failures()["reason"].tolist() == ["ValueError: seed one is unlucky", "loss is nan"]
 
 
+def test_records_that_diverged_have_failed(tmp_path):
+    def diverges(rate):
+        return xr.Dataset({"loss": ("time", [1.0, rate])}, {"time": [0.0, 1.0]})
+
+    found = sweep(diverges, over={"rate": [0.5, 2.0]}, out=tmp_path / "s", workers=0)
+    assert found.counts == {"done": 2}
+
+    def blows_up(rate):
+        return diverges(np.inf if rate > 1 else rate)
+
+    found = sweep(blows_up, over={"rate": [0.5, 2.0]}, out=tmp_path / "t", workers=0)
+    assert found.failures()["reason"].tolist() == ["loss ends at inf"]
+
+
+def test_variables_with_several_dimensions_and_taken_names_are_kept(tmp_path):
+    def found(rate, point=0):
+        curves = np.arange(6.0).reshape(2, 3) * rate
+        record = xr.Dataset({"loss": (("rate", "time"), curves), "status": ((), rate)}, {"time": [0.0, 1.0, 2.0]})
+        return record.assign(table=(("point", "column"), np.full((int(rate), 2), rate)))
+
+    record = sweep(found, over={"rate": [1.0, 3.0]}, out=tmp_path / "s", workers=0).record
+    assert record["loss"].dims == ("rate", "rate_", "point")
+    np.testing.assert_allclose(record["loss"].isel(point=[0, 32, -1]).sel(rate=3.0), 3 * np.arange(6.0).reshape(2, 3))
+    assert record["status_"].to_numpy().tolist() == [1.0, 3.0]
+    assert np.isfinite(record["table"]).sum(["point_", "column"]).to_numpy().tolist() == [2, 6]
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard_is_told_to_add_one(tmp_path):
+    program = tmp_path / "program.py"
+    lines = ["from dynascope.sweeps import sweep", "def square(rate):", "    return rate**2"]
+    program.write_text(
+        "\n".join([*lines, f"sweep(square, over={{'rate': [1.0]}}, out={str(tmp_path / 's')!r}, workers=1)"])
+    )
+    run = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.strip().splitlines()[-1].startswith("dynascope.errors.InputError")
+    assert "__main__" in run.stderr.strip().splitlines()[-1]
+    assert load_sweep(tmp_path / "s").counts == {"waiting": 1}
+
+
 def test_failed_cells_are_computed_again_only_on_request(tmp_path):
     marker = tmp_path / "marker"
     call = {"over": {"rate": [0.5], "seed": range(3)}, "out": tmp_path / "s", "workers": 0, "marker": str(marker)}
@@ -77,6 +118,7 @@ def test_failed_cells_are_computed_again_only_on_request(tmp_path):
     assert found.failures().empty
 
 
+@pytest.mark.slow
 def test_a_cell_that_kills_its_worker_fails_and_the_others_are_computed(tmp_path):
     found = sweep(functions.dies, over={"rate": RATES, "seed": range(3)}, out=tmp_path / "s", workers=2)
     assert found.counts == {"done": 6, "failed": 3}
@@ -128,7 +170,7 @@ def test_functions_without_numbers_and_functions_that_cannot_be_sent_are_rejecte
     with pytest.raises(InputError, match="top level") as refusal:
         sweep(lambda rate: rate, over={"rate": [1]}, out=tmp_path / "t", workers=1)
     assert refusal.value.argument == "run"
-    with pytest.raises(InputError, match="twice"):
+    with pytest.raises(InputError, match="also fixed"):
         sweep(functions.power, over={"rate": [1]}, out=tmp_path / "t", workers=0, rate=2)
 
 

@@ -103,7 +103,6 @@ class _Options:
 def _sweep(study_type: type[Study], over: tuple[str, ...], fixed: Mapping[str, Any], options: _Options) -> int:
     start = time.perf_counter()
     axes = _axes(over, yes=options.yes)
-    fixed = {name: value for name, value in fixed.items() if name not in axes}
     if options.dry_run:
         estimate = sweeps.estimate_sweep(study_type, over=axes, workers=options.workers, most_cells=None, **fixed)
         print_json(estimate._asdict()) if options.json else print(estimate)

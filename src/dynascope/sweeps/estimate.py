@@ -33,7 +33,8 @@ class Estimate(NamedTuple):
     def __str__(self) -> str:
         time = f"{self.minutes:.2g} minutes" if self.minutes >= 1 else f"{60 * self.minutes:.2g} s"
         size = f"{self.bytes / 1e6:.1f} MB" if self.bytes >= 1e5 else f"{self.bytes / 1e3:.1f} kB"
-        return f"{self.cells} cells, at most {size}, about {time} (estimated from one cell)."
+        note = "estimated from one cell; starting workers and compiling in each take longer"
+        return f"{self.cells} cells, at most {size}, about {time} ({note})."
 
 
 @checked

@@ -18,7 +18,7 @@ from dynascope.results import describe
 __all__ = ["caption_of", "draw_number", "free_axes"]
 
 _SEEDS = "seed"
-_COLUMNS, _MOST_MAPS = 3, 12
+_COLUMNS, _MOST_MAPS, _FEW = 3, 12, 9
 _WIDTH, _HEIGHT = 7.5, 4.6  # inches, of one panel
 _LARGE_RATIO, _EVEN = 8.0, 0.05  # range of positive values, and unevenness of their ratios, on a logarithmic axis
 _COLOUR = "#0072b2"
@@ -61,7 +61,8 @@ def caption_of(values: xr.DataArray) -> str:
         'Mean over 2 seeds, with the 95 % confidence interval.'
     """
     names, seeds = free_axes(values), values.sizes.get(_SEEDS, 1)
-    parts = [f"Mean over {seeds} seeds" + (", with the 95 % confidence interval" if len(names) == 1 else "")]
+    failed = " (fewer where cells failed)" if np.isnan(values.to_numpy()).any() else ""
+    parts = [f"Mean over {seeds} seeds{failed}" + (", with the 95 % confidence interval" if len(names) == 1 else "")]
     parts = parts if seeds > 1 else []
     if len(names) > 2:
         parts.append(f"One map for each value of {names[2]}")
@@ -88,6 +89,7 @@ def _curve(values: xr.DataArray, mean: xr.DataArray, name: str) -> Figure:
     finite = mean.to_numpy()[np.isfinite(mean.to_numpy())]
     if finite.min() > 0 and finite.max() > 100 * finite.min():
         axes.set_yscale("log")
+        axes.set_ylim(finite.min() / 3, 3 * finite.max())  # an interval that includes zero has no lower end here
     axes.set_xlabel(describe(name)[0])
     axes.set_ylabel(_label(mean))
     axes.grid(alpha=0.2)
@@ -132,8 +134,12 @@ def _map(axes: Axes, values: xr.DataArray, scale: Normalize) -> None:
         labels = values[name].to_numpy()
         if labels.dtype.kind not in "fiu":
             set_ticks(side, labels.astype(str))
-        elif _is_logarithmic(labels):
+            continue
+        if _is_logarithmic(labels):
             set_scale("log")
+        if len(labels) <= _FEW:
+            set_ticks(labels, [f"{each:.3g}" for each in labels])
+            set_ticks([], minor=True)
 
 
 def _edges(centres: np.ndarray) -> np.ndarray:

@@ -71,7 +71,7 @@ class Folder:
             raise InputError(problem, argument="out", value=str(self.path), remedy=remedy) from None
         try:
             self.manifest = self._manifest(file, identity, axes, block)
-            self.store = Hypercube(self.path / STORE, self.axes, self.manifest["chunk"])
+            self.store = Hypercube(self.path / STORE, self.axes, self.manifest["chunk"], described="study" in identity)
             self._journal = Journal(self.path / _JOURNAL)
             self.compact()
         except BaseException:
@@ -168,7 +168,7 @@ def _require_same_run(path: Path, stored: Mapping[str, Any], given: Mapping[str,
         if stored.get(name) != given.get(name):
             before, now = stored.get(name, "none"), given.get(name, "none")
             detail = "" if name == "source" else f" ({before} before, {now} now)"
-            problem = f"{words.get(name, f'the {name}')} of the sweep in {path} has changed{detail}"
+            problem = f"{words.get(name, f'the {name}')} of the sweep in {path} changed{detail}"
             raise InputError(problem, argument="out", value=str(path), remedy=_CHANGED)
 
 

@@ -18,8 +18,11 @@ __all__ = ["STATUSES", "Hypercube"]
 
 STATUSES = ("waiting", "running", "done", "failed")
 _TEXTS = {"status": "U7", "reason": "U200"}  # lengths of texts in every sweep
-_TEXT, _LIST_CHUNK = "U40", 64
+_TEXT = "U40"
+_PIECES = {0: 1, 1: 64, 2: 16, 3: 4}  # length of a chunk along each list, by the number of dimensions
+_OWN = ("status", "reason", "seconds")  # variables of every sweep
 _NAMES = {
+    CURVE: ("position in the curve", "1"),
     "status": ("state of the cell", "1"),
     "reason": ("why the cell failed", "1"),
     "seconds": ("duration of the cell", "s"),
@@ -30,9 +33,8 @@ _NAMES = {
 class Hypercube:
     """Arrays over the grid of a sweep.
 
-    Every array has the axes of the sweep first, and at most one further dimension: the points of a curve, or the
-    positions in a list, which is as long as the longest list so far. Numbers of cells that are not done are NaN, and
-    texts are empty.
+    Every array has the axes of the sweep first. Further dimensions are the points of a curve, or positions in lists,
+    and are as long as the longest list so far. Numbers of cells that are not done are NaN, and texts are empty.
 
     Attributes:
         path: The folder.
@@ -40,16 +42,27 @@ class Hypercube:
         chunk: The number of cells of a chunk along each axis.
     """
 
-    def __init__(self, path: Path, axes: Mapping[str, Sequence[Any]], chunk: Sequence[int]):
-        self.path, self.axes, self.chunk = path, dict(axes), tuple(chunk)
+    def __init__(self, path: Path, axes: Mapping[str, Sequence[Any]], chunk: Sequence[int], *, described: bool):
+        """Create or open the folder.
+
+        Args:
+            path: The folder.
+            axes: The values of each axis of the sweep, which may be longer than those on disk.
+            chunk: The number of cells of a chunk along each axis.
+            described: Whether names are those of the quantities of dynascope, with their long names and units.
+        """
+        self.path, self.axes, self.chunk, self._described = path, dict(axes), tuple(chunk), described
         self._group = zarr.open_group(path, mode="a", zarr_format=ZARR_FORMAT, use_consolidated=False)
         self._arrays: dict[str, Any] = {name: self._group[name] for name in self._group.array_keys()}
-        if CURVE not in self._arrays:
-            self._create(CURVE, (CURVE,), np.linspace(0, 1, POINTS), (POINTS,))
-        for name, values in self.axes.items():
-            self._create(name, (name,), np.asarray(values), (max(len(values), 1),), overwrite=True)
+        self._lengths: dict[str, int] = {}  # along dimensions other than the axes
+        for array in self._arrays.values():
+            named = zip(array.attrs[DIMENSIONS], array.shape, strict=True)
+            self._lengths |= {name: size for name, size in named if name not in self.axes}
+        for name, values in {CURVE: np.linspace(0, 1, POINTS), **self.axes}.items():
+            self._label(name, np.asarray(values))
+        self._lengths[CURVE] = POINTS
         for name in ("status", "reason"):
-            self._ensure(name, (), "", 0)
+            self._ensure(name, (), (), text=True)
         self._extend()
         self._consolidate()
 
@@ -62,17 +75,18 @@ class Hypercube:
         """Write finished cells; the status is written last."""
         if not entries:
             return
-        known, lengths = len(self._arrays), {name: array.shape for name, array in self._arrays.items()}
+        known = {name: array.shape for name, array in self._arrays.items()}
         columns: dict[str, dict[tuple[int, ...], Any]] = {}
         for entry in entries:
             cell = tuple(entry["cell"])
             for name, (dims, value) in entry["values"].items():
-                columns.setdefault(name, {})[cell] = dims, value
+                free = tuple(each if each == CURVE else self._free(each) for each in dims)
+                columns.setdefault(self._free(name), {})[cell] = free, value
             columns.setdefault("seconds", {})[cell] = (), entry["seconds"]
             columns.setdefault("reason", {})[cell] = (), entry["reason"]
         for name, column in columns.items():
             self._write_column(name, column)
-        if known < len(self._arrays) or lengths != {name: self._arrays[name].shape for name in lengths}:
+        if known != {name: array.shape for name, array in self._arrays.items()}:
             self._consolidate()
         self.set_status({tuple(entry["cell"]): entry["status"] for entry in entries})
 
@@ -91,89 +105,74 @@ class Hypercube:
         with xr.open_zarr(self.path, chunks=None, consolidated=True, decode_times=False) as stored:
             return stored.load()
 
-    def _write_column(self, name: str, column: Mapping[tuple[int, ...], tuple[Sequence[str], Any]]) -> None:
+    def _write_column(self, name: str, column: Mapping[tuple[int, ...], tuple[tuple[str, ...], Any]]) -> None:
         dims, example = next(iter(column.values()))
-        length = max(len(value) if kind else 0 for kind, value in column.values())
-        array = self._ensure(name, dims, example, length)
-        # A name that is a number in one cell, and a list or text in another, is stored as in the first cell.
-        listed, text = array.ndim > len(self.axes), array.dtype.kind == "U"
-        column = {
-            cell: (kind, value)
-            for cell, (kind, value) in column.items()
-            if bool(kind) == listed and isinstance(value, str) == text
-        }
-        if not column:
-            return
-        places = tuple(np.array(list(column)).T)
-        if not listed:
-            array.vindex[places] = np.array([value for _, value in column.values()], array.dtype)
-            return
-        rows = np.full((len(column), array.shape[-1]), np.nan)
-        for row, (_, value) in zip(rows, column.values(), strict=True):
-            row[: len(value)] = value
-        flat = tuple(np.repeat(place, rows.shape[1]) for place in places)
-        array.vindex[(*flat, np.tile(np.arange(rows.shape[1]), len(rows)))] = rows.ravel()
-
-    def _ensure(self, name: str, dims: Sequence[str], example: Any, length: int) -> Any:
-        """The array of a name, which is created or made longer if necessary."""
-        stored, dims = self._free(name), [self._free(each) if each != CURVE else each for each in dims]
-        found = self._arrays.get(stored)
-        if found is None:
+        stored = self._arrays.get(name)
+        if stored is not None:
+            dims = tuple(stored.attrs[DIMENSIONS][len(self.axes) :])
+            text = stored.dtype.kind == "U"
+        else:
             text = isinstance(example, str)
+        # A variable whose dimensions or kind differ between cells is stored as in the first cell.
+        kept = {
+            cell: value for cell, (kind, value) in column.items() if kind == dims and isinstance(value, str) == text
+        }
+        if not kept:
+            return
+        places = tuple(np.array(list(kept)).T)
+        if not dims:
+            array = self._ensure(name, (), (), text=text)
+            array.vindex[places] = np.array(list(kept.values()), array.dtype)
+            return
+        blocks = [np.asarray(value, float) for value in kept.values()]
+        lengths = tuple(np.max([block.shape for block in blocks], axis=0).tolist())
+        array = self._ensure(name, dims, lengths, text=False)
+        values = np.full((len(blocks), *array.shape[len(self.axes) :]), np.nan)
+        for row, block in zip(values, blocks, strict=True):
+            row[tuple(map(slice, block.shape))] = block
+        inner = np.ix_(*map(np.arange, values.shape))
+        index = tuple(place[inner[0]] for place in places) + inner[1:]
+        array.vindex[tuple(np.broadcast_arrays(*index))] = values
+
+    def _ensure(self, name: str, dims: tuple[str, ...], lengths: tuple[int, ...], *, text: bool) -> Any:
+        """The array of a name, which is created or made longer if necessary."""
+        for dimension, length in zip(dims, lengths, strict=True):
+            self._lengths[dimension] = max(length, self._lengths.get(dimension, 0))
+        if name not in self._arrays:
             dtype = np.dtype(_TEXTS.get(name, _TEXT) if text else float)
-            sizes, chunk = self.shape, self.chunk
-            if dims:
-                sizes, chunk = (*sizes, length), (*chunk, POINTS if dims[0] == CURVE else _LIST_CHUNK)
-            empty = None if text else np.nan
-            found = self._new(stored, (*self.axes, *dims), sizes, chunk, dtype, empty)
+            sizes = (*self.shape, *(self._lengths[each] for each in dims))
+            piece = _PIECES[min(len(dims), max(_PIECES))]
+            chunk = (*self.chunk, *(POINTS if each == CURVE else piece for each in dims))
+            found = self._add(name, (*self.axes, *dims), sizes, chunk, dtype)
             if name == "status":
                 found[...] = np.full(sizes, "waiting", dtype)
-        elif dims and found.ndim > len(self.axes) and found.shape[-1] < length:
-            found.resize((*found.shape[:-1], length))
-            self._lengthen(dims[0], length)
-        return found
+        for array in self._arrays.values():  # xarray requires equal lengths along a dimension
+            named = array.attrs[DIMENSIONS]
+            target = tuple(self._lengths.get(each, size) for each, size in zip(named, array.shape, strict=True))
+            if target != array.shape:
+                array.resize(target)
+        return self._arrays[name]
 
     def _free(self, name: str) -> str:
-        """A name that no axis of the sweep has."""
-        return f"{name}_" if name in (*self.axes, CURVE) else name
+        """A name that neither the sweep nor one of its axes has."""
+        return f"{name}_" if name in (*self.axes, *_OWN, CURVE) else name
 
-    def _lengthen(self, dimension: str, length: int) -> None:
-        """Make all lists along a dimension equally long, as xarray requires."""
-        for array in self._arrays.values():
-            if array.attrs[DIMENSIONS][-1] == dimension and array.shape[-1] != length:
-                array.resize((*array.shape[:-1], length))
-
-    def _new(self, name: str, dims: Sequence[str], sizes: Any, chunk: Any, dtype: np.dtype, empty: Any) -> Any:
-        same = [each.shape[-1] for each in self._arrays.values() if dims and each.attrs[DIMENSIONS][-1] == dims[-1]]
-        if same and dims[-1] not in self.axes:
-            longest = max(*same, sizes[-1])
-            sizes = (*sizes[:-1], longest)
-            self._lengthen(dims[-1], longest)
-        long_name, units = _NAMES.get(name) or describe(name)
-        attributes = {"long_name": long_name, "units": units, DIMENSIONS: list(dims)}
-        found = self._group.create_array(
+    def _add(self, name: str, dims: Sequence[str], sizes: Any, chunk: Any, dtype: np.dtype) -> Any:
+        words = _NAMES.get(name) or (describe(name) if self._described else (name.replace("_", " "), "1"))
+        attributes = {"long_name": words[0], "units": words[1], DIMENSIONS: list(dims)}
+        empty = np.nan if dtype.kind == "f" else None
+        self._arrays[name] = self._group.create_array(
             name, shape=sizes, chunks=chunk, dtype=dtype, fill_value=empty, attributes=attributes
         )
-        self._arrays[name] = found
-        return found
+        return self._arrays[name]
 
-    def _create(
-        self, name: str, dims: Sequence[str], values: np.ndarray, chunk: Any, *, overwrite: bool = False
-    ) -> None:
-        """Write labels of an axis."""
-        if overwrite and name in self._arrays:
-            stored = self._arrays[name]
-            if stored.shape == values.shape:
+    def _label(self, name: str, values: np.ndarray) -> None:
+        """Write the labels of a dimension."""
+        if name in self._arrays:
+            if self._arrays[name].shape == values.shape:
                 return
             del self._group[name], self._arrays[name]
-        long_name, units = describe(name)
-        attributes = {"long_name": long_name, "units": units, DIMENSIONS: list(dims)}
-        empty = np.nan if values.dtype.kind == "f" else None
-        found = self._group.create_array(
-            name, shape=values.shape, chunks=chunk, dtype=values.dtype, fill_value=empty, attributes=attributes
-        )
-        found[...] = values
-        self._arrays[name] = found
+        self._add(name, (name,), values.shape, values.shape, values.dtype)[...] = values
 
     def _extend(self) -> None:
         """Make all arrays as long as the axes."""

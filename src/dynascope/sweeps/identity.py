@@ -18,8 +18,9 @@ def require_names(names: Sequence[str], known: Sequence[str], problem: str) -> N
     unknown = [name for name in names if name not in known]
     remedy = f"choose from {', '.join(known)}"
     require(not unknown, f"{problem} {', '.join(unknown)}", argument="over", value=unknown, remedy=remedy)
-    twice = [name for name in names if list(names).count(name) > 1]
-    require(not twice, f"{twice[:1]} is given twice", argument="over", value=twice, remedy="fix it or vary it")
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    problem, remedy = f"{', '.join(twice)} is varied in over and also fixed", "give it once"
+    require(not twice, problem, argument="over", value=twice, remedy=remedy)
 
 
 def source_digest(subject: Any) -> str:

@@ -15,27 +15,25 @@ from dynascope.results import Comparison, Result
 __all__ = ["CLOCKS", "CURVE", "POINTS", "SHARE", "Measurements", "measurements"]
 
 Measurements = dict[str, tuple[tuple[str, ...], Any]]
-"""For each name, its dimensions besides those of the sweep (none or one), and its number, text or list of numbers."""
+"""For each name, its dimensions besides those of the sweep, and its number, text or nested list of numbers."""
 
 CURVE, POINTS = "point", 65
 SHARE = "error_share"  # the largest error of a comparison in units of its tolerance
 CLOCKS = ("time", "accelerated_time", "step", "epoch")
-_JUMP = "jump"  # dimension of staircases, which are lists even if there is one jump
 _CLAIM = "hypothesis"  # dimension of claims, which are stored by name
-_LONGEST = 1024  # values of a list that is not a curve
+_MOST_VALUES = 4096  # of a variable in one cell
 _PREDICTED = "predicted_"
 
 
 def measurements(found: Any) -> Measurements:
     """Extract numbers and curves from what a function or a study returned.
 
-    A number is stored as `value`, and a mapping of numbers under its names. From a record, every number and every
-    variable with one dimension is stored; dimensions of length one do not count. Curves over time, steps or epochs are
-    interpolated on 65 points that divide the recorded times into equal parts, and the times of these points are stored
-    beside them. Other variables with one dimension, such as the jumps of a staircase, are stored as lists, with their
-    length as `count_…`. From a comparison, the verdict, the error of each quantity, and the value and outcome of each
-    claim are stored as well, and the largest error in units of its tolerance as `error_share`. Predicted variables
-    start with `predicted_`.
+    A number is stored as `value`, and a mapping of numbers under its names. From a record, every numeric variable of up
+    to 4096 values is stored. Along time, steps or epochs, it is interpolated on 65 points that divide the recorded
+    times into equal parts, and the times of these points are stored beside it. Other dimensions, such as the jumps of a
+    staircase, are kept, with their length as `count_…`. From a comparison, the verdict, the error of each quantity, and
+    the value and outcome of each claim are stored as well, and the largest error in units of its tolerance as
+    `error_share`. Predicted variables start with `predicted_`.
 
     Args:
         found: A number, a mapping of numbers, an xarray dataset, a prediction, an observation or a comparison.
@@ -48,11 +46,12 @@ def measurements(found: Any) -> Measurements:
         {'value': ((), 0.5)}
         >>> record = xr.Dataset({"loss": ("time", [1.0, 0.0])}, {"time": [0.0, 2.0]})
         >>> {name: (dims, len(values)) for name, (dims, values) in measurements(record).items()}
-        {'loss': (('point',), 65), 'time': (('point',), 65)}
+        {'time': (('point',), 65), 'loss': (('point',), 65)}
     """
     if isinstance(found, Result):
         values = _of_result(found)
     elif isinstance(found, xr.Dataset):
+        _require_finite(found)
         values = _of_record(found)
     elif isinstance(found, Mapping):
         values = {str(name): ((), _number(each, str(name))) for name, each in found.items()}
@@ -87,26 +86,39 @@ def _of_result(result: Result) -> Measurements:
 def _of_record(record: xr.Dataset, prefix: str = "") -> Measurements:
     values: Measurements = {}
     for name, variable in record.data_vars.items():
-        plain = variable if variable.dims == (_JUMP,) else variable.squeeze()
-        if plain.dtype.kind not in "fiub" or plain.ndim > 1 or _CLAIM in variable.dims:
+        if variable.dtype.kind not in "fiub" or _CLAIM in variable.dims:
             continue
-        if plain.ndim == 0:
-            values[f"{prefix}{name}"] = (), float(plain)
-        elif plain.dims[0] in CLOCKS and plain.dims[0] in record.coords:
-            clock = str(plain.dims[0])
-            values[f"{prefix}{name}"] = (CURVE,), _on_grid(plain.to_numpy())
-            values[f"{prefix}{clock}"] = (CURVE,), _on_grid(record[clock].to_numpy())
-        elif plain.size <= _LONGEST:
-            dimension = str(plain.dims[0])
-            values[f"{prefix}{name}"] = (dimension,), plain.to_numpy().astype(float).tolist()
-            values[f"{prefix}count_{dimension}"] = (), float(plain.size)
+        if variable.ndim == 0:
+            values[f"{prefix}{name}"] = (), float(variable)
+            continue
+        dimensions, numbers = [], variable.to_numpy().astype(float)
+        for axis, dimension in enumerate(map(str, variable.dims)):
+            if dimension in CLOCKS and dimension in record.coords:
+                numbers = np.apply_along_axis(_on_grid, axis, numbers)
+                values[f"{prefix}{dimension}"] = (CURVE,), _on_grid(record[dimension].to_numpy()).tolist()
+                dimensions.append(CURVE)
+            else:
+                values[f"{prefix}count_{dimension}"] = (), float(numbers.shape[axis])
+                dimensions.append(f"{dimension}_" if dimension == CURVE else dimension)
+        if numbers.size <= _MOST_VALUES:
+            values[f"{prefix}{name}"] = tuple(dimensions), numbers.tolist()
     return values
 
 
-def _on_grid(values: np.ndarray) -> list[float]:
+def _on_grid(values: np.ndarray) -> np.ndarray:
     """Interpolate values at positions that divide their index range into equal parts."""
     positions = np.linspace(0, len(values) - 1, POINTS)
-    return np.interp(positions, np.arange(len(values)), values.astype(float)).tolist()
+    return np.interp(positions, np.arange(len(values)), values.astype(float))
+
+
+def _require_finite(record: xr.Dataset) -> None:
+    """Reject a record of the user that diverged: numbers, or the ends of curves, that are not finite."""
+    for name, variable in record.data_vars.items():
+        if variable.dtype.kind == "f" and variable.size:
+            clocks = [clock for clock in CLOCKS if clock in variable.dims]
+            last = variable.isel(dict.fromkeys(clocks, -1)).to_numpy()
+            if (clocks or variable.ndim == 0) and not np.isfinite(last).all():
+                raise ArithmeticError(f"{name} ends at {last.ravel()[~np.isfinite(last.ravel())][0]}")
 
 
 def _number(value: Any, name: str) -> float | str:
@@ -116,13 +128,13 @@ def _number(value: Any, name: str) -> float | str:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise _without_numbers(value) from None
+        raise _without_numbers(value, f" for {name}") from None
     if not math.isfinite(number):
         raise ArithmeticError(f"{name} is {number}")
     return number
 
 
-def _without_numbers(found: Any) -> InputError:
+def _without_numbers(found: Any, place: str = "") -> InputError:
     kind = type(found).__name__
     remedy = "return a number, a dictionary of numbers, an xarray dataset, or a result of dynascope"
-    return InputError(f"the function returned no numbers but {kind}", argument="run", value=kind, remedy=remedy)
+    return InputError(f"the function returned no numbers{place} but {kind}", argument="run", value=kind, remedy=remedy)

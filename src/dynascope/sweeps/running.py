@@ -138,14 +138,13 @@ def _require_valid_values(run: Run, axes: Mapping[str, Sequence[Any]]) -> None:
     """Require that every value is valid in some cell; single cells may be invalid, and then fail with this reason."""
     first: Cell = (0,) * len(axes)
     for axis, (name, values) in enumerate(axes.items()):
-        for place, value in enumerate(values):
+        for place in range(len(values)):
             cell = (*first[:axis], place, *first[axis + 1 :])
             try:
                 run.check(settings_of(cell, axes))
             except InputError as error:
                 if error.argument == name and not _valid_elsewhere(run, axes, axis, place):
-                    problem = f"{name} = {value} in over is invalid ({str(error).rstrip('.')})"
-                    raise InputError(problem, argument="over", value=value, remedy=f"change {name}") from None
+                    raise
 
 
 def _valid_elsewhere(run: Run, axes: Mapping[str, Sequence[Any]], axis: int, place: int) -> bool:

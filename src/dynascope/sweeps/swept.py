@@ -30,10 +30,12 @@ class Sweep:
         path: The folder.
         record: All cells, with the axes of the sweep as coordinates. `status` is "waiting", "running", "done" or
             "failed"; `reason` states why a cell failed, and `seconds` is its duration. A number that was returned has
-            the axes of the sweep. A curve has the further dimension `point`, and the times of its points are the
-            variable `time`, `step` or `epoch`. A list, such as the times of jumps, is filled with NaN to the length of
-            the longest one, and `count_…` is its length. For a study, `verdict`, `error_…` and `claim_…` are the
-            verdict, the errors of the quantities and the outcomes of the claims.
+            the axes of the sweep. A curve has the further dimension `point`, from its first (0) to its last recorded
+            time (1), and the times of its points are the variable `time`, `step` or `epoch`; between recorded times, it
+            is interpolated. A list, such as the times of jumps, is filled with NaN to the length of the longest one,
+            and `count_…` is its length. For a study, `verdict`, `error_…` and `claim_…` are the verdict, the errors of
+            the quantities and the outcomes of the claims. Names that the sweep or one of its axes has get a final
+            underscore, and dimensions of length one are dropped.
         run: The name of the study or the function, the fixed arguments and the version.
     """
 
@@ -109,7 +111,8 @@ def load_sweep(path: str | PathLike[str]) -> Sweep:
     with xr.open_zarr(Path(path) / STORE, chunks=None, consolidated=True, decode_times=False) as stored:
         record = stored.load()
     record = record.map(_plain)
-    return Sweep(Path(path), name_all(record), manifest["run"])
+    single = [name for name, size in record.sizes.items() if size == 1 and name not in manifest["axes"]]
+    return Sweep(Path(path), name_all(record.squeeze(single, drop=True)), manifest["run"])
 
 
 def _plain(values: xr.DataArray) -> xr.DataArray:

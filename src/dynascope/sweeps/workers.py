@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 from dynascope.errors import InputError
 from dynascope.sweeps.cells import Cell
 from dynascope.sweeps.entries import failed_entry, reason_of, run_block
+from dynascope.validation import require
 
 if TYPE_CHECKING:
     from dynascope.sweeps.runs import Run
 
-__all__ = ["finished_in_executor", "finished_in_processes", "require_portable"]
+__all__ = ["finished_in_executor", "finished_in_processes", "require_main_guard", "require_portable"]
 
 Entries = list[dict[str, Any]]
 Block = list[Cell]
@@ -47,6 +48,17 @@ def require_portable(run: Run) -> None:
             value=run.name,
             remedy="define the function at the top level of a module, or pass workers=0 to compute in this process",
         ) from None
+
+
+def require_main_guard(function: Any) -> None:
+    """Reject a sweep that a script starts while a worker process imports it.
+
+    Raises:
+        InputError: The function was defined in such a script.
+    """
+    imported = getattr(function, "__module__", "") == "__mp_main__"
+    problem, remedy = "a worker process imports this script", 'call ds.sweep below if __name__ == "__main__":'
+    require(not imported, problem, argument="run", remedy=remedy)
 
 
 def finished_in_processes(
@@ -76,6 +88,7 @@ def finished_in_processes(
                 done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
                 broken = any(isinstance(future.exception(), BrokenProcessPool) for future in done)
             if broken:
+                pool.require_started()
                 pool.stop()  # afterwards, every future is finished or broken
                 pool = _Pool(workers)
             lost = []
@@ -138,8 +151,16 @@ class _Pool:
         context = multiprocessing.get_context("spawn")
         # Workers wait for the end of a pipe that nobody writes to: it ends when the parent closes it or is killed.
         self._reader, self._writer = context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(workers, context, initializer=_start, initargs=(self._reader,))
+        self._started = context.Event()
+        arguments = self._reader, self._started
+        self._pool = ProcessPoolExecutor(workers, context, initializer=_start, initargs=arguments)
         self.submit = self._pool.submit
+
+    def require_started(self) -> None:
+        """Raise `InputError` if all workers died before they could compute anything."""
+        remedy = 'call ds.sweep below if __name__ == "__main__": in a file, or pass workers=0'
+        problem = "worker processes end while they start; the messages above state why"
+        require(self._started.is_set(), problem, argument="workers", remedy=remedy)
 
     def stop(self) -> None:
         self._writer.close()
@@ -147,7 +168,7 @@ class _Pool:
         self._reader.close()
 
 
-def _start(parent: Connection) -> None:
+def _start(parent: Connection, started: Any) -> None:
     """Limit this worker to one thread, and end it with its parent."""
     threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
     os.environ.update(dict.fromkeys(_THREADS, "1"))
@@ -155,6 +176,7 @@ def _start(parent: Connection) -> None:
     from threadpoolctl import threadpool_limits  # loaded after the variables are set
 
     threadpool_limits(1)
+    started.set()
 
 
 def _exit_with(parent: Connection) -> None:
