@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xarray as xr
 import zarr
 
 from dynascope.results import describe
@@ -99,11 +98,6 @@ class Hypercube:
     def statuses(self) -> np.ndarray:
         """The status of every cell."""
         return np.asarray(self._arrays["status"][...])
-
-    def read(self) -> xr.Dataset:
-        """All cells, loaded into memory."""
-        with xr.open_zarr(self.path, chunks=None, consolidated=True, decode_times=False) as stored:
-            return stored.load()
 
     def _write_column(self, name: str, column: Mapping[tuple[int, ...], tuple[tuple[str, ...], Any]]) -> None:
         dims, example = next(iter(column.values()))
