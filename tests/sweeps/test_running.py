@@ -104,6 +104,7 @@ def test_a_script_without_a_guard_is_told_to_add_one(tmp_path):
     assert run.returncode == 1
     assert run.stderr.strip().splitlines()[-1].startswith("dynascope.errors.InputError")
     assert "__main__" in run.stderr.strip().splitlines()[-1]
+    assert "a worker process imports this script" in run.stderr
     assert load_sweep(tmp_path / "s").counts == {"waiting": 1}
 
 

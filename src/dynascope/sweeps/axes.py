@@ -127,7 +127,7 @@ def _decimal(value: float) -> float:
 
 
 def _value(text: str) -> Value:
-    """Convert text to an integer, a float, a boolean, or leave it as it is."""
+    """Convert text to an integer, a float or a boolean if possible."""
     for convert in (int, float):
         try:
             return convert(text)

@@ -107,7 +107,7 @@ class Hypercube:
             text = stored.dtype.kind == "U"
         else:
             text = isinstance(example, str)
-        # A variable whose dimensions or kind differ between cells is stored as in the first cell.
+        # If dimensions or kind differ between cells, only cells that match the first stored one are kept.
         kept = {
             cell: value for cell, (kind, value) in column.items() if kind == dims and isinstance(value, str) == text
         }

@@ -20,7 +20,12 @@ from dynascope.sweeps.entries import run_block
 from dynascope.sweeps.folder import Folder
 from dynascope.sweeps.runs import Run, run_of
 from dynascope.sweeps.swept import Sweep, load_sweep
-from dynascope.sweeps.workers import finished_in_executor, finished_in_processes, require_portable
+from dynascope.sweeps.workers import (
+    finished_in_executor,
+    finished_in_processes,
+    require_main_guard,
+    require_portable,
+)
 from dynascope.validation import checked, require
 from dynascope.validation.bounded_scalars import NonNegativeInt, PositiveInt
 
@@ -88,6 +93,8 @@ def sweep(
         >>> found.record["loss"].sel(rate=0.5, seed=1).round(6).item()
         0.001953
     """
+    if executor is None and workers != 0:
+        require_main_guard(run)
     what, axes = checked_sweep(run, over, fixed, most_cells=most_cells)
     right = executor is None or isinstance(executor, Executor)
     remedy = "pass a concurrent.futures.Executor"
