@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -19,7 +20,7 @@ from dynascope.flows.solvers.adaptive import integrate_adaptively
 from dynascope.flows.solvers.rosenbrock import ROSENBROCK
 from dynascope.tasks.task import Task
 
-__all__ = ["ExplicitNeurons", "ImplicitNeurons"]
+__all__ = ["ExplicitNeurons", "ImplicitNeurons", "PolarState", "attempted_step", "initial_state"]
 
 _AT_ONCE = 512  # steps per call of the compiled program
 _FIRST_MOTION = 0.05  # change of a log-norm in the first step
@@ -30,7 +31,7 @@ _RECORDED = ("time", "loss", "descent_rate")
 _ERROR = (2 / 9 - 7 / 24, 1 / 3 - 1 / 4, 4 / 9 - 1 / 3, -1 / 8)
 
 
-class _State(NamedTuple):
+class PolarState(NamedTuple):
     """State of a flow.
 
     Attributes:
@@ -71,7 +72,7 @@ class ExplicitNeurons:
         }
         bias = np.zeros(task.output_dimension) if bias is None else bias
         self._numbers = {name: np.asarray(float(value)) for name, value in numbers.items()}
-        self._state = _initial_state(frame, self._data, start.directions, start.log_norms, bias, self._numbers)
+        self._state = _start(frame, self._data, start.directions, start.log_norms, bias, self._numbers)
         self._pieces = [{name: values[None] for name, values in self.now.items()}]
         self.steps = 0
 
@@ -171,7 +172,7 @@ def _rows(directions: Any, log_norms: Any) -> np.ndarray:
     return np.exp(np.asarray(log_norms))[:, None] * np.asarray(directions)
 
 
-def _require_progress(before: float, state: _State, steps: int, max_steps: int) -> None:
+def _require_progress(before: float, state: PolarState, steps: int, max_steps: int) -> None:
     now = float(state.time)
     stuck = now <= before or not np.isfinite(float(state.loss))
     if stuck or steps > max_steps:
@@ -182,18 +183,19 @@ def _require_progress(before: float, state: _State, steps: int, max_steps: int) 
         )
 
 
-@filter_jit
-def _initial_state(frame: Any, data: Any, directions: Any, log_norms: Any, bias: Any, numbers: Any) -> _State:
+def initial_state(
+    frame: Any, data: Any, directions: Any, log_norms: Any, bias: Any, numbers: Mapping[str, Any]
+) -> PolarState:
+    """The state at time zero, with the size of the first trial step."""
     variables = jnp.asarray(directions), jnp.asarray(log_norms), jnp.asarray(bias)
     velocity, *losses = _velocity(frame, data, *variables)
     fastest = jnp.maximum(jnp.max(jnp.abs(velocity[1])), data["biased"])
     step = jnp.where(fastest > 0, _FIRST_MOTION / fastest, numbers["duration"])
-    return _State(jnp.zeros(()), step, *variables, velocity, *losses)
+    return PolarState(jnp.zeros(()), step, *variables, velocity, *losses)
 
 
-@filter_jit
-def _advanced(frame: Any, data: Any, state: _State, numbers: Any) -> tuple[_State, dict[str, Array]]:
-    """Take several steps; return the state and the recorded quantities after each accepted step, padded with NaN."""
+def attempted_step(frame: Any, data: Any, state: PolarState, numbers: Mapping[str, Any]) -> PolarState:
+    """Try one step that ends at the time `until` or before; a rejected step only changes the size of the next one."""
     duration, until, tolerance = numbers["duration"], numbers["until"], numbers["tolerance"]
     target_power = jnp.sum(data["targets"] ** 2) / len(data["targets"])
 
@@ -203,33 +205,40 @@ def _advanced(frame: Any, data: Any, state: _State, numbers: Any) -> tuple[_Stat
             for kind in zip(*stages, strict=True)
         ]
 
-    def tried(state: _State) -> _State:
-        step = jnp.minimum(state.step, until - state.time)
-        before = state.directions, state.log_norms, state.bias
-        stages, losses, variables = [state.velocity], [], before
-        for weights in _STAGES:
-            variables = [old + step * velocity for old, velocity in zip(before, combined(weights, stages), strict=True)]
-            velocity, *losses = _velocity(frame, data, *variables)
-            stages.append(velocity)
-        directions, log_norms, bias = variables
-        wrong = combined(_ERROR, stages)
-        squared = jnp.mean(jnp.sum(wrong[0] ** 2, axis=1) + wrong[1] ** 2) + jnp.sum(wrong[2] ** 2) / target_power
-        error = step * jnp.sqrt(squared) / tolerance
-        error = jnp.where(jnp.isfinite(error), error, jnp.inf)
-        accepted = (error <= 1) | (step <= _SHORTEST * duration)
-        factor = jnp.clip(0.9 * jnp.maximum(error, 1e-6) ** (-1 / 3), 0.2, 4.0)
-        norms = jnp.linalg.norm(directions, axis=1, keepdims=True)
-        # Avoid a tiny last step caused by rounding.
-        time = jnp.where(until - state.time - step <= _SHORTEST * duration, until, state.time + step)
-        # A step that is shortened to end at a recorded time does not shorten the next one.
-        shortened = accepted & (step < state.step)
-        following = jnp.maximum(step * factor, jnp.where(shortened, state.step, 0.0))
-        after = _State(time, following, directions / norms, log_norms, bias, velocity, *losses)
-        return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), after, state)._replace(step=following)
+    step = jnp.minimum(state.step, until - state.time)
+    before = state.directions, state.log_norms, state.bias
+    stages, losses, variables = [state.velocity], [], before
+    for weights in _STAGES:
+        variables = [old + step * velocity for old, velocity in zip(before, combined(weights, stages), strict=True)]
+        velocity, *losses = _velocity(frame, data, *variables)
+        stages.append(velocity)
+    directions, log_norms, bias = variables
+    wrong = combined(_ERROR, stages)
+    squared = jnp.mean(jnp.sum(wrong[0] ** 2, axis=1) + wrong[1] ** 2) + jnp.sum(wrong[2] ** 2) / target_power
+    error = step * jnp.sqrt(squared) / tolerance
+    error = jnp.where(jnp.isfinite(error), error, jnp.inf)
+    accepted = (error <= 1) | (step <= _SHORTEST * duration)
+    factor = jnp.clip(0.9 * jnp.maximum(error, 1e-6) ** (-1 / 3), 0.2, 4.0)
+    norms = jnp.linalg.norm(directions, axis=1, keepdims=True)
+    # Avoid a tiny last step caused by rounding.
+    time = jnp.where(until - state.time - step <= _SHORTEST * duration, until, state.time + step)
+    # A step that is shortened to end at a recorded time does not shorten the next one.
+    shortened = accepted & (step < state.step)
+    following = jnp.maximum(step * factor, jnp.where(shortened, state.step, 0.0))
+    after = PolarState(time, following, directions / norms, log_norms, bias, stages[-1], *losses)
+    return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), after, state)._replace(step=following)
+
+
+_start = filter_jit(initial_state)
+
+
+@filter_jit
+def _advanced(frame: Any, data: Any, state: PolarState, numbers: Any) -> tuple[PolarState, dict[str, Array]]:
+    """Take several steps; return the state and the recorded quantities after each accepted step, padded with NaN."""
 
     def another(carry: Any) -> Any:
         state, path, count = carry
-        after = tried(state)
+        after = attempted_step(frame, data, state, numbers)
         taken = after.time > state.time
         path = {
             name: values.at[count].set(jnp.where(taken, getattr(after, name), values[count]))
@@ -239,7 +248,7 @@ def _advanced(frame: Any, data: Any, state: _State, numbers: Any) -> tuple[_Stat
 
     def unfinished(carry: Any) -> Array:
         state, _, count = carry
-        return (count < _AT_ONCE) & (state.time < until) & (state.step > 0)
+        return (count < _AT_ONCE) & (state.time < numbers["until"]) & (state.step > 0)
 
     path = {name: jnp.full(_AT_ONCE, jnp.nan) for name in _RECORDED}
     state, path, _ = jax.lax.while_loop(unfinished, another, (state, path, 0))
