@@ -21,6 +21,7 @@ from dynascope.prediction.observation import Probe, observe
 from dynascope.protocols import Network
 from dynascope.results import Chart, Comparison, Observation, Parameter, Prediction, name_all
 from dynascope.studies import fields
+from dynascope.studies.memory import parts_in_memory
 from dynascope.studies.reference import Reference
 from dynascope.studies.tolerances import with_limits
 from dynascope.studies.values import Values, filled, values_record
@@ -204,19 +205,25 @@ class Study:
     def observe_many(cls, studies: Sequence[Any]) -> list[Observation]:
         """Train and measure for several studies that differ only in the fields of `batched`, in one program.
 
-        The results are those of `observe`, up to the tolerance of the solver.
+        The results are those of `observe`, up to the tolerance of the solver. Studies whose arrays would need more than
+        a gibibyte are split into several parts.
 
         Raises:
             DivergenceError: A run diverged.
         """
         with jax.enable_x64(True):
-            records = cls.trained_many(studies)
+            records = [each for part in parts_in_memory(studies, cls.memory) for each in cls.trained_many(part)]
         return [Observation.of(name_all(record, cls.names)) for record in records]
 
     @classmethod
     def trained_many(cls, studies: Sequence[Any]) -> list[xr.Dataset]:
         """Train the networks of several studies; a study with `batched` fields trains all of them in one program."""
         return [study.observed() for study in studies]
+
+    @classmethod
+    def memory(cls, studies: Sequence[Any]) -> float:
+        """Bytes that `trained_many` needs for several studies; 0 if it limits its memory itself."""
+        return 0
 
     @final
     @compile_cache()

@@ -83,6 +83,11 @@ class LambdaBalanced(BalancedStudy):
         run = studies[0]._flow([network for study in studies for network in study._networks])
         return [study._measured_run(part) for study, part in zip(studies, _parts(run, studies), strict=True)]
 
+    @classmethod
+    def memory(cls, studies: Sequence[LambdaBalanced]) -> float:
+        """Bytes of both Gram matrices of all networks at all times."""
+        return sum(8 * each.balances * each.times * (each.inputs**2 + each.outputs**2) for each in studies)
+
     def _flow(self, networks: Sequence[TwoLayer]) -> xr.Dataset:
         rates = {"first": self.first_rate, "second": self.second_rate}
         return self.integrate(networks, _grams, learning_rate=rates, solver=Solver(relative_tolerance=1e-10))

@@ -108,6 +108,12 @@ class SingleNeuron(Study):
         """Train the neurons of studies with the same task as one ensemble."""
         return trained_together([study._experiment for study in studies])
 
+    @classmethod
+    def memory(cls, studies: Sequence[SingleNeuron]) -> float:
+        """Bytes of the weights of all neurons, which are recorded at the times of all studies."""
+        neurons = sum(len(each._experiment.imbalances) for each in studies)
+        return sum(8 * each.times * neurons * (each.dimension + 1) for each in studies)
+
     def exact(self) -> Values:
         """Evaluate the exact solution of all neurons."""
         return self._experiment.exact()
