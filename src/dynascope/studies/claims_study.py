@@ -50,7 +50,10 @@ class ClaimsStudy(Study):
 
     def observed(self) -> xr.Dataset:
         """The record of the measurements, in the precision used for training, and of the outcome of every claim."""
-        found = self.trained()
+        return self.judged(self.trained())
+
+    def judged(self, found: Values) -> xr.Dataset:
+        """The record of measurements, and of the outcome of every claim about them."""
         with jax.enable_x64(True):
             claims = self.claimed(found)
         return self.record({**found, **(claims if isinstance(claims, Mapping) else report_claims(claims))})

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynascope.probes.kernel import neural_tangent_kernel
-from dynascope.studies.regimes.student_teacher.experiment import DISTANCES, trained_student
+from dynascope.studies.regimes.student_teacher.experiment import (
+    DISTANCES,
+    Student,
+    settled_tolerances,
+    trained_students,
+)
 from dynascope.studies.regimes.student_teacher.students import (
     Weights,
     distances,
@@ -101,7 +106,8 @@ def measured(start, weights, drawn):
 
 def flow_and_descent(experiment, drawn, start, rate, steps):
     """Weights of the flow and of slow descent after the given steps of the paper's rate."""
-    path = trained_student(drawn, start, 2 * rate * np.array(steps), experiment.tolerance)
+    (tolerance,) = settled_tolerances([experiment])
+    (path,) = trained_students([Student(drawn, start, 2 * rate * np.array(steps), tolerance)])
     return [Weights(*each) for each in zip(*path, strict=True)], slow_descent(drawn, start, rate, steps)
 
 

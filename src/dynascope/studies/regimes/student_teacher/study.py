@@ -16,7 +16,7 @@ from dynascope.results import Comparison
 from dynascope.studies import ClaimsStudy, Reference, Values, curve_tolerance, parameter
 from dynascope.studies.regimes.student_teacher import page
 from dynascope.studies.regimes.student_teacher.claims import DECIDING, regime_claims
-from dynascope.studies.regimes.student_teacher.experiment import Experiment
+from dynascope.studies.regimes.student_teacher.experiment import Experiment, trained_together
 from dynascope.theory import papers
 from dynascope.validation.bounded import PositiveFloat, PositiveInt, Seed
 
@@ -42,8 +42,8 @@ class StudentTeacher(ClaimsStudy):
     and samples; this claim is reported but does not count. The conservation of δ is an identity of gradient flow, and
     is only checked.
 
-    Students are trained by `flows.polar_flow`. The tolerance of its steps is halved until the loss and the parameters
-    of the fastest student no longer change.
+    Students are trained by gradient flow in polar coordinates, as in `flows.polar_flow`. The tolerance of its steps is
+    halved until the loss and the parameters of the fastest student no longer change.
     """
 
     inputs: Annotated[int, Ge(2)] = parameter(20, "Number of inputs.")
@@ -128,6 +128,7 @@ class StudentTeacher(ClaimsStudy):
         )
     )
     checks = tuple(tolerance)
+    batched = ("overall_scales", "relative_scales", "seed")
     tiny = {
         **{"inputs": 10, "samples": 60, "width": 10, "test_samples": 100, "overall_scales": [0.1, 0.45, 2.0]},
         **{"relative_scales": [-1.0, 1.0], "times": 8, "duration": 1000.0, "plane_width": 10},
@@ -160,7 +161,13 @@ class StudentTeacher(ClaimsStudy):
 
     def trained(self) -> Values:
         """Train all students and measure the distances."""
-        return self._experiment.trained()
+        return trained_together([self._experiment])[0]
+
+    @classmethod
+    def trained_many(cls, studies: Sequence[StudentTeacher]) -> list[xr.Dataset]:
+        """Train the students of studies with the same sizes in one program."""
+        found = trained_together([study._experiment for study in studies])
+        return [study.judged(each) for study, each in zip(studies, found, strict=True)]
 
     def claimed(self, found: Mapping[str, Any]) -> Sequence[Claim]:
         """Evaluate the claims about the order of the distances."""
