@@ -121,9 +121,9 @@ def test_failed_cells_are_computed_again_only_on_request(tmp_path):
 
 @pytest.mark.slow
 def test_a_cell_that_kills_its_worker_fails_and_the_others_are_computed(tmp_path):
-    found = sweep(functions.dies, over={"rate": RATES, "seed": range(3)}, out=tmp_path / "s", workers=2)
-    assert found.counts == {"done": 6, "failed": 3}
-    assert found.failures()["seed"].tolist() == [1, 1, 1]
+    found = sweep(functions.dies, over={"rate": RATES[:2], "seed": range(3)}, out=tmp_path / "s", workers=2)
+    assert found.counts == {"done": 4, "failed": 2}
+    assert found.failures()["seed"].tolist() == [1, 1]
     assert found.failures()["reason"].str.contains("worker process died").all()
 
 
@@ -238,7 +238,7 @@ def test_a_stored_sweep_opens_with_xarray_alone(tmp_path):
         assert stored["status"].to_numpy().astype(str).tolist() == ["done"] * 3
 
 
-AXES = {"rate": "0.1:1:15", "seed": "0:20"}
+AXES, CELLS = {"rate": "0.1:1:15", "seed": "0:10"}, 150
 PROGRAM = f"""
 import sys
 from dynascope.sweeps import sweep
@@ -280,7 +280,7 @@ def test_random_kills_of_parent_and_workers_lose_nothing_that_was_completed(tmp_
     program, draw = tmp_path / "program.py", random.Random(0)
     program.write_text(PROGRAM)
     out, done, kills = tmp_path / "killed", [0], 0
-    while kills < 6:
+    while kills < 6 or (len(set(done)) < 4 and done[-1] < CELLS):
         process, before = started(program, out), finished_cells(out)
         deadline = time.monotonic() + 60
         while finished_cells(out) <= before and process.poll() is None and time.monotonic() < deadline:
@@ -305,7 +305,7 @@ def test_random_kills_of_parent_and_workers_lose_nothing_that_was_completed(tmp_
         assert finished_cells(out) >= done[-1]
         done.append(finished_cells(out))
     assert started(program, out).wait() == 0
-    assert len(set(done)) > 2, "the sweep was interrupted at several places"
+    assert len(set(done)) > 2, "the sweep ended before it was interrupted at several places"
     sweep(functions.slower_curve, over=AXES, out=tmp_path / "whole", workers=2)
     assert digest(out) == digest(tmp_path / "whole")
 
