@@ -43,7 +43,10 @@ def score_of(method: Method, network: Prunable, seed: int, flow: SynapticFlow) -
         return [weight * slope for weight, slope in zip(weights, slopes, strict=True)]
 
     def synflow(masks: Masks) -> Masks:
-        return [np.round(each, _TIES) for each in flow.log_scores(masks)]
+        scores = flow.log_scores(masks)
+        for each in scores:
+            np.round(each, _TIES, out=each)
+        return scores
 
     def snip(masks: Masks) -> Masks:
         weights = masked(masks)

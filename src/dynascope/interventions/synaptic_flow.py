@@ -11,7 +11,7 @@ import numpy as np
 
 from dynascope.interventions.prunable import Flow, Prunable
 from dynascope.theory.interventions import log_synaptic_flow
-from dynascope.theory.interventions.synaptic_flow import chain_log_scores
+from dynascope.theory.interventions.synaptic_flow import chain_log_scores, logarithms
 from dynascope.validation import require
 
 __all__ = ["Remaining", "SynapticFlow"]
@@ -53,6 +53,9 @@ class SynapticFlow:
 
     def log_scores(self, masks: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Logarithms of the scores, up to a constant that all layers share."""
+        if self._kind == "cuts" and all(each.all() for each in masks):
+            balanced, flow = self._whole
+            return _logarithms(flow, balanced)
         weights = self._masked(masks)
         if self._kind in ("chain", "transposed chain"):
             found = chain_log_scores(self._oriented(weights))
@@ -105,11 +108,11 @@ class SynapticFlow:
         balanced, flow = self._whole
         if not (0 < flow.total < np.inf) or np.abs(_shares(flow, balanced) - 1).max() > _EQUAL:
             return "any"
+        if any(each.ndim != 2 for each in balanced):
+            return "cuts"
         expected, log_total = _logarithms(flow, balanced), np.log(flow.total)
         for turned in (False, True):
             matrices = [each.T if turned else each for each in balanced]
-            if any(each.ndim != 2 for each in matrices):
-                break
             if any(one.shape[1] != other.shape[0] for one, other in itertools.pairwise(matrices)):
                 continue
             found = chain_log_scores(matrices)
@@ -147,12 +150,7 @@ def _shares(flow: Flow, weights: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _logarithms(flow: Flow, weights: Sequence[np.ndarray]) -> list[np.ndarray]:
-    found = []
-    for weight, slope in zip(weights, flow.gradient, strict=True):
-        scores = weight * np.abs(slope)
-        # After some rounds, few scores are positive, and logarithms are slow.
-        found.append(np.log(scores, where=scores > 0, out=np.full(scores.shape, -np.inf)))
-    return found
+    return [logarithms(weight * np.abs(slope)) for weight, slope in zip(weights, flow.gradient, strict=True)]
 
 
 def _agree(found: np.ndarray, expected: np.ndarray, log_total: float) -> bool:

@@ -216,7 +216,7 @@ class TorchNetwork:
 
     def _given(self, weights: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
         pairs = zip(self.names, weights, strict=True)
-        return {name: torch.tensor(each, device=self._device, requires_grad=True) for name, each in pairs}
+        return {name: torch.as_tensor(each, device=self._device).requires_grad_() for name, each in pairs}
 
     def _slopes(self, value: torch.Tensor, given: dict[str, torch.Tensor]) -> list[np.ndarray]:
         found = torch.autograd.grad(value, list(given.values()), allow_unused=True)

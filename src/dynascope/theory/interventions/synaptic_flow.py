@@ -15,6 +15,7 @@ from dynascope.validation.bounded import FiniteNumbers
 
 __all__ = ["chain_log_scores", "log_synaptic_flow", "synflow_log_scores"]
 
+_FEW = 10  # numbers per positive number, from which skipping zeros is faster than their logarithms
 _covers = functools.partial(
     covers,
     network="dense, without biases",
@@ -95,13 +96,19 @@ def chain_log_scores(layers: Sequence[np.ndarray]) -> list[np.ndarray]:
     scores = []
     with np.errstate(divide="ignore"):
         for (before, low), layer, (after, high) in zip(entering[:-1], layers, leaving[1:], strict=True):
-            scores.append((np.log(before) + (low + high))[:, None] + _log(layer) + np.log(after))
+            found = logarithms(layer)
+            found += (np.log(before) + (low + high))[:, None]
+            found += np.log(after)
+            scores.append(found)
     return scores
 
 
-def _log(values: np.ndarray) -> np.ndarray:
-    """Logarithms of nonnegative numbers; fast if most of them are zero, as in pruned networks."""
-    return np.log(values, where=values > 0, out=np.full(values.shape, -np.inf))
+def logarithms(values: np.ndarray) -> np.ndarray:
+    """Logarithms of nonnegative numbers; −∞ for zero. Fast also if most numbers are zero, as in pruned networks."""
+    if np.count_nonzero(values) * _FEW < values.size:
+        return np.log(values, where=values > 0, out=np.full(values.shape, -np.inf))
+    with np.errstate(divide="ignore"):
+        return np.log(values)
 
 
 def _chain(weights: Sequence[FiniteNumbers]) -> list[np.ndarray]:
