@@ -104,6 +104,25 @@ def test_the_maximal_compression_is_reached_by_synflow_only():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("gain", "reached"), [(1, False), (10, True)])
+def test_with_protected_shortcuts_only_heavy_blocks_keep_weights_up_to_the_maximal_compression(gain, reached):
+    module = residual()
+    with torch.no_grad():
+        for name, weight in module.named_parameters():
+            if weight.ndim == 1:
+                weight.mul_(float("norm" in name or "body.1" in name))
+            elif "body" in name:
+                weight.mul_(gain)
+    options: dict[str, Any] = {"input_shape": (1, 8, 8), "protect": ["shortcut"]}
+    found = critical_compression(module, **options)
+    assert (found.layers == found.maximal) == reached
+    assert found.paths == found.maximal
+    pruned = prune(module, compression=found.maximal, allow_collapse=True, **options)
+    assert (set(pruned.layers["kept"].tolist()) == {1}) == reached
+    assert bool(pruned.collapsed_layers) != reached
+
+
+@pytest.mark.slow
 def test_a_layer_that_is_not_homogeneous_is_named():
     module = nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.Linear(8, 8), nn.LayerNorm(8), nn.ReLU(), nn.Linear(8, 2))
     with pytest.warns(UserWarning, match="GELU"):
