@@ -22,7 +22,14 @@ from dynascope.theory.interventions import maximal_compression
 from dynascope.validation import require
 from dynascope.validation.bounded import PositiveInt, Seed
 
-__all__ = ["critical_compression", "prune", "prune_network", "require_data", "scan_compressions"]
+__all__ = [
+    "critical_compression",
+    "default_compressions",
+    "prune",
+    "prune_network",
+    "require_data",
+    "scan_compressions",
+]
 
 Compression = Annotated[float, Ge(1)]
 _CONSERVED = 1e-6  # relative; a smaller defect is a rounding error
@@ -213,7 +220,7 @@ def scan_compressions(
     sizes = [each.size for each in network.weights]
     most = maximal_compression(sizes)
     if compressions is None:
-        compressions = [*10 ** np.arange(_STEP, np.log10(most), _STEP), most]
+        compressions = default_compressions(most)
     require(
         len(compressions) > 0 and list(compressions) == sorted(compressions),
         f"compressions is {list(compressions)}",
@@ -230,6 +237,16 @@ def scan_compressions(
     table = pd.DataFrame(rows, columns=["compression", "achieved", "empty_layers", "path_exists"])
     layers = _last_intact(compressions, [empty == 0 for _, _, empty, _ in rows])
     return CriticalCompression(layers, _last_intact(compressions, [exists for *_, exists in rows]), most, table)
+
+
+def default_compressions(most: float) -> list[float]:
+    """Compressions up to ρ_max in equal steps of log ρ.
+
+    Example:
+        >>> [round(each, 3) for each in default_compressions(5.0)]
+        [1.778, 3.162, 5.0]
+    """
+    return [*(10 ** np.arange(_STEP, np.log10(most), _STEP)).tolist(), most]
 
 
 def _last_intact(compressions: Sequence[float], intact: Sequence[bool]) -> float:

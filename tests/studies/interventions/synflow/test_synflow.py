@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from dynascope.errors import InputError
+from dynascope.flows.progress import progress_listener
 from dynascope.studies.interventions.synflow.claims import pruning_claims
-from dynascope.studies.interventions.synflow.experiment import METHODS, Measured
+from dynascope.studies.interventions.synflow.experiment import METHODS, Measured, PrunedNetworks
 from dynascope.studies.interventions.synflow.study import Synflow
 
 
@@ -46,6 +47,27 @@ def test_claims_turn_with_the_measurements():
     assert outcomes(accuracy=1 - accuracy)["accuracy"] == "does not hold"
     assert outcomes(accuracy=1 - accuracy)["no data"] == "does not hold"
     assert outcomes(paths=np.ones_like(paths))["accuracy"] == "undecided"
+
+
+@pytest.mark.slow
+def test_the_expected_time_of_large_networks_is_announced_before_they_are_pruned(monkeypatch):
+    def stopped(self, *names):
+        raise InterruptedError
+
+    monkeypatch.setattr(PrunedNetworks, "_critical", stopped)
+    for networks, count in (["vgg"], 1), (["dense"], 0):
+        said: list[str] = []
+        study = Synflow(networks=networks, width=2)
+        with pytest.raises(InterruptedError), progress_listener(lambda *report: None, announced=said.append):
+            study.run()
+        assert len(said) == count
+        assert all(each.startswith("The run will take about ") for each in said)
+
+
+def test_the_expected_time_counts_every_round_and_step():
+    networks = Synflow(compressions=[10.0, 20.0], starts=3, steps=7)._networks
+    # log₁₀ 4680 is 3.67, so 15 compressions are scanned.
+    assert networks.counts("dense") == (3 * (15 + 2) * (100 + 1 + 2 * 4), 3 * 5 * 2 * 7)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from dynascope.compilation import jit
 from dynascope.networks import MLP, DeepLinear
 from dynascope.studies.noise.anomalous_diffusion.displacement import (
     noise_modes,
-    seconds_of_step,
     squared_displacements,
     warmed_up,
 )
@@ -139,9 +138,3 @@ def test_networks_with_running_statistics_are_taken_as_in_training():
     assert found.curvature.min() > -1e-4 * found.curvature.max()
     np.testing.assert_array_equal(found.curvature, same.curvature)
     np.testing.assert_array_equal(found.noise, same.noise)
-
-
-def test_the_time_of_a_step_grows_with_what_it_computes():
-    small, large = MLP((4, 2, 3)), MLP((4, 3000, 3000, 3))
-    # The larger computes ten thousand times as much, so that no pause of the machine turns it round.
-    assert 0 < seconds_of_step(CLASSES, small, 2) < seconds_of_step(CLASSES, large, 30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import time
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,18 +14,22 @@ import numpy as np
 import optax
 
 from dynascope.flows import track
+from dynascope.flows.progress import announce
 from dynascope.interventions import critical_compression, masked, prune
+from dynascope.interventions.prune import default_compressions
 from dynascope.interventions.pruning_scores import Method
 from dynascope.networks import MLP, VGG16, Convolutional, ResNet18
 from dynascope.tasks import Labelled
 from dynascope.tasks.data.labelled_images import LabelledImages, labelled_images
 from dynascope.training import Batches, Descent, descend
+from dynascope.training.step_time import formatted_duration, seconds_of_step
 from dynascope.validation import require
 
 __all__ = ["METHODS", "NETWORKS", "Measured", "PrunedNetworks"]
 
 NETWORKS = ("dense", "convolutional", "residual", "vgg")
 METHODS: tuple[Method, ...] = ("synflow", "snip", "grasp", "magnitude", "random")
+_LARGE = ("residual", "vgg")
 _EACH = 10  # samples per class for SNIP and GraSP
 _HE = 2**0.5  # scale for ReLU networks
 
@@ -81,6 +86,8 @@ class PrunedNetworks:
 
     def measure(self) -> Measured:
         """Measure the critical compressions, then prune and train the networks."""
+        if any(name in _LARGE for name in self.networks):
+            announce(self.time_estimate())
         critical, maximal, trained = [], [], []
         for name in track(self.networks, "networks"):
             found = [[self._critical(name, method, seed) for seed in self.seeds] for method in METHODS]
@@ -91,6 +98,21 @@ class PrunedNetworks:
             np.stack([np.stack([each[part] for each in row], axis=1) for row in trained]) for part in range(3)
         )
         return Measured(np.array(critical), np.array(maximal), paths, accuracy, loss)
+
+    def time_estimate(self) -> str:
+        """A sentence that states the expected run time, from the measured times of a round and of a training step."""
+        parts = []
+        for name in self.networks:
+            rounds, steps = self.counts(name)
+            parts.append(rounds * self._seconds_of_round(name) + steps * self._seconds_of_step(name))
+        return f"The run will take about {formatted_duration(sum(parts))} on this machine, without compilation."
+
+    def counts(self, name: str) -> tuple[int, int]:
+        """Number of rounds of pruning and of training steps of a network, over all methods and initialisations."""
+        compressions = len(default_compressions(self.maximal(name))) + len(self.compressions)
+        # Every pruning evaluates the scores in each round, and once more to find the remaining paths.
+        rounds = compressions * (self.rounds + 1 + 2 * (len(METHODS) - 1))
+        return self.starts * rounds, self.starts * len(METHODS) * len(self.compressions) * self.steps
 
     def maximal(self, name: str) -> float:
         """ρ_max of a network: the number of prunable weights divided by the number of layers."""
@@ -158,6 +180,20 @@ class PrunedNetworks:
             return Convolutional(shape[:2], classes, scale=_HE, seed=seed)
         kind = ResNet18 if name == "residual" else VGG16
         return kind(shape, classes, width=self.width, seed=seed)
+
+    def _seconds_of_round(self, name: str) -> float:
+        network, seconds = self._network(name, self.seed), []
+        protect = self._options(name, "synflow")["protect"]
+        for rounds in (1, 1, 4):  # the first run compiles
+            begun = time.perf_counter()
+            critical_compression(network, compressions=[2.0], rounds=rounds, protect=protect)
+            seconds.append(time.perf_counter() - begun)
+        return max(seconds[2] - seconds[1], 0.0) / 3
+
+    def _seconds_of_step(self, name: str) -> float:
+        task, _ = self._tasks
+        with jax.enable_x64(False):
+            return seconds_of_step(task, jax.tree.map(_single, self._network(name, self.seed)), self.batch_size)
 
     @functools.cached_property
     def _optimizer(self) -> Any:

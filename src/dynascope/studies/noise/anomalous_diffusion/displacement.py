@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
-from dynascope.compilation import filter_jit, jit
+from dynascope.compilation import filter_jit
 from dynascope.networks.batch_normalisation import trained_weights
 from dynascope.probes.diffusion import NoiseSpectrum
 from dynascope.probes.diffusion.hessian import gauss_newton_product, require_lanczos
@@ -29,8 +28,9 @@ from dynascope.training.descend import Descent, descend
 from dynascope.training.optimizers import decayed
 from dynascope.training.statistics import StepStatistic
 from dynascope.training.step import Step
+from dynascope.training.step_time import outputs_in_training
 
-__all__ = ["SquaredDisplacement", "noise_modes", "seconds_of_step", "squared_displacements", "warmed_up"]
+__all__ = ["SquaredDisplacement", "noise_modes", "squared_displacements", "warmed_up"]
 
 _SETTLE = 10  # steps, in units of 1/(1 − β), that momentum takes to forget its initial value
 
@@ -173,7 +173,7 @@ def _spectrum(weights: Any, rest: Any, samples: Any, products: int) -> tuple[Any
     point, unravel = ravel_pytree(weights)
     x, y = map(jnp.asarray, samples)
     batches, batch_size = x.shape[:2]
-    in_training = _in_training(rest)
+    in_training = outputs_in_training(rest)
 
     def outputs(theta: Any, inputs: Any) -> Any:
         return in_training(unravel(theta), inputs)
@@ -188,38 +188,6 @@ def _spectrum(weights: Any, rest: Any, samples: Any, products: int) -> tuple[Any
 
     curvature, variance = quadrature_nodes(product, noise, products)
     return curvature, variance / batches
-
-
-def seconds_of_step(task: Labelled, network: Network, batch_size: int) -> float:
-    """Measure how many seconds one compiled training step takes on this machine.
-
-    Args:
-        network: The network.
-        task: The training samples.
-        batch_size: S.
-    """
-    x, y, outputs = task.inputs[:batch_size], task.one_hot()[:batch_size], _in_training(network)
-    slope = jax.grad(lambda theta: _entropy(outputs(theta, x), y))
-
-    @jit
-    def trained(weights: Any, steps: Any) -> Any:
-        return jax.lax.fori_loop(0, steps, lambda _, theta: jax.tree.map(jnp.subtract, theta, slope(theta)), weights)
-
-    weights = trained_weights(network)
-    jax.block_until_ready(trained(weights, np.int32(0)))
-    begun = time.perf_counter()
-    jax.block_until_ready(trained(weights, np.int32(1)))
-    return time.perf_counter() - begun
-
-
-def _in_training(network: Network) -> Callable[[Any, Any], Any]:
-    """The outputs as a function of the weights, with batch normalisation by batch statistics."""
-
-    def outputs(theta: Any, inputs: Any) -> Any:
-        whole = eqx.combine(theta, network)
-        return whole.train_step_outputs(inputs)[0] if hasattr(whole, "train_step_outputs") else whole(inputs)
-
-    return outputs
 
 
 def _entropy(z: Any, targets: Any) -> Any:

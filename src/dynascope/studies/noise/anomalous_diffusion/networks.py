@@ -19,7 +19,6 @@ from dynascope.networks.normalised_convolutional import NormalisedConvolutional
 from dynascope.probes.diffusion import fit_exponent
 from dynascope.studies.noise.anomalous_diffusion.displacement import (
     noise_modes,
-    seconds_of_step,
     squared_displacements,
     warmed_up,
 )
@@ -27,6 +26,7 @@ from dynascope.tasks import Labelled
 from dynascope.tasks.data.named_images import image_shape, named_images
 from dynascope.theory import SGD
 from dynascope.theory.noise import stationary_displacement
+from dynascope.training.step_time import formatted_duration, seconds_of_step
 
 __all__ = ["NETWORK_CLAIMS", "RestingNetworks"]
 
@@ -34,7 +34,6 @@ NETWORK_CLAIMS = ("network: forecast", "network: slow")
 _RECORDS, _CHANNELS = 30, (4, 8)
 _BEYOND = 4  # last recorded step over the last step of the window, to show where the forecast fails
 _LOSS_FALL = 0.2  # largest relative fall of the loss in the second half of the warm-up
-_HOURS = 7200  # seconds; longer times are stated in hours
 _ROUNDING = 1e-6  # rounding of a step number
 
 
@@ -136,8 +135,7 @@ class RestingNetworks:
         # A curvature-vector product on a minibatch needs two forward passes and costs four thirds of a step.
         forecast = 4 / 3 * self.batches**2 * self.products
         steps = self.starts * (self.warm_up + self.legs * int(self.steps[-1]) + forecast)
-        total = seconds * steps
-        duration = f"{total / 60:.3g} minutes" if total < _HOURS else f"{total / 3600:.3g} hours"
+        duration = formatted_duration(seconds * steps)
         return f"The run will take about {duration} on this machine: {steps:.3g} steps of {seconds:.2g} seconds each."
 
     def claims(self, values: Mapping[str, Any], most: float) -> list[Claim]:
