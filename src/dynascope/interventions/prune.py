@@ -72,9 +72,9 @@ def prune(
     In a network without skip connections and biases, SynFlow conserves R in every layer. With many rounds, every layer
     therefore keeps a weight up to the maximal compression, which leaves one weight per layer. In a residual network,
     the flow through a skip connection bypasses its block. If less flow passes through a block than bypasses it, high
-    compressions empty the block (`Pruned.layers["flow_share"]` measures the flow through each layer). With usual initial
-    weights, this happens far below the maximal compression. SynFlow also removes the few weights of 1 × 1 shortcuts
-    early; `protect` keeps them, but the flow through them still bypasses the block.
+    compressions empty the block (`Pruned.layers["flow_share"]` measures the flow through each layer). With usual
+    initial weights, this happens far below the maximal compression. SynFlow also removes the few weights of 1 × 1
+    shortcuts early; `protect` keeps them, but the flow through them still bypasses the block.
 
     Args:
         network: An equinox module that maps a batch or a sample to outputs; or a `torch.nn.Module`, for which the
