@@ -30,7 +30,8 @@ class Synflow(ClaimsStudy):
     training. Third, averaged over compressions, SynFlow has a higher accuracy than the methods that use data. In the
     residual network, skip connections bypass the blocks, so the prediction does not apply, and only the claims are
     tested. With `--networks residual vgg`, a width of 64 and a path to CIFAR images as `data`, the study is as large as
-    in the paper and requires a GPU.
+    in the paper and requires a GPU. For these two networks, the study first times a round and a training step, and
+    prints an estimate of the run time.
     """
 
     data: str = parameter("digits", 'Images: "digits", or the path to labelled images.')
