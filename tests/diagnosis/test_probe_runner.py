@@ -1,5 +1,6 @@
 """Probes run within a time budget, and failing ones are named once."""
 
+import dataclasses
 import types
 import warnings
 
@@ -68,6 +69,15 @@ def test_the_budget_thins_expensive_probes_and_never_cheaper_ones(clock):
     share = 2.0 * ran["slow"] / clock.now
     assert ran["fast"] == 1000
     assert 0.04 < share < 0.06  # half of the budget, because the rest is left to cheaper probes
+
+
+def test_a_probe_without_a_limit_is_never_skipped(clock):
+    free = dataclasses.replace(timed(clock, "free", 20.0), limited=False)
+    runner = ProbeRunner([free, timed(clock, "limited", 20.0)], max_overhead=0.01, strict=False)
+    runner.first(snapshot())
+    rows = [runner.row(snapshot(), always)[1] for _ in range(5)]
+    assert [*rows[0]] == ["free", "limited"]
+    assert [[*row] for row in rows[1:]] == [["free"]] * 4
 
 
 def test_the_first_snapshot_is_free(clock):

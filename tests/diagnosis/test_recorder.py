@@ -1,5 +1,6 @@
 """Recorders of JAX training runs."""
 
+import re
 import warnings
 
 import equinox as eqx
@@ -256,6 +257,17 @@ def test_scalars_for_loggers(path):
     assert found["weight_norm/out.w"] == pytest.approx(float(running.read()["weight_norm"][1, 3]))
     assert all(np.isfinite(value) for value in found.values())
     assert not [name for name in found if name.startswith(("measured", "probe_seconds"))]
+
+
+def test_scalars_have_names_that_mlflow_accepts(path):
+    def twice(params, x):
+        return jax.nn.relu(jax.nn.relu(x @ params["first"]) @ params["second"])
+
+    params = {"first": jnp.eye(3), "second": jnp.eye(3)}
+    with recorder(path, params, twice, preset="standard") as running:
+        found = running.scalars()
+    assert {"layer_balance/first to second", "dead_fraction/relu_2"} <= {*found}
+    assert all(re.fullmatch(r"[/\w.\- ]*", name) for name in found)
 
 
 @pytest.mark.slow

@@ -77,6 +77,7 @@ class Probe:
         cost: Estimates the cost from the sizes of the model.
         names: The long name and the units of each variable.
         schedule: The probe runs in the first row after each step of this schedule; None for every row.
+        limited: Whether the probe is skipped in rows in which it would exceed the time budget.
 
     Example:
         >>> from dynascope.diagnosis import probes_of
@@ -91,3 +92,4 @@ class Probe:
     cost: Callable[[Sizes], ProbeCost]
     names: Mapping[str, tuple[str, str]]
     schedule: Schedule | None = None
+    limited: bool = True

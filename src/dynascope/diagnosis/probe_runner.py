@@ -30,8 +30,9 @@ class ProbeRunner:
     Args:
         probes: The probes. Those that fail on the first snapshot are dropped.
         max_overhead: The largest share of the run's time that measurements may take; None for no limit. The first ten
-            seconds of measurements, the first snapshot and the next run of each probe are not limited. Half of the time
-            is reserved for cheaper probes, so an expensive probe cannot use up the time of all others.
+            seconds of measurements, the first snapshot, the next run of each probe and probes with `limited=False` are
+            not limited. Half of the time is reserved for cheaper probes, so an expensive probe cannot use up the time
+            of all others.
         strict: Whether a failing probe raises its error instead of a warning.
 
     Attributes:
@@ -89,7 +90,7 @@ class ProbeRunner:
 
     def _affordable(self, probe: Probe) -> bool:
         # The first run of a probe also sets it up; the second one shows how long it takes.
-        if self._max_overhead is None or self._spent[probe.name] == 0:
+        if self._max_overhead is None or not probe.limited or self._spent[probe.name] == 0:
             return True
         budget = _FREE_SECONDS + self._max_overhead * (time.monotonic() - self._started)
         seconds = self.expected[probe.name]

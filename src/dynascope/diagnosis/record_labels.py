@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from dynascope.diagnosis.measurements.weights import matrices
 from dynascope.diagnosis.snapshot import ForwardPass
 
-__all__ = ["record_labels"]
+__all__ = ["logged_name", "record_labels"]
 
 
 def record_labels(
@@ -45,3 +46,13 @@ def record_labels(
         for dimension, size in zip(dimensions, values.shape, strict=True):
             labels.setdefault(dimension, list(range(size)))
     return {name: each for name, each in labels.items() if name in used}
+
+
+def logged_name(name: str) -> str:
+    """Return a name in the characters that all loggers accept: letters, digits, spaces, and `_`, `-`, `.` and `/`.
+
+    Example:
+        >>> logged_name("layer_balance/0 → 2"), logged_name("dead_fraction/relu#2")
+        ('layer_balance/0 to 2', 'dead_fraction/relu_2')
+    """
+    return re.sub(r"[^/\w.\- ]", "_", name.replace("→", "to"))

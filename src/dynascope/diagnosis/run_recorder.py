@@ -19,7 +19,7 @@ from dynascope.diagnosis.model_reader import ModelReader
 from dynascope.diagnosis.plan import plan_of
 from dynascope.diagnosis.probe import Need, Probe
 from dynascope.diagnosis.probe_runner import ProbeRunner
-from dynascope.diagnosis.record_labels import record_labels
+from dynascope.diagnosis.record_labels import logged_name, record_labels
 from dynascope.diagnosis.recorded_run import RecordedRun, require_new
 from dynascope.diagnosis.row_variables import DIMENSIONS, NAMES
 from dynascope.diagnosis.rows import thinned
@@ -209,7 +209,7 @@ class RunRecorder:
                 value = float(np.asarray(values)[place])
                 if np.isfinite(value):
                     parts = [str(each[k]) for each, k in zip(labels, place, strict=True)]
-                    found["/".join([name, *parts])] = value
+                    found[logged_name("/".join([name, *parts]))] = value
         return found
 
     def flush(self) -> None:

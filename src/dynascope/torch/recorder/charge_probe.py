@@ -74,6 +74,7 @@ def charge_probe(watched: WatchedCharges) -> Probe:
         measure=lambda snapshot: _renamed(watched.values()),
         cost=lambda sizes: ProbeCost(0.0, float(sizes.parameters * sizes.itemsize)),
         names={},
+        limited=False,  # Only tracking is expensive, and it runs at every step.
     )
 
 

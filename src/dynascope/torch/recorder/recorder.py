@@ -67,8 +67,8 @@ class Recorder:
         output: Returns the outputs (n, c) from the result of the module; None if the result is a tensor, has `logits`,
             or contains the outputs as its first tensor.
         max_overhead: The largest share of the run's time that measurements may take; None for no limit. Expensive
-            probes that would exceed this share are skipped. The first ten seconds of measurements, the first snapshot
-            and the next run of each probe are not limited.
+            probes that would exceed this share are skipped. The first ten seconds of measurements, the first snapshot,
+            the next run of each probe and charges are not limited.
         kernel_examples: Number of examples in the neural tangent kernel, taken from the start of the reference batch.
         batch_size: Number of examples per training step, which is stored for the diagnosis of the run and used for the
             batches whose curvature is measured; None if unknown, with batches of 32 for the curvature.
@@ -272,7 +272,8 @@ class Recorder:
     def scalars(self) -> dict[str, float]:
         """Return the finite values of the latest row by name, such as `weight_norm/0.weight`, for loggers.
 
-        The names suit TensorBoard, Weights & Biases, MLflow and Trackio.
+        The names suit TensorBoard, Weights & Biases, MLflow and Trackio: an arrow in a label becomes "to", and any other
+        character besides letters, digits, spaces, `_`, `-`, `.` and `/` becomes an underscore.
         """
         return {} if self._run is None else self._run.scalars()
 
