@@ -98,6 +98,12 @@ def test_a_probe_that_fails_at_first_is_dropped_and_named():
     assert [each.name for each in runner.probes] == ["good"]
 
 
+def test_a_probe_that_measures_nothing_at_first_is_dropped():
+    runner = ProbeRunner([probe("empty", lambda _: {})], max_overhead=None, strict=False)
+    assert runner.first(snapshot()) == {}
+    assert runner.probes == []
+
+
 def test_a_probe_that_fails_later_is_nan_and_named_once():
     healthy = True
 

@@ -28,7 +28,7 @@ class ProbeRunner:
     """Runs probes on snapshots, skips expensive ones that exceed the time budget, and reports failing ones once.
 
     Args:
-        probes: The probes. Those that fail on the first snapshot are dropped.
+        probes: The probes. Those that fail or measure nothing on the first snapshot are dropped.
         max_overhead: The largest share of the run's time that measurements may take; None for no limit. The first ten
             seconds of measurements, the first snapshot, the next run of each probe and probes with `limited=False` are
             not limited. Half of the time is reserved for cheaper probes, so an expensive probe cannot use up the time
@@ -36,7 +36,7 @@ class ProbeRunner:
         strict: Whether a failing probe raises its error instead of a warning.
 
     Attributes:
-        probes: The probes that did not fail on the first snapshot.
+        probes: The probes that measured a variable on the first snapshot.
         expected: The expected duration of each probe in seconds, which is the duration of its last measurement.
         notes: The messages of all warnings.
     """
@@ -53,7 +53,7 @@ class ProbeRunner:
         """Run all probes on the first snapshot, and return the dimensions and values of each variable."""
         for probe in list(self.probes):
             values = self._run(probe, snapshot)
-            if values is None:
+            if not values:  # It failed, or has nothing to measure in this model.
                 self.probes.remove(probe)
             else:
                 self._layout[probe.name] = values

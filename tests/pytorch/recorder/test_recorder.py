@@ -473,6 +473,18 @@ def test_a_filter_selects_parameters(parameters, tmp_path):
     np.testing.assert_allclose(run["total_weight_norm"].values[-1], expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("activation", [nn.Tanh, nn.Identity])
+def test_a_model_without_known_activations_is_named_once_or_raised(tmp_path, activation):
+    model = nn.Sequential(nn.Linear(3, 6), activation(), nn.Linear(6, 3)).double()
+    with pytest.warns(RecorderWarning, match="no activation function such as ReLU") as found:
+        recorder = recorder_of(model, tmp_path / "run.zarr")
+    recorder.close()
+    assert len(found) == 1
+    assert not {"activity", "flips"} & {*recorder.read()["probe"].values}
+    with pytest.raises(InputError, match="no activation function such as ReLU"):
+        recorder_of(model, tmp_path / "strict.zarr", strict=True)
+
+
 def test_tensorboard_gets_the_latest_row(tmp_path):
     tensorboard = pytest.importorskip("torch.utils.tensorboard", reason="TensorBoard is not installed")
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")

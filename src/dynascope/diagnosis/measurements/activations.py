@@ -14,11 +14,16 @@ from dynascope.validation import array_namespace
 
 __all__ = ["ACTIVITY", "FLIPS", "measure_activity", "measure_flips"]
 
+_NOT_FOUND = (
+    "dead units and activation patterns are not measured, because no activation function such as ReLU or GELU was found"
+)
+
 
 def measure_activity(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure, for each activation, the shares of units that are active on no sample and on all samples."""
     found = [activity(count_active(z)) for z in snapshot.forward.preactivations.values()]
     if not found:
+        snapshot.note(_NOT_FOUND)
         return {}
     xp = array_namespace(found[0].dead_fraction)
     return {
@@ -31,6 +36,7 @@ def measure_flips(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure the share of (sample, unit) pairs whose state (active or inactive) differs from initialisation."""
     layers = snapshot.forward.preactivations
     if not layers:
+        snapshot.note(_NOT_FOUND)
         return {}
     shares, units = [], []
     for name, z in layers.items():
