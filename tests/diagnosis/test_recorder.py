@@ -12,7 +12,7 @@ from snapshots import probe
 
 import dynascope
 from dynascope import Recorder
-from dynascope.diagnosis import RecorderWarning
+from dynascope.diagnosis import RecorderWarning, load_run
 from dynascope.errors import InputError
 from dynascope.probes.neural_collapse import neural_collapse
 
@@ -268,6 +268,13 @@ def test_scalars_have_names_that_mlflow_accepts(path):
         found = running.scalars()
     assert {"layer_balance/first to second", "dead_fraction/relu_2"} <= {*found}
     assert all(re.fullmatch(r"[/\w.\- ]*", name) for name in found)
+
+
+def test_the_page_describes_custom_probes(path):
+    with recorder(path, preset=[probe("own", lambda snapshot: {"a": ([], 1.0)})]) as running:
+        train(running, 1)
+    described = load_run(path).parameters["probe own"]
+    assert (described.value, described.description) == ("2 of 2 rows", "own")
 
 
 @pytest.mark.slow

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from os import PathLike
 from pathlib import Path
 
 import xarray as xr
 
-from dynascope.diagnosis.preset import PRESETS
 from dynascope.diagnosis.run_charts import run_charts
 from dynascope.diagnosis.run_findings import run_findings
 from dynascope.results import Observation, Parameter, Provenance, Result, load
@@ -92,7 +92,7 @@ def _described(result: Result, path: Path) -> Observation:
 def _parameters(record: xr.Dataset) -> dict[str, Parameter]:
     """Return the model and the schedule, and the number of rows of each probe."""
     found = {name: Parameter(record.attrs[name], about) for name, about in _PARAMETERS.items() if name in record.attrs}
-    known = {each.name: each.description for probes in PRESETS.values() for each in probes}
+    known = json.loads(record.attrs.get("probes", "{}"))
     for name in map(str, record["probe"].to_numpy()):
         rows = f"{int(record['measured'].sel(probe=name).sum())} of {record.sizes['step']} rows"
         found[f"probe {name}"] = Parameter(rows, known.get(name, ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -113,7 +114,11 @@ class RunRecorder:
                 {**self._labels, "parameter_group": ("parameter", list(groups))},
                 initial,
                 names=NAMES | {name: each for probe in self._runner.probes for name, each in probe.names.items()},
-                attributes={**attributes, "schedule": str(schedule)},
+                attributes={
+                    **attributes,
+                    "schedule": str(schedule),
+                    "probes": json.dumps({each.name: each.description for each in self._runner.probes}),
+                },
             )
         else:
             self._run, found, last = RecordedRun.resume(Path(path), resume, self._latest)

@@ -272,8 +272,8 @@ class Recorder:
     def scalars(self) -> dict[str, float]:
         """Return the finite values of the latest row by name, such as `weight_norm/0.weight`, for loggers.
 
-        The names suit TensorBoard, Weights & Biases, MLflow and Trackio: an arrow in a label becomes "to", and any other
-        character besides letters, digits, spaces, `_`, `-`, `.` and `/` becomes an underscore.
+        The names suit TensorBoard, Weights & Biases, MLflow and Trackio: an arrow in a label becomes "to", and any
+        other character besides letters, digits, spaces, `_`, `-`, `.` and `/` becomes an underscore.
         """
         return {} if self._run is None else self._run.scalars()
 
