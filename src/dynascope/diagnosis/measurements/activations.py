@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dynascope.diagnosis.measurements.weights import matrices
 from dynascope.diagnosis.probe import Probe, ProbeCost
 from dynascope.diagnosis.rows import thinned
 from dynascope.diagnosis.snapshot import Snapshot
@@ -23,7 +24,7 @@ def measure_activity(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure, for each activation, the shares of units that are active on no sample and on all samples."""
     found = [activity(count_active(z)) for z in snapshot.forward.preactivations.values()]
     if not found:
-        snapshot.note(_NOT_FOUND)
+        _note_missing(snapshot)
         return {}
     xp = array_namespace(found[0].dead_fraction)
     return {
@@ -36,7 +37,7 @@ def measure_flips(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     """Measure the share of (sample, unit) pairs whose state (active or inactive) differs from initialisation."""
     layers = snapshot.forward.preactivations
     if not layers:
-        snapshot.note(_NOT_FOUND)
+        _note_missing(snapshot)
         return {}
     shares, units = [], []
     for name, z in layers.items():
@@ -48,6 +49,11 @@ def measure_flips(snapshot: Snapshot) -> dict[str, tuple[list[str], Any]]:
     by_layer = xp.stack(shares)
     total = sum(share * (count / sum(units)) for share, count in zip(shares, units, strict=True))
     return {"layer_hamming_distance": (["activation"], by_layer), "hamming_distance": ([], total)}
+
+
+def _note_missing(snapshot: Snapshot) -> None:
+    if len(matrices(snapshot.weights)) > 1:  # A single matrix has no hidden units.
+        snapshot.note(_NOT_FOUND)
 
 
 def _signs(active: np.ndarray, like: Any) -> Any:
