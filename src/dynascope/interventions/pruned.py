@@ -82,9 +82,9 @@ class CriticalCompression(NamedTuple):
 def layer_table(network: Prunable, masks: list[np.ndarray], remaining: Remaining) -> pd.DataFrame:
     """The table `Pruned.layers`."""
     dead = []
-    for scores, axis in zip(remaining.log_scores, network.unit_axes, strict=True):
-        others = tuple(each for each in range(scores.ndim) if each != axis % scores.ndim)
-        dead.append(int(np.sum(scores.max(axis=others) == -np.inf)))
+    for connected, axis in zip(remaining.connected, network.unit_axes, strict=True):
+        others = tuple(each for each in range(connected.ndim) if each != axis % connected.ndim)
+        dead.append(int(np.sum(~connected.any(axis=others))))
     columns = {
         "size": [each.size for each in masks],
         "kept": [int(each.sum()) for each in masks],

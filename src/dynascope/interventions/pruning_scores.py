@@ -17,13 +17,12 @@ Method: TypeAlias = Literal["synflow", "snip", "grasp", "magnitude", "random"]
 NEEDS_DATA: tuple[Method, ...] = ("snip", "grasp")
 
 _TEMPERATURE = 200.0  # of the public code of GraSP
-_TIES = 9  # digits of the logarithm of a score, so that equal scores stay equal in spite of rounding
 
 
 def score_of(method: Method, network: Prunable, seed: int, flow: SynapticFlow) -> Callable[[Masks], Masks]:
     """The scores of a method as a function of the masks of all layers; the largest scores are kept.
 
-    - "synflow": log |θ ∂R/∂θ| of the synaptic flow R (arXiv:2006.05467).
+    - "synflow": numbers in the order of |θ ∂R/∂θ|, with the synaptic flow R (arXiv:2006.05467).
     - "snip": |θ g|, with the gradient g of the loss (arXiv:1810.02340).
     - "grasp": θ Hg, with the Hessian H of the loss (arXiv:2002.07376).
     - "magnitude": |θ|.
@@ -43,10 +42,7 @@ def score_of(method: Method, network: Prunable, seed: int, flow: SynapticFlow) -
         return [weight * slope for weight, slope in zip(weights, slopes, strict=True)]
 
     def synflow(masks: Masks) -> Masks:
-        scores = flow.log_scores(masks)
-        for each in scores:
-            np.round(each, _TIES, out=each)
-        return scores
+        return flow.ranks(masks)
 
     def snip(masks: Masks) -> Masks:
         weights = masked(masks)
