@@ -347,7 +347,7 @@ class FirstSeen(nn.Module):
     [
         (lambda: nn.LazyLinear(3), {}, "uninitialised parameters"),
         (lambda: mlp().requires_grad_(False), {}, "no trainable parameters"),
-        (mlp, {"parameters": "9.*"}, "no trainable parameters"),
+        (mlp, {"parameters": "9.*"}, "parameters selects no trainable parameter"),
         (mlp, {"layers": ["9"]}, "no layer named '9'"),
         (mlp, {"reference": (INPUTS[:1], LABELS[:1])}, "one example"),
         (mlp, {"reference": (INPUTS[:, :2], LABELS)}, "fails on the reference batch"),

@@ -85,13 +85,21 @@ class ModuleReader:
         self._model = unwrapped(model)
         require_shapes("model", self._model)
         require_whole_weights(self._model)
-        self._names = [name for name, each in self._model.named_parameters() if each.requires_grad and selected(name)]
+        trainable = [name for name, each in self._model.named_parameters() if each.requires_grad]
         require(
-            self._names,
+            trainable,
             "model has no trainable parameters",
             argument="model",
             value=type(self._model).__name__,
-            remedy="give a module with parameters that require a gradient, and a filter that selects some of them",
+            remedy="give a module with parameters that require a gradient",
+        )
+        self._names = [name for name in trainable if selected(name)]
+        require(
+            self._names,
+            "parameters selects no trainable parameter of the model",
+            argument="parameters",
+            value=trainable[0],
+            remedy=f"give a pattern of names such as {trainable[0]}",
         )
         known = dict(self._model.named_modules())
         unknown = sorted({*layers} - {*known})
