@@ -31,6 +31,16 @@ def test_two_axes_give_one_map_and_three_give_one_for_each_value():
     assert len(draw_number(values(scale=3, imbalance=4, width=5)).axes) == 6 + 1  # one place in the grid is empty
 
 
+def test_infinite_values_are_left_white_and_do_not_change_the_colours():
+    given = values(scale=5, imbalance=4)
+    given[2, 1] = np.inf
+    axes, _ = draw_number(given).axes
+    drawn = axes.collections[0]
+    assert drawn.get_array().mask.T.tolist() == (~np.isfinite(given.to_numpy())).tolist()
+    assert (drawn.norm.vmin, drawn.norm.vmax) == (given.min(), given.to_numpy()[np.isfinite(given)].max())
+
+
 def test_nothing_is_drawn_without_a_free_axis_or_without_values():
     assert draw_number(values(seed=3)) is None
     assert draw_number(values(scale=3) * np.nan) is None
+    assert draw_number(values(scale=3, seed=2) * np.array([1.0, np.inf])) is None

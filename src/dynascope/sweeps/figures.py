@@ -42,11 +42,11 @@ def draw_number(values: xr.DataArray) -> Figure | None:
     """
     names = free_axes(values)
     values = values.squeeze([name for name in values.dims if values.sizes[name] == 1 and name != _SEEDS])
-    if not names or not np.isfinite(values.to_numpy()).any():
-        return None
     for name in names[3:]:
         values = values.isel({name: values.sizes[name] // 2})
     mean = values.mean(_SEEDS) if _SEEDS in values.dims else values
+    if not names or not np.isfinite(mean.to_numpy()).any():
+        return None
     if len(names) == 1:
         return _curve(values, mean, names[0])
     panels = [mean] if len(names) == 2 else [mean.isel({names[2]: k}) for k in _places(mean.sizes[names[2]])]
@@ -67,8 +67,8 @@ def caption_of(values: xr.DataArray) -> str:
     if len(names) > 2:
         parts.append(f"One map for each value of {names[2]}")
     parts += [f"{name} = {values[name].to_numpy()[values.sizes[name] // 2]}" for name in names[3:]]
-    if len(names) > 1 and np.isnan(values.to_numpy()).any():
-        parts.append("Cells without a value are white")
+    if len(names) > 1 and not np.isfinite(values.to_numpy()).all():
+        parts.append("Cells without a finite value are white")
     return ". ".join(parts) + "." * bool(parts)
 
 
@@ -108,7 +108,8 @@ def _maps(panels: Sequence[xr.DataArray], names: Sequence[str]) -> Figure:
     figure = Figure((width, rows * (_HEIGHT if columns == 1 else 3.0)), layout="constrained")
     grid = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
     everything = np.concatenate([each.to_numpy().ravel() for each in panels])
-    scale = Normalize(np.nanmin(everything), np.nanmax(everything))
+    finite = everything[np.isfinite(everything)]
+    scale = Normalize(finite.min(), finite.max())
     image = ScalarMappable(scale, "viridis")
     for axes, panel in zip(grid, panels, strict=False):
         _map(axes, panel.transpose(names[1], names[0]), scale)
@@ -127,7 +128,8 @@ def _map(axes: Axes, values: xr.DataArray, scale: Normalize) -> None:
         labels = values[name].to_numpy()
         sides.append(labels if labels.dtype.kind in "fiu" else np.arange(len(labels)))
     edges = [_edges(side) for side in sides]
-    axes.pcolormesh(edges[1], edges[0], values.to_numpy(), norm=scale, cmap="viridis")
+    drawn = np.where(np.isfinite(values), values, np.nan)
+    axes.pcolormesh(edges[1], edges[0], drawn, norm=scale, cmap="viridis")
     for name, side, set_scale, set_ticks in zip(
         values.dims, sides, (axes.set_yscale, axes.set_xscale), (axes.set_yticks, axes.set_xticks), strict=True
     ):
