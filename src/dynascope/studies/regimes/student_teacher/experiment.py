@@ -192,7 +192,8 @@ def _measured(drawn: Setting, path: Weights) -> np.ndarray:
     losses = [np.mean((path.outputs(each.inputs) - each.targets[:, 0]) ** 2, axis=1) for each in drawn[:2]]
     moved = [distances(steps[0], each, drawn.task.inputs) for each in steps]
     squares = path.second**2, np.sum(path.first**2, axis=-1)
-    conserved = (squares[0] - squares[1]) / (squares[0][0] + squares[1][0])
+    imbalance = squares[0] - squares[1]
+    conserved = 1 + (imbalance - imbalance[0]) / (squares[0][0] + squares[1][0])  # finite also for a zero imbalance
     by_time = [[each[name] for each in moved] for name in DISTANCES]
     return np.array([*losses, *by_time, conserved.min(axis=1), conserved.max(axis=1)])
 

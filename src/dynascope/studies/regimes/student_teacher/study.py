@@ -101,8 +101,8 @@ class StudentTeacher(ClaimsStudy):
     names = {
         "overall_scale": ("overall scale τ", "1"),
         "relative_scale": ("relative scale δ", "1"),
-        "conserved_ratio": ("smallest a² − ‖w‖² of a neuron over its initial a² + ‖w‖²", "1"),
-        "largest_conserved_ratio": ("largest a² − ‖w‖² of a neuron over its initial a² + ‖w‖²", "1"),
+        "conserved_ratio": ("1 + smallest change of a² − ‖w‖² of a neuron over its initial a² + ‖w‖²", "1"),
+        "largest_conserved_ratio": ("1 + largest change of a² − ‖w‖² of a neuron over its initial a² + ‖w‖²", "1"),
         "hamming_distance": ("fraction of flipped activations", "1"),
         "parameter_distance": ("distance of the parameters", "1"),
         "mean_loss": ("training loss", "1"),
@@ -177,10 +177,9 @@ class StudentTeacher(ClaimsStudy):
         return [each.if_known(several, "only one overall or relative scale was measured") for each in claims]
 
     def exact(self) -> Values:
-        """The relative scale over the initial a² + ‖w‖² = √(δ² + 4τ⁴), which is conserved, and the plane's teacher."""
-        tau, delta = np.array(self.overall_scales)[:, None, None], np.array(self.relative_scales)[:, None]
-        ratio = delta / np.sqrt(delta**2 + 4 * tau**4) + np.zeros(self.seeds)
-        return {"conserved_ratio": ratio, "largest_conserved_ratio": ratio, **self._experiment.rays()}
+        """One plus the change of the conserved relative scale, for every student, and the plane's teacher."""
+        one = np.ones((len(self.overall_scales), len(self.relative_scales), self.seeds))
+        return {"conserved_ratio": one, "largest_conserved_ratio": one, **self._experiment.rays()}
 
     def compared(self, observed: xr.Dataset, predicted: xr.Dataset) -> Comparison:
         """Compare the relative scales, and add the teacher to the figures."""
