@@ -35,7 +35,7 @@ def test_an_ensemble_follows_the_flow_of_each_network(together):
             statistics=WEIGHTS,
             tolerance=each.tolerance,
         )
-        np.testing.assert_allclose(rows, alone["rows"], rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(rows, alone["rows"], rtol=1e-7, atol=1e-9)  # the same steps, rounded differently
         assert alone["loss"][-1] < 0.5 * alone["loss"][0]
 
 
@@ -46,7 +46,7 @@ def test_a_linear_neuron_converges_to_its_exact_solution():
     (rows,) = polar_ensemble([PolarRun(task, network, np.array([0.0, 1.0, 2.0]), 1e-6)], max_steps=10_000)
     grown = np.exp(4 * np.array([0.0, 1.0, 2.0]))
     product = 2.0 / (1 + (2.0 / 0.01 - 1) / grown)
-    np.testing.assert_allclose(rows[:, 0, 0] * rows[:, 0, 1], product, rtol=1e-5)
+    np.testing.assert_allclose(rows[:, 0, 0] * rows[:, 0, 1], product, rtol=1e-5)  # ten steps' tolerances
 
 
 def test_a_run_that_does_not_reach_its_end_is_an_error():
