@@ -11,7 +11,7 @@ import zarr
 
 from dynascope.results import describe
 from dynascope.results.growing_layout import DIMENSIONS, ZARR_FORMAT
-from dynascope.sweeps.measurements import CURVE, POINTS
+from dynascope.sweeps.measurements import CURVE, POINTS, SHARE
 
 __all__ = ["STATUSES", "Hypercube"]
 
@@ -26,6 +26,7 @@ _NAMES = {
     "reason": ("why the cell failed", "1"),
     "seconds": ("duration of the cell", "s"),
     "verdict": ("verdict", "1"),
+    SHARE: ("largest error over its tolerance", "1"),
 }
 
 
